@@ -16,7 +16,8 @@ WORK = ("useful_maths", "padding", "recomputation", "below_roofline")
 SENT = ("exposed_communication", "straggler_wait", "pipeline_bubble")
 HOST = ("device_idle", "idle_launching", "idle_host_code", "idle_unexplained", "idle_between_kernels")
 COPIED = ("exposed_copies", "idle_device_to_host")
-ALL = (*WORK, *SENT, *HOST, *COPIED, "input_wait", "compilation")
+SERVED = ("queue_s", "prefill_s", "ttft_s", "decode_s")  # what the time of a served request is made of
+ALL = (*WORK, *SENT, *HOST, *COPIED, *SERVED, "input_wait", "compilation")
 
 
 @dataclass(frozen=True)
@@ -33,18 +34,24 @@ KINDS: tuple[Kind, ...] = (
     Kind("chip", "the chip", ALL),
     Kind("chips", "the number of chips", ALL),
     Kind("slices", "the number of slices", (*WORK, *SENT)),
-    Kind("mesh", "the mesh", (*WORK, *SENT, *COPIED, *HOST)),
+    Kind("mesh", "the mesh", (*WORK, *SENT, *COPIED, *HOST, *SERVED)),
     Kind("model", "the model", ALL),
     Kind("batch", "the batch", ALL),
     Kind("sequence", "the sequence length", ALL),
-    Kind("precision", "precision", (*WORK, *SENT, *COPIED, "idle_host_code")),
+    Kind("precision", "precision", (*WORK, *SENT, *COPIED, *SERVED, "idle_host_code")),
+    Kind("running", "the limit of running requests", SERVED),
+    Kind("token_budget", "the limit of tokens in an iteration", SERVED),
+    Kind("context", "the longest context", SERVED),
+    Kind("block", "the size of cache blocks", SERVED),
+    Kind("cache_type", "the type of the cache", SERVED),
+    Kind("drafts", "the number of draft tokens", ("decode_s", "queue_s")),
     Kind("weights", "the type of weights", (*WORK, *SENT, *COPIED)),
     Kind("remat", "remat", (*WORK, *SENT, *COPIED)),
     Kind("attention", "attention", (*WORK, *COPIED)),
     Kind("optimizer", "the optimiser", (*WORK, *SENT)),
     Kind("accumulation", "gradient accumulation", ALL),
     Kind("flags", "the compiler's flags", (*WORK, *SENT, *COPIED), plural=True),
-    Kind("versions", "the version of", (*WORK, *SENT, *COPIED, *HOST, "compilation")),
+    Kind("versions", "the version of", (*WORK, *SENT, *COPIED, *HOST, *SERVED, "compilation")),
     Kind("input", "input workers", ("input_wait",), plural=True),
     Kind("logging", "the log period", ("idle_logging", "idle_device_to_host", "idle_host_code")),
     Kind("saving", "the checkpoint period", ("idle_checkpointing",)),
@@ -66,6 +73,17 @@ HEADS: Mapping[str, str] = {
     "seq_len": "sequence",
     "max_target_length": "sequence",
     "precision": "precision",
+    "dtype": "precision",
+    "tensor_parallel_size": "mesh",
+    "pipeline_parallel_size": "mesh",
+    "data_parallel_size": "mesh",
+    "max_num_seqs": "running",
+    "max_num_batched_tokens": "token_budget",
+    "max_model_len": "context",
+    "max_seq_len": "context",
+    "block_size": "block",
+    "kv_cache_dtype": "cache_type",
+    "num_speculative_tokens": "drafts",
     "quantization": "precision",
     "weights": "weights",
     "remat": "remat",

@@ -46,7 +46,7 @@ def _name(setting: Setting) -> str:
 def values(setting: Setting) -> tuple[str, str]:
     """What A and B have, of the part that says most."""
     if setting.kind.name == "mesh" and (axes := (mesh_of(setting, "a"), mesh_of(setting, "b"))) != ({}, {}):
-        one, two = (", ".join(f"{short(k, 20)}={n}" for k, n in side.items()) for side in axes)
+        one, two = (", ".join(f"{short(k, 20)}={n}" for k, n in side.items() if n != 1) or "one device" for side in axes)
         return one, two
     first = setting.parts[0]
     return value(first.a), value(first.b)
@@ -71,8 +71,14 @@ def evidence(result: DifferenceResult) -> str:
         return ""
     if all(f.a == f.b for f in parts):
         return "though the program is the same"
-    others = [f"{fmt.number(f.b / f.a, 3)} times the {_WHAT[f.name]}" for f in parts if f.a and f.a != f.b]
-    return f"as the program is another, with {listed(others)}" if others else ""
+    others = [f"{_SHOWN[f.name](f.b)}, not {_SHOWN[f.name](f.a)}" for f in parts if f.a and not f.same][:1]
+    if not others:  # hardly more or less of anything
+        others = [f"{_SHOWN[f.name](f.b)}, not {_SHOWN[f.name](f.a)}" for f in parts if f.a != f.b][:1]
+    return f"as the program is another: {listed(others)}" if others else ""
 
 
-_WHAT = {"program_operations": "operations", "program_flops": "FLOPs", "program_bytes": "bytes"}
+_SHOWN = {
+    "program_operations": lambda v: f"{v:,.0f} operations",
+    "program_flops": fmt.flops,
+    "program_bytes": lambda v: f"{fmt.size(v)} read and written",
+}

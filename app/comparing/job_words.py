@@ -1,6 +1,6 @@
 """Two jobs compared, in words: is a step slower, by how much, which accounts make the difference, and why."""
 
-from analyzers.difference import DifferenceResult
+from analyzers.difference import UNTOLD, DifferenceResult
 from analyzers.difference.accounts import AccountChange
 from analyzers.difference.causes import is_unknown, settings
 from analyzers.difference.differs import Differs
@@ -10,6 +10,8 @@ from errors import format as fmt
 
 MOST_MAKERS, MOST_DIFFERS = 2, 3
 SAME, TWICE = 0.01, 2.0  # of a change: what is not worth a sentence; times: beyond it is told as times
+BEYOND = 1.25  # of the whole change: a part that others make up for
+LARGE = 0.05  # of a figure without a range: what is worth a word
 ENOUGH = 0.99  # explained, from which on what is left is no more than scatter
 
 
@@ -52,7 +54,7 @@ def _held(result: DifferenceResult) -> str:
         ("interruptions", "interruptions", lambda v: fmt.number(v)),
     ):
         figure = result.figure(name)
-        if figure is not None and not figure.same:
+        if figure is not None and abs(figure.b - figure.a) > LARGE * max(abs(figure.a), abs(figure.b)):
             said.append(f"{title} {shown(figure.a)}, then {shown(figure.b)}")
     return f"{listed(said)[:1].upper()}{listed(said)[1:]}." if said else ""
 
@@ -66,6 +68,9 @@ def _change(result: DifferenceResult) -> str:
     if not result.told:
         if step.low is None or step.high is None:
             return f"Whether a step of {b} takes longer than one of {a} cannot be told: {step.why}."
+        if step.low == step.high == step.change:
+            same = f"{'exactly ' if not step.change else ''}as long as one of {a}"
+            return f"A step of {b} takes {same}{_by_a_little(step.change)}."
         ends = f"{signed(step.change)} ({signed(step.low)} to {signed(step.high)})"
         if step.low > 0 or step.high < 0:
             return f"A step of {b} takes {ends} beside one of {a}, too little to be called a difference."
@@ -87,6 +92,10 @@ def _beside_bound(result: DifferenceResult, a: str, b: str) -> str:
         f"A step of {measured} takes {fmt.duration(took)}, {fmt.number(took / least, 2)} times the "
         f"{fmt.duration(least)} that the compiler's bound of {bound} allows at least{': ' if made else ''}{made}."
     )
+
+
+def _by_a_little(change: float) -> str:
+    return f", but for {signed(change)}, too little to be called a difference" if change else ""
 
 
 def _per_token(result: DifferenceResult) -> str:
@@ -120,10 +129,10 @@ def _in_range(result: DifferenceResult) -> str:
         return ""
     if step.change >= TWICE - 1:
         return f" ({fmt.number(1 + step.low)} to {fmt.number(1 + step.high)} times)"
-    return f" ({_range(step.low, step.high)})"
+    return f" ({range_of(step.low, step.high)})"
 
 
-def _range(low: float, high: float) -> str:
+def range_of(low: float, high: float) -> str:
     """`5.4 to 6.8 %` of what is said; with signs where it holds both."""
     if low < 0 < high:
         return f"{signed(low)} to {signed(high)}"
@@ -144,9 +153,14 @@ def _named(result: DifferenceResult) -> list[AccountChange]:
 
 
 def _makers(result: DifferenceResult) -> str:
-    """The accounts that make most of it: `input wait +38 ms (83 % of it)`."""
+    """The accounts that make most of it: `input wait +38 ms (83 % of it)`; where others make up for much of them, those
+    too: `below roofline +72 µs, against useful maths −40 µs`."""
     change = result.change_s or 0.0
     makers = _named(result)
+    if makers and makers[0].change / change > BEYOND:
+        against = [c for c in result.ledger if c.account not in UNTOLD and c.clear and c.change * change < 0][:1]
+        said = listed([_account(c) for c in makers])
+        return f"{said}, against {_account(against[0])}" if against else said
     return listed([f"{_account(c)} ({_of_it(c.change / change)})" for c in makers]) if makers else ""
 
 

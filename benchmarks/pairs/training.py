@@ -9,7 +9,6 @@ import tempfile
 import time
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
 
 from benchmarks.diagnosis.make import Bench
 from benchmarks.diagnosis.nursery import Child
