@@ -77,7 +77,7 @@ class Traffic:
 @dataclass(frozen=True)
 class AbResult:
     """`differences`: one for each metric and statistic that both tell. `paired`: requests that both answered, compared
-    one by one; 0 where they are not the same requests. `request`: of the time of a request, on which a verdict rests."""
+    one by one; 0 where they are not the same requests. `request`: of the time of one, on which a verdict rests."""
 
     differences: tuple[Difference, ...]
     traffic: Traffic

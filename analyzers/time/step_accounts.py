@@ -27,7 +27,7 @@ from runs.ledger import Account
 from runs.tables import Tables
 
 STRETCHES = 16  # of the profiled steps: enough for an interval, and each costs a painting of every device
-MOST_STEPS = 384  # of longer profiles so many, evenly spread: each costs a painting of its own
+MOST_STEPS = 160  # of longer profiles so many, evenly spread: each costs a painting of its own
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Why a step takes longer, in words: the setting that can have done it, else what the program and the collectives show."""
+"""Why a step takes longer, in words: the setting that can have done it, else what program and collectives show."""
 
 from analyzers.difference import DifferenceResult
 from analyzers.difference.causes import SENT, WORK, Because, Setting, mesh_of
@@ -46,7 +46,9 @@ def _name(setting: Setting) -> str:
 def values(setting: Setting) -> tuple[str, str]:
     """What A and B have, of the part that says most."""
     if setting.kind.name == "mesh" and (axes := (mesh_of(setting, "a"), mesh_of(setting, "b"))) != ({}, {}):
-        one, two = (", ".join(f"{short(k, 20)}={n}" for k, n in side.items() if n != 1) or "one device" for side in axes)
+        one, two = (
+            ", ".join(f"{short(k, 20)}={n}" for k, n in side.items() if n != 1) or "one device" for side in axes
+        )
         return one, two
     first = setting.parts[0]
     return value(first.a), value(first.b)

@@ -22,7 +22,7 @@ Asked = Callable[[Question[Any], Run, dict[str, Any]], Any]
 
 
 def figures_of(run: Run, steps: StepTimes | None, device_steps: int, asked: Asked) -> Mapping[str, float]:
-    """By the names of `analyzers.difference.figures.KINDS`; `device_steps`: steps that profiles show, of all devices."""
+    """By the names of `analyzers.difference.figures.KINDS`; `device_steps`: those that profiles show."""
     found: dict[str, float | None] = dict(of_steps(steps))
     if run.manifest.tables.get("modules"):
         found |= _program(asked(HLO, run, {}))

@@ -52,8 +52,8 @@ def _range(d: Difference) -> str:
 
 
 def verdict(result: AbResult, a: str, b: str, differing: Sequence[Differs] = ()) -> Verdict:
-    """What is clear, the time of a request first; else what would tell. `a`, `b`: names of the runs; `differing`: what is
-    known to differ between them."""
+    """What is clear, the time of a request first; else what would tell. `a`, `b`: names of the runs; `differing`: what
+    is known to differ between them."""
     clear = [d for d in result.differences if d.clear]
     a, b = short(a), short(b)
     warned = _other_traffic(result)
@@ -76,9 +76,7 @@ def verdict(result: AbResult, a: str, b: str, differing: Sequence[Differs] = ())
     chance = f"{fmt.count(len(open_), 'other figure')} cannot be told from chance." if open_ else ""
     cause = _cause(result, differing)
     given = [s.kind.name for s in ((cause.only,) if cause.only else cause.among)]
-    return headline(
-        head, _request(result, cause), text, chance, _dark(result), warned, _differing(differing, given)
-    )
+    return headline(head, _request(result, cause), text, chance, _dark(result), warned, _differing(differing, given))
 
 
 def _other_traffic(result: AbResult) -> str:
@@ -104,9 +102,15 @@ def _request(result: AbResult, cause: Because) -> str:
         return ""
     way = whole.b - whole.a
     made = [p for p in result.request.parts if p.clear and p.change / way >= LEAST_PART][:2]
-    parts = listed([f"{PARTS[p.account]} {_signed(p.change)} ({fmt.share(p.change / way, 2)} of it)" for p in made] or [""])
+    parts = listed(
+        [f"{PARTS[p.account]} {_signed(p.change)} ({fmt.share(p.change / way, 2)} of it)" for p in made] or [""]
+    )
     if whole.change >= 1:
-        between = f" ({fmt.number(1 + whole.low)} to {fmt.number(1 + whole.high)})" if whole.low is not None and whole.high is not None else ""
+        between = (
+            f" ({fmt.number(1 + whole.low)} to {fmt.number(1 + whole.high)})"
+            if whole.low is not None and whole.high is not None
+            else ""
+        )
         took = f"takes {fmt.number(1 + whole.change)} times{between} as long as one to A"
     else:
         between = f" ({range_of(whole.low, whole.high)})" if whole.low is not None and whole.high is not None else ""

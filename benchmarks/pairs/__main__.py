@@ -1,9 +1,9 @@
 """Makes pairs of runs with one known change, and scores what the comparison says of them.
 
-    python -m benchmarks.pairs make --seed 23 --takes 2 --out FOLDER [--only KIND ...]  # `pip install .[reference]`
-    python -m benchmarks.pairs score FOLDER [--json]
-    python -m benchmarks.pairs resample FOLDER      # false alarms and power on resampled steps of unchanged runs
-    python -m benchmarks.pairs speed                # two traces of three million events, cold and warm
+python -m benchmarks.pairs make --seed 23 --takes 2 --out FOLDER [--only KIND ...]  # `pip install .[reference]`
+python -m benchmarks.pairs score FOLDER [--json]
+python -m benchmarks.pairs resample FOLDER      # false alarms and power on resampled steps of unchanged runs
+python -m benchmarks.pairs speed                # two traces of three million events, cold and warm
 """
 
 import argparse

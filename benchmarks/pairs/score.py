@@ -118,20 +118,22 @@ def _compared(a: Any, b: Any, place: Any) -> dict[str, Any]:
 
     answer = Compared(a, b, place)
     told = answer.to_dict()
-    step = told.get("step_time") or {}
+    step = told.get("step_time") or told.get("request_time") or {}
     found = {k: step.get(k) for k in ("change", "low", "high", "detectable")}
     return found | {
         "told": told["told"],
         "explained": told.get("explained_share"),
         "matched": told.get("ops_matched_share"),
         "verdict": answer.verdict.whole,
-        "makers": [] if answer.jobs is None else [c.account for c in answer.jobs.makers],
+        "makers": [p["account"] for p in told["ledger"][:1]]
+        if answer.jobs is None
+        else [c.account for c in answer.jobs.makers],
     }
 
 
 def _named(told: Mapping[str, Any], found: Mapping[str, Any]) -> bool:
     """Whether the first account is one that the change moves, and the sentence says what has to be said."""
-    accounts = told.get("accounts")
+    accounts = told.get("accounts") or told.get("parts")
     right = not accounts or (bool(found["makers"]) and found["makers"][0] in accounts)
     return right and (not told["says"] or any(text in found["verdict"].lower() for text in told["says"]))
 
@@ -170,8 +172,8 @@ def summary(rows: Sequence[Row]) -> list[str]:
         dropped = len({r.pair for r in every if not r.kept})
         lost = [r for r in every if not r.kept and not r.changed]
         said.append(
-            f"{family}: {len(changed)} changed pairs, {len(told)} told, {sum(bool(r.named) for r in told)} of these with "
-            f"the cause named, {sum(bool(r.sized) for r in sized)} of {len(sized)} within {SIZE:.0%} of the clocks; "
+            f"{family}: {len(changed)} changed pairs, {len(told)} told, {sum(bool(r.named) for r in told)} of these "
+            f"with the cause named, {sum(bool(r.sized) for r in sized)} of {len(sized)} within {SIZE:.0%} of the clocks; "
             f"{len(same)} unchanged, {alarms} said to differ; {dropped} takes discarded by their twins' clocks "
             f"({sum(r.told for r in lost)} of their {len(lost)} unchanged said to differ)."
         )

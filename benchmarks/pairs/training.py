@@ -141,8 +141,8 @@ def _clocks(path: Path) -> list[float]:
 
 
 def _bundle(job: Job, here: Path, out: Path, peak: float) -> None:
-    """What a tool is given: log, profiles and what the job's owner says of it. Goodput entries are left out: they mark where
-    steps begin, and the pauses for other turns would count as steps."""
+    """What a tool is given: log, profiles and what the job's owner says of it. Goodput entries are left out:
+    they mark where steps begin, and the pauses for other turns would count as steps."""
     shutil.rmtree(out, ignore_errors=True)
     (out / "logs").mkdir(parents=True)
     day = time.strftime("%Y%m%d", time.gmtime())
