@@ -15,9 +15,11 @@ WAVES = ModelDims(layers=1, emb_dim=64, heads=2, head_dim=32, mlp_dim=2048, seq_
 
 @dataclass(frozen=True)
 class Job:
-    """One job. `mesh`: data x model; `chain`: element-wise operations in a row after each activation. What its own files
-    tell: `settings`; what they do not: `barrier` (no fusion across element-wise operations), `slow_host_s` (the last
-    process works so long before each step), `wire_s` (each piece between processes comes so much later)."""
+    """One job. `mesh`: data x model; `chain`: element-wise operations in a row after each activation.
+
+    What its own files tell: `settings`; what they do not: `barrier` (no fusion across element-wise operations),
+    `slow_host_s` (the last process works so long before each step), `wire_s` (each piece between processes comes so
+    much later)."""
 
     dims: ModelDims = ONE
     mesh: tuple[int, int] = (1, 1)

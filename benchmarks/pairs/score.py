@@ -172,8 +172,8 @@ def summary(rows: Sequence[Row]) -> list[str]:
         dropped = len({r.pair for r in every if not r.kept})
         lost = [r for r in every if not r.kept and not r.changed]
         said.append(
-            f"{family}: {len(changed)} changed pairs, {len(told)} told, {sum(bool(r.named) for r in told)} of these "
-            f"with the cause named, {sum(bool(r.sized) for r in sized)} of {len(sized)} within {SIZE:.0%} of the clocks; "
+            f"{family}: {len(changed)} changed pairs, {len(told)} told, {sum(bool(r.named) for r in told)} with "
+            f"the cause named, {sum(bool(r.sized) for r in sized)} of {len(sized)} within {SIZE:.0%} of the clocks; "
             f"{len(same)} unchanged, {alarms} said to differ; {dropped} takes discarded by their twins' clocks "
             f"({sum(r.told for r in lost)} of their {len(lost)} unchanged said to differ)."
         )
