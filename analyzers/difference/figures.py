@@ -30,7 +30,6 @@ KINDS: Mapping[str, Kind] = {
     "collective_transfer_s": Kind("Transfer in collectives", "s", "of a step and device, waiting left out"),
     "collective_wait_s": Kind("Waiting in collectives", "s", "of a step and device, before the last rank came"),
     "memory_peak_bytes": Kind("Memory at the peak", "B", "of one device"),
-    "input_waited_share": Kind("Input wait", "1", "share of the time that was profiled"),
     "goodput_share": Kind("Goodput", "1", "productive time over all time"),
     "interruptions": Kind("Interruptions", "1", "of the whole run"),
     "mfu": Kind("MFU", "1", "as the page MFU tells it"),

@@ -7,14 +7,14 @@ import pandas as pd
 
 from analyzers.difference.figures import of_steps
 from analyzers.difference.step_time import StepTimes
+from analyzers.program.choosing import listed
 from app.questions.base import Question
 from app.questions.collectives import COLLECTIVES
 from app.questions.goodput import GOODPUT
-from app.questions.hlo import HLO
-from app.questions.input import INPUT
 from app.questions.interruptions import INTERRUPTIONS
 from app.questions.memory import MEMORY
 from app.questions.mfu import MFU
+from errors import ChipledgerError
 from runs.run import Run
 
 Asked = Callable[[Question[Any], Run, dict[str, Any]], Any]
@@ -25,12 +25,11 @@ def figures_of(run: Run, steps: StepTimes | None, device_steps: int, asked: Aske
     """By the names of `analyzers.difference.figures.KINDS`; `device_steps`: those that profiles show."""
     found: dict[str, float | None] = dict(of_steps(steps))
     if run.manifest.tables.get("modules"):
-        found |= _program(asked(HLO, run, {}))
+        found |= _program(run)
     if run.manifest.tables.get("collectives") or run.manifest.kind == "compiled":
         found |= _collectives(asked(COLLECTIVES, run, {}), device_steps)
     for question, key, name in (
         (MEMORY, "peak_bytes", "memory_peak_bytes"),
-        (INPUT, "waited_share", "input_waited_share"),
         (GOODPUT, "goodput_share", "goodput_share"),
         (INTERRUPTIONS, "count", "interruptions"),
         (MFU, "mfu", "mfu"),
@@ -40,17 +39,18 @@ def figures_of(run: Run, steps: StepTimes | None, device_steps: int, asked: Aske
     return {name: float(value) for name, value in found.items() if value is not None and value == value}
 
 
-def _program(answer: Any) -> dict[str, float | None]:
+def _program(run: Run) -> dict[str, float | None]:
     """Of the program that took longest; of one that nobody timed, of the one with most FLOPs."""
-    rows = [] if answer is None else answer.to_dict()["programs"]
-    if not rows:
+    try:
+        rows = listed(run.tables)
+    except ChipledgerError:
         return {}
-    longest = max(rows, key=lambda r: (r["seconds"] or 0.0, r["flops"] or 0.0))
-    return {
-        "program_operations": longest["instructions"],
-        "program_flops": longest["flops"],
-        "program_bytes": longest["bytes"],
-    }
+    (longest,) = rows.fillna(0.0).nlargest(1, ["seconds", "flops"]).index
+    row = rows.loc[longest]
+    return {f"program_{name}": row[column] for name, column in _OF_PROGRAM.items() if pd.notna(row[column])}
+
+
+_OF_PROGRAM = {"operations": "instructions", "flops": "flops", "bytes": "bytes"}
 
 
 def _collectives(answer: Any, device_steps: int) -> dict[str, float | None]:
