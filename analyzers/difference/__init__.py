@@ -184,7 +184,8 @@ def _step_beside_bound(a: Side, b: Side, floor: float) -> tuple[Change | None, t
     one, other = found
     if isinstance(one, float) and isinstance(other, float):
         return change_of_exact(one, other, floor), ()
-    change = change_beside_exact(*(s if isinstance(s, float) else s.seconds for s in (one, other)), floor)
+    first, second = (s.seconds if isinstance(s, StepTimes) else s for s in (one, other))
+    change = change_beside_exact(first, second, floor)
     return change, ((change.why,) if change.why else ())
 
 

@@ -158,18 +158,17 @@ def change_of_exact(a: float, b: float, floor: float = FLOOR) -> Change:
 
 def change_beside_exact(a: Floats | float, b: Floats | float, floor: float = FLOOR) -> Change:
     """B against A where one of them is exact: only the other scatters."""
-    means = [float(np.mean(v)) for v in (a, b)]
-    change = _share(*means, "step")
-    values = b if isinstance(a, float) else a
-    assert not isinstance(values, float), "one of the two has steps"
+    mean_a, mean_b = float(np.mean(a)), float(np.mean(b))
+    change = _share(mean_a, mean_b, "step")
+    values = np.atleast_1d(np.asarray(b if np.ndim(a) == 0 else a, dtype=float))
     if len(values) < LEAST_STEPS or worth(values) < LEAST_WORTH:
         why = f"{len(values)} settled steps are too few: {LEAST_STEPS} are needed"
-        return Change(*means, change, None, None, None, False, why)
+        return Change(mean_a, mean_b, change, None, None, None, False, why)
     v, freedom = variance_of_mean(values)
-    error = math.sqrt(v) / float(values.mean()) * means[1] / means[0]
+    error = math.sqrt(v) / float(values.mean()) * mean_b / mean_a
     reach, power = (float(stdtrit(freedom, q)) * error for q in (1 - ALPHA / 2, POWER))
     told = abs(change) > max(reach, floor)
-    return Change(*means, change, change - reach, change + reach, max(reach + power, floor), told)
+    return Change(mean_a, mean_b, change, change - reach, change + reach, max(reach + power, floor), told)
 
 
 def _share(a: float, b: float, what: str) -> float:

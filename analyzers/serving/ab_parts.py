@@ -68,13 +68,15 @@ def request_change(a: Served, b: Served, pairs: pd.DataFrame | None) -> RequestC
     for names in SPLITS:
         rows = _known(a, b, pairs, ("e2e_s", *names))
         if min(map(len, rows)) >= LEAST_STEPS:
-            whole = _change(*(r["e2e_s"].to_numpy(float) for r in rows), pairs is not None)
-            parts = [_part(n, *(r[n].to_numpy(float) for r in rows), pairs is not None) for n in names]
+            one, other = rows
+            whole = _change(one["e2e_s"].to_numpy(float), other["e2e_s"].to_numpy(float), pairs is not None)
+            parts = [_part(n, one[n].to_numpy(float), other[n].to_numpy(float), pairs is not None) for n in names]
             return RequestChange(whole, tuple(sorted(parts, key=lambda p: -abs(p.change))))
     rows = _known(a, b, pairs, ("e2e_s",))
     if min(map(len, rows)) < LEAST_STEPS:
         return RequestChange(None, ())
-    return RequestChange(_change(*(r["e2e_s"].to_numpy(float) for r in rows), pairs is not None), ())
+    one, other = (r["e2e_s"].to_numpy(float) for r in rows)
+    return RequestChange(_change(one, other, pairs is not None), ())
 
 
 def _known(a: Served, b: Served, pairs: pd.DataFrame | None, names: tuple[str, ...]) -> tuple[pd.DataFrame, ...]:

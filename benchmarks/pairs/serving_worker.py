@@ -15,12 +15,12 @@ def main(argv: list) -> None:
     if host_s:
         step = Engine.step
 
-        def slowed(engine: Engine) -> None:
-            if engine.busy:
+        def slowed(self: Engine) -> None:
+            if self.busy:
                 end, block = time.perf_counter() + float(host_s), bytes(65536)
                 while time.perf_counter() < end:
                     block = hashlib.sha256(block).digest() * 2048
-            step(engine)
+            step(self)
 
         Engine.step = slowed
     engine = json.loads(Path(plan).read_text())["engine"]
