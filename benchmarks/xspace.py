@@ -52,8 +52,12 @@ def _build() -> type:
     file = descriptor_pb2.FileDescriptorProto(name="xspace.proto", package="benchmarks", syntax="proto3")
     for name, fields in _MESSAGES.items():
         message = file.message_type.add(name=name)
+        if name == "XStat":
+            message.oneof_decl.add(name="value")
         for field_name, number, kind in fields:
             field = message.field.add(name=field_name, number=number, label=1)
+            if name == "XStat" and field_name != "metadata_id":
+                field.oneof_index = 0  # a value of 0 is written again, else the first device would be lost
             if isinstance(kind, int):
                 field.type = kind
             else:

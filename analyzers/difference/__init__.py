@@ -10,14 +10,17 @@ What differs in what is known of the two stands first, and is no proof of a caus
 settings what may have changed it.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from analyzers.base import Facts
-from analyzers.difference.accounts import AccountChange, of_ledgers, of_profiled
+from analyzers.difference.accounts import AccountChange, leaves, of_ledgers, of_steps
+from analyzers.difference.causes import Because, because, settings
 from analyzers.difference.differs import Differs, differs
+from analyzers.difference.figures import FigureChange, changes
 from analyzers.difference.operations import MOST, OpChange
-from analyzers.difference.step_time import Change, StepTimes, change_of_exact, compare
+from analyzers.difference.step_time import Change, StepTimes, change_beside_exact, change_of_exact, compare
 from analyzers.time.step_accounts import StepAccounts
 from errors import QuestionError
 from runs.ledger import Ledger
@@ -29,7 +32,7 @@ UNTOLD = ("unattributed",)
 class Side:
     """One of the two runs. `steps`: its settled steps, None where nothing tells of them; `profiled`: accounts of those
     that a profile shows; `ledger`: None where it has none. `kind`: training, compiled, simulated, serving or rl.
-    `tokens_per_step_per_chip`: of the settled steps."""
+    `tokens_per_step_per_chip`: of the settled steps. `figures`: by the names of `figures.KINDS`."""
 
     name: str
     kind: str
@@ -39,6 +42,7 @@ class Side:
     steps: StepTimes | None = None
     profiled: StepAccounts | None = None
     tokens_per_step_per_chip: float | None = None
+    figures: Mapping[str, float] = field(default_factory=dict)
     live: bool = False
 
 
@@ -47,7 +51,8 @@ class DifferenceResult:
     """B against A. `step`: change of a step; `ledger`: accounts of a step and chip, the largest change first; `whole`:
     the same of all chip time a kept step, badput included; `ops`: operations of a step and device; `unexplained_s`: of
     the change, what no account tells; `tokens`: of a step on a chip; `stalls_s`: what stalls, which are set apart, add
-    to a step. `why`: what cannot be compared, and what would tell."""
+    to a step. `bound`: which of the two, "a" or "b", is a compiler's bound where the other ran; empty where none is.
+    `why`: what cannot be compared, and what would tell."""
 
     a: str
     b: str
@@ -61,6 +66,8 @@ class DifferenceResult:
     explained_share: float | None
     tokens: tuple[float, float] | None = None
     stalls_s: tuple[float, float] = (0.0, 0.0)
+    figures: tuple[FigureChange, ...] = ()
+    bound: str = ""
     why: tuple[str, ...] = ()
     notes: tuple[str, ...] = field(default=())
 
@@ -85,15 +92,27 @@ class DifferenceResult:
         way = self.change_s or 0.0
         return tuple(c for c in self.ledger if c.account not in UNTOLD and c.clear and c.change * way > 0)
 
+    @property
+    def because(self) -> Because:
+        """Which settings can have made the largest of what clearly changed; of none where no account did."""
+        return because(settings(self.differs), (c.account for c in self.makers))
+
+    def figure(self, name: str) -> FigureChange | None:
+        return next((f for f in self.figures if f.name == name), None)
+
     def to_dict(self) -> dict[str, Any]:
+        cause = self.because
         return {
             "differs": [d.to_dict() for d in self.differs],
+            "because": cause.only and [d.to_dict() for d in cause.only.parts],
+            "may_be_because": [d.to_dict() for s in cause.among for d in s.parts],
             "told": self.told,
             "step_time": self.step and self.step.to_dict(),
             "chip_time_per_token_change": self.per_token,
             "stalls_per_step": {"a_s": self.stalls_s[0], "b_s": self.stalls_s[1]},
             "ledger": [c.to_dict() for c in self.ledger],
             "held_per_kept_step": [c.to_dict() for c in self.whole],
+            "figures": [f.to_dict() for f in self.figures],
             "ops": [o.to_dict() for o in self.ops[:MOST]],
             "ops_matched_share": self.matched_share,
             "explained_share": self.explained_share,
@@ -132,6 +151,8 @@ def difference(a: Side, b: Side, floor: float, ops: tuple[OpChange, ...] = ()) -
         unexplained_s=left,
         explained_share=share,
         tokens=_tokens(a, b),
+        bound=_bound(a, b),
+        figures=changes(a.figures, b.figures),
         stalls_s=(a.steps.stalls_s if a.steps else 0.0, b.steps.stalls_s if b.steps else 0.0),
         why=why,
         notes=_notes(a, b),
@@ -139,10 +160,8 @@ def difference(a: Side, b: Side, floor: float, ops: tuple[OpChange, ...] = ()) -
 
 
 def _step(a: Side, b: Side, floor: float) -> tuple[Change | None, tuple[str, ...]]:
-    if a.kind == b.kind == "compiled":
-        seconds = [s.ledger.chip_seconds / s.ledger.chips for s in (a, b) if s.ledger is not None]
-        none = tuple(f"{s.name} did not compile, or its chip is not known" for s in (a, b) if s.ledger is None)
-        return (None, none) if none else (change_of_exact(seconds[0], seconds[1], floor), ())
+    if "compiled" in (a.kind, b.kind):
+        return _step_beside_bound(a, b, floor)
     lacking = tuple(f"{s.name} tells of no settled step" for s in (a, b) if s.steps is None or not len(s.steps.seconds))
     if a.steps is None or b.steps is None or lacking:
         return None, lacking
@@ -150,12 +169,38 @@ def _step(a: Side, b: Side, floor: float) -> tuple[Change | None, tuple[str, ...
     return change, ((change.why,) if change.why else ())
 
 
+def _step_beside_bound(a: Side, b: Side, floor: float) -> tuple[Change | None, tuple[str, ...]]:
+    """Of a bound nothing scatters: its range is that of the other's steps."""
+    found: list[float | StepTimes] = []
+    for side in (a, b):
+        if side.kind != "compiled":
+            if side.steps is None or not len(side.steps.seconds):
+                return None, (f"{side.name} tells of no settled step",)
+            found.append(side.steps)
+        elif side.ledger is None:
+            return None, (f"{side.name} did not compile, or its chip is not known",)
+        else:
+            found.append(side.ledger.chip_seconds / side.ledger.chips)
+    one, other = found
+    if isinstance(one, float) and isinstance(other, float):
+        return change_of_exact(one, other, floor), ()
+    first, second = (s.seconds if isinstance(s, StepTimes) else s for s in (one, other))
+    change = change_beside_exact(first, second, floor)
+    return change, ((change.why,) if change.why else ())
+
+
 def _accounts(a: Side, b: Side) -> tuple[AccountChange, ...]:
-    if a.kind == b.kind == "compiled":
-        if a.ledger is None or b.ledger is None:
-            return ()
-        return of_ledgers(a.ledger.account, b.ledger.account, a.ledger.chips, b.ledger.chips)
-    return of_profiled(a.profiled, b.profiled) if a.profiled and b.profiled else ()
+    sides = [_step_accounts(s) for s in (a, b)]
+    if any(s is None for s in sides):
+        return ()
+    return of_steps(*sides)  # type: ignore[arg-type]
+
+
+def _step_accounts(side: Side) -> StepAccounts | Mapping[str, float] | None:
+    """Of a compiled step the leaves of its ledger, in which nothing scatters."""
+    if side.kind != "compiled":
+        return side.profiled
+    return None if side.ledger is None else leaves(side.ledger.account, side.ledger.chips)
 
 
 def _whole(a: Side, b: Side) -> tuple[AccountChange, ...]:
@@ -164,6 +209,11 @@ def _whole(a: Side, b: Side) -> tuple[AccountChange, ...]:
         return ()
     per = [s.ledger.chips * s.kept_steps for s in (a, b) if s.ledger]
     return of_ledgers(a.ledger.account, b.ledger.account, *per)
+
+
+def _bound(a: Side, b: Side) -> str:
+    kinds = (a.kind == "compiled", b.kind == "compiled")
+    return {(True, False): "a", (False, True): "b"}.get(kinds, "")
 
 
 def _tokens(a: Side, b: Side) -> tuple[float, float] | None:

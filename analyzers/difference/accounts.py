@@ -1,6 +1,6 @@
 """The ledger of differences: what each account takes of a step on a chip in B, less what it takes in A."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -45,15 +45,24 @@ class AccountChange:
         }
 
 
+Sides = StepAccounts | Mapping[str, float]
+"""Accounts of a step: of stretches of profiled steps, or of a model, in which nothing scatters, by name."""
+
+
 def of_profiled(a: StepAccounts, b: StepAccounts) -> tuple[AccountChange, ...]:
     """By account, the largest change first."""
-    names = list(dict.fromkeys([*a.seconds.columns, *b.seconds.columns]))
-    return _sorted(_profiled(name, a, b) for name in names)
+    return of_steps(a, b)
+
+
+def of_steps(a: Sides, b: Sides) -> tuple[AccountChange, ...]:
+    """By account, the largest change first."""
+    names = dict.fromkeys([*_names(a), *_names(b)])
+    return _sorted(_between(name, a, b) for name in names)
 
 
 def of_ledgers(a: Account, b: Account, per_a: float, per_b: float) -> tuple[AccountChange, ...]:
     """Of two ledgers that nothing scatters in: leaves by name, over `per_a` and `per_b` chip-steps."""
-    mine, theirs = _leaves(a, per_a), _leaves(b, per_b)
+    mine, theirs = leaves(a, per_a), leaves(b, per_b)
     both = ((n, mine.get(n, 0.0), theirs.get(n, 0.0)) for n in dict.fromkeys([*mine, *theirs]))
     return _sorted(AccountChange(n, before, after, after - before, after - before) for n, before, after in both)
 
@@ -62,26 +71,40 @@ def _sorted(of: Any) -> tuple[AccountChange, ...]:
     return tuple(sorted((c for c in of if c.a or c.b), key=lambda c: -abs(c.change)))
 
 
-def _profiled(name: str, a: StepAccounts, b: StepAccounts) -> AccountChange:
-    sides = [s.seconds[name].to_numpy(float) if name in s.seconds else np.zeros(len(s.steps)) for s in (a, b)]
-    mean_a, mean_b = (float(np.average(v, weights=s.steps)) for v, s in zip(sides, (a, b), strict=True))
-    if min(map(len, sides)) < LEAST_STRETCHES:
-        return AccountChange(name, mean_a, mean_b)
-    va, vb = (float(v.var(ddof=1)) / len(v) for v in sides)  # stretches are blocks already
-    fa, fb = (len(v) - 1 for v in sides)
-    freedom = (va + vb) ** 2 / (va**2 / fa + vb**2 / fb) if va + vb else 1.0
-    reach = float(stdtrit(freedom, 1 - ALPHA / 2)) * float(np.sqrt(va + vb))
+def _names(side: Sides) -> Iterable[str]:
+    return side.seconds.columns if isinstance(side, StepAccounts) else side
+
+
+def _between(name: str, a: Sides, b: Sides) -> AccountChange:
+    (mean_a, va, fa), (mean_b, vb, fb) = (_mean(name, s) for s in (a, b))
     change = mean_b - mean_a
+    if va is None or vb is None:
+        return AccountChange(name, mean_a, mean_b)
+    if not va + vb:
+        return AccountChange(name, mean_a, mean_b, change, change)
+    freedom = (va + vb) ** 2 / (va**2 / fa + vb**2 / fb)
+    reach = float(stdtrit(freedom, 1 - ALPHA / 2)) * float(np.sqrt(va + vb))
     return AccountChange(name, mean_a, mean_b, change - reach, change + reach)
 
 
-def _leaves(account: Account, per: float) -> Mapping[str, float]:
+def _mean(name: str, side: Sides) -> tuple[float, float | None, float]:
+    """(mean, variance of the mean, its degrees of freedom); no variance where too few stretches were profiled."""
+    if not isinstance(side, StepAccounts):
+        return side.get(name, 0.0), 0.0, 1.0
+    values = side.seconds[name].to_numpy(float) if name in side.seconds else np.zeros(len(side.steps))
+    mean = float(np.average(values, weights=side.steps))
+    if len(values) < LEAST_STRETCHES:
+        return mean, None, 1.0
+    return mean, float(values.var(ddof=1)) / len(values), len(values) - 1.0  # stretches are blocks already
+
+
+def leaves(account: Account, per: float) -> Mapping[str, float]:
     """Seconds by account: the innermost that every run has by that name, which sum to the whole. What a job or a host
     gave its name to is entered with the account that holds it."""
     if not account.children or any(c.name not in ACCOUNTS for c in account.children):
         return {account.name: account.chip_seconds / per}
     found: dict[str, float] = {}
     for child in account.children:
-        for name, seconds in _leaves(child, per).items():
+        for name, seconds in leaves(child, per).items():
             found[name] = found.get(name, 0.0) + seconds
     return found

@@ -35,6 +35,7 @@ OF_NO_ACCOUNT = frozenset(
 """What may differ between two runs of the same setup, or is an answer and no setting."""
 ALIKE = 1e-6  # relative: the same number, told by another tool
 LONGEST = 200
+AXES = "parallelism."
 
 
 @dataclass(frozen=True)
@@ -53,6 +54,9 @@ def differs(a: Facts, b: Facts) -> tuple[Differs, ...]:
     """Settings that the two tell differently, those that both tell first. What one alone tells is no difference known;
     it follows, with None for the other."""
     mine, theirs = dict(flat(a)), dict(flat(b))
+    if all(any(name.startswith(AXES) for name in side) for side in (mine, theirs)):
+        axes = dict.fromkeys(name for name in (*mine, *theirs) if name.startswith(AXES))
+        mine, theirs = dict.fromkeys(axes, 1) | mine, dict.fromkeys(axes, 1) | theirs  # an axis that is not named
     names = sorted({*mine, *theirs}, key=order_of)
     found = [Differs(n, mine.get(n), theirs.get(n)) for n in names if not alike(mine.get(n), theirs.get(n))]
     return tuple(sorted(found, key=lambda d: d.a is None or d.b is None))

@@ -5,7 +5,7 @@ than n: n (1 - r) / (1 + r) where neighbours correlate by r, or what blocks show
 into blocks of b neighbours, for b = 1, 2, 4, ... as long as LEAST_BLOCKS blocks are left, and the variance of the mean
 is the largest that any b, or r, shows:
 
-    v = max over b of  var(means of blocks of b) / (number of blocks)
+    v = max over b of  var(means of blocks of b) / (number of blocks),  times (1 + UNSURE / n worth)^2
 
 With means A and B, variances vA and vB of the two, degrees of freedom f by Welch and Satterthwaite from the blocks at
 the b that decided:
@@ -46,6 +46,7 @@ FLOOR = 0.005
 BETWEEN = 0.001
 LEAST_STEPS, LEAST_BLOCKS = 20, 8
 FEW_APART, FAR = 5, 0.1  # steps, and the least share between the slowest of one and the quickest of the other
+UNSURE = 4.0  # of few steps the scatter itself is not sure: measured on steps of real runs (benchmarks/pairs)
 LEAST_WORTH = 6  # independent steps: of fewer no scatter can be told
 STALL_DEVIATIONS, STALL_SHARE = 10.0, 0.5
 STALLS_SHARE = 0.12  # of all steps: what more of them do is no stall, but how the job runs
@@ -155,6 +156,21 @@ def change_of_exact(a: float, b: float, floor: float = FLOOR) -> Change:
     return Change(a, b, change, change, change, floor, abs(change) >= floor)
 
 
+def change_beside_exact(a: Floats | float, b: Floats | float, floor: float = FLOOR) -> Change:
+    """B against A where one of them is exact: only the other scatters."""
+    mean_a, mean_b = float(np.mean(a)), float(np.mean(b))
+    change = _share(mean_a, mean_b, "step")
+    values = np.atleast_1d(np.asarray(b if np.ndim(a) == 0 else a, dtype=float))
+    if len(values) < LEAST_STEPS or worth(values) < LEAST_WORTH:
+        why = f"{len(values)} settled steps are too few: {LEAST_STEPS} are needed"
+        return Change(mean_a, mean_b, change, None, None, None, False, why)
+    v, freedom = variance_of_mean(values)
+    error = math.sqrt(v) / float(values.mean()) * mean_b / mean_a
+    reach, power = (float(stdtrit(freedom, q)) * error for q in (1 - ALPHA / 2, POWER))
+    told = abs(change) > max(reach, floor)
+    return Change(mean_a, mean_b, change, change - reach, change + reach, max(reach + power, floor), told)
+
+
 def _share(a: float, b: float, what: str) -> float:
     """Raises QuestionError where either takes no time."""
     if not (a > 0 and b > 0):
@@ -228,4 +244,4 @@ def variance_of_mean(values: Floats) -> tuple[float, float]:
         if v > best:
             best, freedom = v, float(count - 1)
         size *= 2
-    return best, freedom
+    return best * (1 + UNSURE / few) ** 2, freedom

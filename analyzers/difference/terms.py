@@ -50,4 +50,15 @@ TERMS = (
         "without its number, kind, place in the model and shape. What is left is gone (in A alone) or new "
         "(in B alone).",
     ),
+    Term(
+        "Because",
+        "The one setting known to differ that can move the account which changed most; where several can, all of them "
+        "are named as such. Without one, what programs and collectives of both show: other operations or bytes, "
+        "or the same.",
+    ),
+    Term(
+        "Beside a compiler's bound",
+        "A step that ran, beside the least that a compiler's program needs on its chip: account by account, its range "
+        "that of the measured steps alone.",
+    ),
 )

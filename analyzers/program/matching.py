@@ -60,7 +60,11 @@ def matched(a: Side, b: Side) -> tuple[dict[int, int], dict[int, int]]:
     for key in LAST:
         forth |= _paired(a, b, _named_ones(a, forth, key), _named_ones(b, forth.values(), key), key)
     back = {n: m for m, n in forth.items()}
-    return {**_taken_up(a, b, forth), **forth}, {**_taken_up(b, a, back), **back}
+    return {**_parts_of(a, b, forth), **_taken_up(a, b, forth), **forth}, {
+        **_parts_of(b, a, back),
+        **_taken_up(b, a, back),
+        **back,
+    }
 
 
 def _left(units: Sequence[int], done: Iterable[int]) -> list[int]:
@@ -126,3 +130,16 @@ def _taken_up(a: Side, b: Side, forth: dict[int, int]) -> dict[int, int]:
                 best[m] = (votes, n)
         found |= {m: n for m, (_, n) in best.items()}
     return found
+
+
+def _parts_of(a: Side, b: Side, forth: dict[int, int]) -> dict[int, int]:
+    """Products of A left over of which B has the same product of the model, matched already: a compiler cut it into
+    several, or joined several to one. The largest of B's stands for all."""
+    of_b: dict[Hashable, int] = {}
+    for n in forth.values():
+        if b.total(n, "flops") and b.of["op_name"][n]:
+            name = b.of["op_name"][n]
+            if name not in of_b or b.total(n, "flops") > b.total(of_b[name], "flops"):
+                of_b[name] = n
+    left = (u for u in _left(a.units, forth) if a.total(u, "flops"))
+    return {u: of_b[a.of["op_name"][u]] for u in left if a.of["op_name"][u] in of_b}

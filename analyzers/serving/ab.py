@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from analyzers.serving.ab_parts import RequestChange, request_change
 from analyzers.serving.bootstrap import (
     FEWEST_BLOCKS,
     FEWEST_INDEPENDENT,
@@ -76,16 +77,18 @@ class Traffic:
 @dataclass(frozen=True)
 class AbResult:
     """`differences`: one for each metric and statistic that both tell. `paired`: requests that both answered, compared
-    one by one; 0 where they are not the same requests."""
+    one by one; 0 where they are not the same requests. `request`: of the time of one, on which a verdict rests."""
 
     differences: tuple[Difference, ...]
     traffic: Traffic
     paired: int
     requests: tuple[int, int]
     notes: tuple[str, ...]
+    request: RequestChange
 
     def to_dict(self) -> dict[str, Any]:
         return {
+            **self.request.to_dict(),
             "paired": self.paired,
             "requests": list(self.requests),
             "differences": [dict(vars(d)) for d in self.differences],
@@ -119,7 +122,14 @@ def compare(a: Served, b: Served) -> AbResult:
     if not found:
         raise QuestionError("the two runs tell no latency in common", advice="Compare runs that tell TTFT or E2E.")
     paired = 0 if pairs is None else len(pairs)
-    return AbResult(tuple(found), traffic, paired, (len(a.rows), len(b.rows)), tuple(_notes(paired, found)))
+    return AbResult(
+        tuple(found),
+        traffic,
+        paired,
+        (len(a.rows), len(b.rows)),
+        tuple(_notes(paired, found)),
+        request_change(a, b, pairs),
+    )
 
 
 def _pairs(a: Served, b: Served) -> pd.DataFrame | None:

@@ -6,7 +6,7 @@ import numpy as np
 
 from analyzers.flops.executed import Extra
 from analyzers.flops.peak import Hardware
-from analyzers.intervals import Painting, Spans, length, overlap_with, paint, spans
+from analyzers.intervals import Painting, Spans, length, overlap_with, paint, spans, union
 from analyzers.ranks.waits import LONE, NAMELESS
 from analyzers.time.calendar import Calendar
 from analyzers.time.device_time import DeviceTrace
@@ -121,7 +121,8 @@ def enter_compute(
     if len(flops):
         whole = np.maximum(overlap_with(kept, steps), 1)
         dark = overlap_with(unseen, steps) / whole
-        busy_known = float(overlap_with(busy, steps).sum()) / 1e9
+        # as printed to the millisecond, neighbours overlap: each instant counts once
+        busy_known = float(overlap_with(busy, union(steps)).sum()) / 1e9
         flops_seen, flops_dark = float((flops * (1 - dark)).sum()), float((flops * dark).sum())
     else:  # nobody says what the model needs: what was executed, less what was executed again
         dark = float(overlap_with(shifted(trace.uncounted, shift), busy).sum()) / 1e9

@@ -14,7 +14,7 @@ import pandas as pd
 from analyzers.base import Facts
 from analyzers.flops.executed import Extra, extra
 from analyzers.flops.peak import Hardware
-from analyzers.intervals import Spans, common, spans, union
+from analyzers.intervals import Spans, spans, union
 from analyzers.ranks.waits import waits
 from analyzers.time.booked import measured
 from analyzers.time.calendar import CODE, Calendar
@@ -27,6 +27,7 @@ from runs.ledger import Account
 from runs.tables import Tables
 
 STRETCHES = 16  # of the profiled steps: enough for an interval, and each costs a painting of every device
+MOST_STEPS = 160  # of longer profiles so many, evenly spread: each costs a painting of its own
 
 
 @dataclass(frozen=True)
@@ -62,6 +63,8 @@ def step_accounts(tables: Tables, facts: Facts, only: np.ndarray | None = None) 
         numbers = numbers[np.isin(numbers, only)]
     if not len(numbers):
         return None
+    if len(numbers) > MOST_STEPS:
+        numbers = numbers[np.linspace(0, len(numbers) - 1, MOST_STEPS).round().astype(int)]
     stretches = [part for part in np.array_split(numbers, min(STRETCHES, len(numbers))) if len(part)]
     totals: list[dict[str, float]] = [{} for _ in stretches]
     more = extra(tables, facts)
@@ -163,7 +166,6 @@ def _fetches(x: Spans, start: int, end: int) -> Spans:
 
 
 def _cut(x: Spans, start: int, end: int) -> Spans:
-    if not len(x.start):
-        return x
-    pieces, _ = common(union(x), Spans(np.array([start]), np.array([end])))
-    return pieces
+    """What of spans that are apart and in order lies between: found by halving, for traces hold millions."""
+    first, last = np.searchsorted(x.end, start, side="right"), np.searchsorted(x.start, end, side="left")
+    return Spans(np.maximum(x.start[first:last], start), np.minimum(x.end[first:last], end))

@@ -3,6 +3,7 @@
 from typing import Any
 
 from analyzers.difference import DifferenceResult
+from analyzers.difference.differs import differs
 from app.comparing import job_words, words
 from app.comparing.requests import compare_runs
 from app.comparing.sides import compare_jobs
@@ -21,10 +22,11 @@ class Compared:
         self.notes: tuple[str, ...]
         if load_a or load_b or (a.manifest.kind == b.manifest.kind == "serving"):
             served = compare_runs(a, b, load_a, load_b)
-            self.verdict = words.verdict(served, a.manifest.name, b.manifest.name)
+            known = differs(a.manifest.facts, b.manifest.facts)
+            self.verdict = words.verdict(served, a.manifest.name, b.manifest.name, known)
             self.table: Table = words.table(served)
             self.notes = (*served.traffic.warnings, *served.notes)
-            self._told = served.to_dict()
+            self._told = {"differs": [d.to_dict() for d in known], **served.to_dict()}
         else:
             self.jobs = compare_jobs(a, b, place)
             self.verdict, self.table = job_words.verdict(self.jobs), job_words.table(self.jobs)

@@ -1,40 +1,76 @@
-"""Two jobs compared, in words: is a step slower, by how much, which accounts make the difference, what was changed."""
+"""Two jobs compared, in words: is a step slower, by how much, which accounts make the difference, and why."""
 
-from analyzers.difference import DifferenceResult
+from analyzers.difference import UNTOLD, DifferenceResult
 from analyzers.difference.accounts import AccountChange
+from analyzers.difference.causes import is_unknown, settings
 from analyzers.difference.differs import Differs
-from app.words import Table, Verdict, headline, listed, short
+from app.comparing.cause_words import called, evidence, reason, value
+from app.words import MOST, Table, Verdict, headline, listed, short
 from errors import format as fmt
 
 MOST_MAKERS, MOST_DIFFERS = 2, 3
 SAME, TWICE = 0.01, 2.0  # of a change: what is not worth a sentence; times: beyond it is told as times
-NAMES = {
-    "parallelism": "the mesh",
-    "model": "the model",
-    "chips": "the number of chips",
-    "per_device_batch_size": "the batch of a device",
-    "global_batch": "the batch",
-    "seq": "the sequence length",
-    "max_target_length": "the sequence length",
-    "jax_version": "JAX",
-    "jaxlib_version": "jaxlib",
-}
+BEYOND = 1.25  # of the whole change: a part that others make up for
+LARGE = 0.05  # of a figure without a range: what is worth a word
+ENOUGH = 0.99  # explained, from which on what is left is no more than scatter
 
 
 def verdict(result: DifferenceResult) -> Verdict:
-    """The change of a step with its range and what makes it, then what was changed, then what is left."""
+    """The change of a step with its range, what makes it and why; then what was changed besides, and what is left."""
+    change, why = _change(result), _reason(result)
+    joined = f"{change[:-1]}, {why}." if why and change.endswith(".") else change
+    if len(rest := f"{joined[:-1]}; the rest is noise.") <= MOST and _rest_is_noise(result):
+        joined = rest
+    if len(joined) > MOST and why:
+        change, why = change, f"{why[:1].upper()}{why[1:]}."
+    else:
+        change, why = joined, ""
     return headline(
-        _change(result), _stalls(result), _per_token(result), _settings(result), _left(result), _why(result)
+        change, why, _stalls(result), _per_token(result), _settings(result), _left(result), _why(result), _held(result)
     )
+
+
+def _reason(result: DifferenceResult) -> str:
+    """Why, as far as it is known, as the end of a sentence; empty where it is not."""
+    if not result.told:
+        return ""
+    return reason(result.because) or evidence(result)
+
+
+def _rest_is_noise(result: DifferenceResult) -> bool:
+    """Whether all else that changed may be chance, and what is told is no account's own doubt."""
+    if not result.told or (result.explained_share or 0.0) < ENOUGH:
+        return False
+    named = {c.account for c in _named(result)}
+    return bool(named) and not any(c.clear for c in result.ledger if c.account not in named)
+
+
+def _held(result: DifferenceResult) -> str:
+    """Memory at the peak and goodput, where they changed by more than a little."""
+    said = []
+    for name, title, shown in (
+        ("memory_peak_bytes", "memory at the peak", fmt.size),
+        ("goodput_share", "goodput", fmt.share),
+        ("interruptions", "interruptions", lambda v: fmt.number(v)),
+    ):
+        figure = result.figure(name)
+        if figure is not None and abs(figure.b - figure.a) > LARGE * max(abs(figure.a), abs(figure.b)):
+            said.append(f"{title} {shown(figure.a)}, then {shown(figure.b)}")
+    return f"{listed(said)[:1].upper()}{listed(said)[1:]}." if said else ""
 
 
 def _change(result: DifferenceResult) -> str:
     if result.step is None:
         return f"How long a step takes cannot be compared: {'; '.join(result.why) or 'no step is told'}."
     a, b, step = short(result.a), short(result.b), result.step
+    if result.bound:
+        return _beside_bound(result, a, b)
     if not result.told:
         if step.low is None or step.high is None:
             return f"Whether a step of {b} takes longer than one of {a} cannot be told: {step.why}."
+        if step.low == step.high == step.change:
+            same = f"{'exactly ' if not step.change else ''}as long as one of {a}"
+            return f"A step of {b} takes {same}{_by_a_little(step.change)}."
         ends = f"{signed(step.change)} ({signed(step.low)} to {signed(step.high)})"
         if step.low > 0 or step.high < 0:
             return f"A step of {b} takes {ends} beside one of {a}, too little to be called a difference."
@@ -43,6 +79,23 @@ def _change(result: DifferenceResult) -> str:
         return f"{said}: {ends}{seen}."
     made = _makers(result)
     return f"{b} {_how_much(step.change, a)}{_in_range(result)}{': ' if made else ''}{made}."
+
+
+def _beside_bound(result: DifferenceResult, a: str, b: str) -> str:
+    """A measured step beside the least that a compiler's bound allows."""
+    step = result.step
+    assert step is not None
+    measured, bound = (a, b) if result.bound == "b" else (b, a)
+    took, least = (step.a, step.b) if result.bound == "b" else (step.b, step.a)
+    made = _makers(result)
+    return (
+        f"A step of {measured} takes {fmt.duration(took)}, {fmt.number(took / least, 2)} times the "
+        f"{fmt.duration(least)} that the compiler's bound of {bound} allows at least{': ' if made else ''}{made}."
+    )
+
+
+def _by_a_little(change: float) -> str:
+    return f", but for {signed(change)}, too little to be called a difference" if change else ""
 
 
 def _per_token(result: DifferenceResult) -> str:
@@ -76,10 +129,10 @@ def _in_range(result: DifferenceResult) -> str:
         return ""
     if step.change >= TWICE - 1:
         return f" ({fmt.number(1 + step.low)} to {fmt.number(1 + step.high)} times)"
-    return f" ({_range(step.low, step.high)})"
+    return f" ({range_of(step.low, step.high)})"
 
 
-def _range(low: float, high: float) -> str:
+def range_of(low: float, high: float) -> str:
     """`5.4 to 6.8 %` of what is said; with signs where it holds both."""
     if low < 0 < high:
         return f"{signed(low)} to {signed(high)}"
@@ -94,10 +147,20 @@ def signed(share: float) -> str:
     return f"{'−' if share < 0 else '+'}{size}"
 
 
-def _makers(result: DifferenceResult) -> str:
-    """The accounts that make most of it: `input wait +38 ms (83 % of it)`."""
+def _named(result: DifferenceResult) -> list[AccountChange]:
     change = result.change_s or 0.0
-    makers = [c for c in result.makers if c.change / change >= SAME][:MOST_MAKERS]
+    return [c for c in result.makers if c.change / change >= SAME][:MOST_MAKERS]
+
+
+def _makers(result: DifferenceResult) -> str:
+    """The accounts that make most of it: `input wait +38 ms (83 % of it)`; where others make up for much of them, those
+    too: `below roofline +72 µs, against useful maths −40 µs`."""
+    change = result.change_s or 0.0
+    makers = _named(result)
+    if makers and makers[0].change / change > BEYOND:
+        against = [c for c in result.ledger if c.account not in UNTOLD and c.clear and c.change * change < 0][:1]
+        said = listed([_account(c) for c in makers])
+        return f"{said}, against {_account(against[0])}" if against else said
     return listed([f"{_account(c)} ({_of_it(c.change / change)})" for c in makers]) if makers else ""
 
 
@@ -114,24 +177,25 @@ def seconds(change: float) -> str:
 
 
 def _settings(result: DifferenceResult) -> str:
-    """What is known to differ, the first of both."""
-    both = [d for d in result.differs if d.a is not None and d.b is not None]
-    if not both:
-        return "Nothing that is known of both differs." if result.told else ""
-    told = [_setting(d) for d in both[:MOST_DIFFERS]]
-    more = len(both) - len(told)
-    others = f", and {fmt.count(more, 'setting')} more" if more else ""
-    return f"They differ in {listed(told) if not others else ', '.join(told)}{others}."
+    """What else is known to differ: not what the sentence before gave as the reason."""
+    cause, found = result.because, settings(result.differs)
+    given = {cause.only.kind.name} if cause.only else {s.kind.name for s in cause.among}
+    if not result.told:
+        given = set()
+    others = [called(s) for s in found if s.kind.name not in given]
+    others += [_unknown(d) for d in result.differs if d.a is not None and d.b is not None and is_unknown(d.name)]
+    if not others:
+        return "No setting that is known of both differs." if result.told and not given else ""
+    told, more = others[:MOST_DIFFERS], len(others) - MOST_DIFFERS
+    too = " too" if given else ""
+    return f"They differ{too} in {listed(told) if more <= 0 else ', '.join(told) + f', and {more} more'}."
 
 
-def _setting(d: Differs) -> str:
+def _unknown(d: Differs) -> str:
+    """A setting of which it is not known what it moves."""
     head, _, tail = d.name.partition(".")
-    name = f"{NAMES.get(head, head)}'s {tail}" if tail else NAMES.get(head, head)
-    return f"{short(name.replace('_', ' '))} ({_value(d.a)}, then {_value(d.b)})"
-
-
-def _value(value: object) -> str:
-    return fmt.number(value) if isinstance(value, float) else short(value, 24)
+    name = f"{head}'s {tail}" if tail else head
+    return f"{short(name.replace('_', ' '))} ({value(d.a)}, then {value(d.b)})"
 
 
 def _left(result: DifferenceResult) -> str:

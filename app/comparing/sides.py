@@ -11,6 +11,7 @@ from analyzers.difference.operations import COLUMNS, OpChange, matched, of_progr
 from analyzers.difference.step_time import FLOOR, StepTimes, step_times
 from analyzers.time.job_past import steps_taken
 from analyzers.time.step_accounts import step_accounts
+from app.comparing.figures import figures_of
 from app.library.changes import FOLLOWED
 from app.questions.asking import ask
 from app.questions.base import Question
@@ -49,20 +50,22 @@ def side_of(run: Run, place: Workspace) -> Side:
 
 def _looked_at(run: Run, place: Workspace) -> Side:
     manifest, tables, facts = run.manifest, run.tables, run.manifest.facts
-    steps = None if manifest.kind == "compiled" else step_times(tables, facts)
+    compiled = manifest.kind == "compiled"
+    steps = None if compiled else step_times(tables, facts)
+    profiled = step_accounts(tables, facts, steps.step) if steps and manifest.tables.get("captures") else None
     answer = _try(LEDGER, run, {}, place)
-    if manifest.kind == "compiled":
-        return Side(name=manifest.name, kind="compiled", facts=facts, ledger=answer and answer.ledger)
-    told = _try(STEPS, run, {}, place)
+    told = None if steps is None else _try(STEPS, run, {}, place)
+    device_steps = profiled.device_steps if profiled else 0
     return Side(
         name=manifest.name,
-        kind="simulated" if manifest.simulated else manifest.kind,
+        kind="simulated" if manifest.simulated and not compiled else manifest.kind,
         facts=facts,
         ledger=answer and answer.ledger,
-        kept_steps=_kept(run),
+        kept_steps=0 if compiled else _kept(run),
         tokens_per_step_per_chip=None if told is None or steps is None else _tokens(told.rows, steps),
         steps=steps,
-        profiled=step_accounts(tables, facts, steps.step) if steps and manifest.tables.get("captures") else None,
+        profiled=profiled,
+        figures=figures_of(run, steps, device_steps, lambda question, of, options: _try(question, of, options, place)),
     )
 
 

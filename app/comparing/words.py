@@ -1,10 +1,18 @@
 """A or B in words: which differences are more than chance, and what would tell the others."""
 
+from collections.abc import Sequence
+
+from analyzers.difference.causes import Because, because, settings
+from analyzers.difference.differs import Differs
 from analyzers.serving.ab import RATE, AbResult, Difference
-from app.words import Table, Verdict, headline, short
+from analyzers.serving.ab_parts import PARTS
+from app.comparing.cause_words import called, reason
+from app.comparing.job_words import range_of, signed
+from app.words import Table, Verdict, headline, listed, short
 from errors import format as fmt
 
 NAMES = {"ttft_s": "TTFT", "tpot_s": "TPOT", "e2e_s": "E2E", RATE: "output tokens/s"}
+LEAST_PART = 0.05  # of a change: what is not worth a word
 ORDER = (("ttft_s", "p50"), ("tpot_s", "p50"), (RATE, "mean"), ("ttft_s", "p99"), ("e2e_s", "mean"))
 
 
@@ -43,13 +51,17 @@ def _range(d: Difference) -> str:
     return high if low == high else f"{low.removesuffix(' %')} to {high}"
 
 
-def verdict(result: AbResult, a: str, b: str) -> Verdict:
-    """What is clear, largest first; else what would tell. `a`, `b`: names of the runs."""
+def verdict(result: AbResult, a: str, b: str, differing: Sequence[Differs] = ()) -> Verdict:
+    """What is clear, the time of a request first; else what would tell. `a`, `b`: names of the runs; `differing`: what
+    is known to differ between them."""
     clear = [d for d in result.differences if d.clear]
     a, b = short(a), short(b)
-    warned = "The traffic differs, so that not the engines alone are compared." if result.traffic.warnings else ""
+    warned = _other_traffic(result)
     if not clear:
-        return headline(f"No difference between {a} (A) and {b} (B) can be told from chance.", _more(result), warned)
+        head = f"No difference between {a} (A) and {b} (B) can be told from chance."
+        return headline(head, _more(result), warned, _differing(differing, ()))
+    if result.request.whole is not None and not result.request.told:
+        return headline(_same(result, a, b), _single(result, clear), _dark(result), warned, _differing(differing, ()))
     sides = {d.better for d in clear}
     head = (
         f"B ({b}) is better where it can be told."
@@ -62,7 +74,78 @@ def verdict(result: AbResult, a: str, b: str) -> Verdict:
     text = "; ".join(f"B's {name(d)} is {how_much(d)}" for d in told[:3]) + "."
     open_ = [d for d in result.differences if not d.clear and not d.why]
     chance = f"{fmt.count(len(open_), 'other figure')} cannot be told from chance." if open_ else ""
-    return headline(head, text, chance, _dark(result), warned)
+    cause = _cause(result, differing)
+    given = [s.kind.name for s in ((cause.only,) if cause.only else cause.among)]
+    return headline(head, _request(result, cause), text, chance, _dark(result), warned, _differing(differing, given))
+
+
+def _other_traffic(result: AbResult) -> str:
+    """That the traffic differs, with what differs most of it."""
+    if not result.traffic.warnings:
+        return ""
+    return f"{result.traffic.warnings[0]} So not the engines alone are compared."
+
+
+def _cause(result: AbResult, differing: Sequence[Differs]) -> Because:
+    """Other traffic moves every part of a request: no setting is its reason then."""
+    if result.traffic.warnings:
+        return Because()
+    whole = result.request.whole
+    way = 0.0 if whole is None else whole.b - whole.a
+    return because(settings(differing), [p.account for p in result.request.parts if p.clear and p.change * way > 0])
+
+
+def _request(result: AbResult, cause: Because) -> str:
+    """`A request to B takes 2.1 times as long (1.8 to 2.4): waiting in the queue +410 ms (92 % of it), because ...`"""
+    whole = result.request.whole
+    if whole is None or not result.request.told:
+        return ""
+    way = whole.b - whole.a
+    made = [p for p in result.request.parts if p.clear and p.change / way >= LEAST_PART][:2]
+    parts = listed(
+        [f"{PARTS[p.account]} {_signed(p.change)} ({fmt.share(p.change / way, 2)} of it)" for p in made] or [""]
+    )
+    if whole.change >= 1:
+        between = (
+            f" ({fmt.number(1 + whole.low)} to {fmt.number(1 + whole.high)})"
+            if whole.low is not None and whole.high is not None
+            else ""
+        )
+        took = f"takes {fmt.number(1 + whole.change)} times{between} as long as one to A"
+    else:
+        between = f" ({range_of(whole.low, whole.high)})" if whole.low is not None and whole.high is not None else ""
+        took = f"takes {fmt.share(abs(whole.change), 2)} {'longer' if way > 0 else 'less'} than one to A{between}"
+    why = reason(cause)
+    return f"A request to B {took}{': ' if made else ''}{parts}{', ' if why else ''}{why}."
+
+
+def _signed(seconds: float) -> str:
+    return f"{'−' if seconds < 0 else '+'}{fmt.duration(abs(seconds))}"
+
+
+def _same(result: AbResult, a: str, b: str) -> str:
+    whole = result.request.whole
+    assert whole is not None
+    between = "" if whole.low is None or whole.high is None else f" ({signed(whole.low)} to {signed(whole.high)})"
+    return (
+        f"No difference of the time of a request between {a} (A) and {b} (B) can be told from chance: "
+        f"{signed(whole.change)}{between}."
+    )
+
+
+def _single(result: AbResult, clear: Sequence[Difference]) -> str:
+    """Single figures beyond their own intervals, which is no verdict."""
+    told = [d for d in result.differences if not d.why]
+    return (
+        f"Of {fmt.count(len(told), 'single figure')} {len(clear)} {'is' if len(clear) == 1 else 'are'} beyond "
+        "intervals of 95 %, where one in twenty is by chance."
+    )
+
+
+def _differing(differing: Sequence[Differs], given: Sequence[str]) -> str:
+    """What is known to differ besides what was given as the reason."""
+    others = [called(s) for s in settings(differing) if s.kind.name not in given][:3]
+    return f"They differ{' too' if given else ''} in {listed(others)}." if others else ""
 
 
 def _dark(result: AbResult) -> str:

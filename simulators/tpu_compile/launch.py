@@ -26,6 +26,8 @@ DEFAULT_SECONDS = 600.0
 DEFAULT_MEMORY_BYTES = 16 << 30
 LOOK_SECONDS = 0.2
 PROJECT = Path(__file__).parents[2]
+FLAGS = ("LIBTPU_INIT_ARGS", "XLA_FLAGS")
+"""By which the environment changes what the compiler makes of a program."""
 # the compiler looks for a TPU and its metadata server unless it is told that there is none
 ENVIRONMENT = {
     "JAX_PLATFORMS": "cpu",
@@ -59,6 +61,11 @@ def versions() -> dict[str, str]:
         raise InputError(MISSING) from e
 
 
+def flags() -> dict[str, str]:
+    """Flags of the compiler that the environment sets, by the variable that holds them."""
+    return {name: " ".join(text.split()) for name in FLAGS if (text := os.environ.get(name, "")).strip()}
+
+
 def compiled_file(
     request: CompileRequest,
     cache: Path,
@@ -73,7 +80,7 @@ def compiled_file(
     missing, a limit is met, the compiler rejects the topology, or the user's function raises. Nothing is kept then.
     """
     name = re.sub(r"[^A-Za-z0-9.=,x-]+", "-", request.title)[:80].strip("-")
-    kept = cache / f"{name}-{content_key(request, versions())[:16]}{SUFFIX}"
+    kept = cache / f"{name}-{content_key(request, versions() | flags())[:16]}{SUFFIX}"
     if request.function is None and kept.is_file():
         return kept
     try:

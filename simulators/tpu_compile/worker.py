@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from errors import ChipledgerError, InputError
+from simulators.tpu_compile.launch import flags
 from simulators.tpu_compile.request import CompileRequest
 
 # where each stage begins, and about how long it takes: fractions are estimates, for nobody can know
@@ -199,6 +200,7 @@ def _facts(request: CompileRequest) -> dict[str, Any]:
         "parallelism": dict(request.mesh.axes),
         "compiler": f"libtpu {versions['libtpu']}",
         "jax": versions["jax"],
+        "compiler_flags": " ".join(flags().values()) or "none",
         "rule": rule(request),
     }
     if request.function:

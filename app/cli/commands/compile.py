@@ -110,4 +110,5 @@ def _model(text: str) -> "tuple[Model, str | dict[str, Any]]":
         found = model(text)
         return found, found.name
     config = model_config(path, text)
-    return from_config(config), config
+    plain = {key: value for key, value in config.items() if isinstance(value, str | int | float)}
+    return from_config(config), plain  # a run's facts hold no lists and no objects in objects

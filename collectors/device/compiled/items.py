@@ -16,7 +16,13 @@ from errors import InputError
 FILE_LIMIT_BYTES = 1 << 29
 TEXT_LIMIT_BYTES = 1 << 26
 TEXT = b"HloModule "
-_ANSWERED = ("compiler", "jax", "compile_s", "rule")  # facts that the compile step found; the others were asked for
+_ANSWERED = (
+    "compiler",
+    "jax",
+    "compiler_flags",
+    "compile_s",
+    "rule",
+)  # facts that the compile step found; the others were asked for
 
 
 def items(source: Source) -> Iterator[Item]:
