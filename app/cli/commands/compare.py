@@ -1,13 +1,19 @@
 """`chipledger compare A B`: what changed from one run to the other, whether it is worse, and a gate for scripts."""
 
 import argparse
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
-from app.cli.commands.base import JSON, print_json, print_table, print_verdict, printable
+from app.cli.commands.base import JSON, print_json, print_table, print_verdict, printable, write_file
 from app.comparing.options import LOADS, SIDES
 from app.options import add_arguments, add_flags, values
-from app.workspace import workspace
-from errors import QuestionError
+from app.workspace import Workspace, workspace
+from errors import ChipledgerError, QuestionError
 from errors.options import Option
+
+if TYPE_CHECKING:
+    from app.comparing.answer import Compared
+    from app.comparing.gates import Gate, Judged
 
 NAME = "compare"
 HELP = "what changed from one run to another, whether it is worse, and why; of served runs request by request"
@@ -22,8 +28,19 @@ FAIL_IF = Option(
     several=True,
     form="GATE",
 )
+MARKDOWN = Option(
+    "markdown", str, None, "write it as Markdown for a comment on a pull request", local=True, form="FILE"
+)
+JUNIT = Option(
+    "junit",
+    str,
+    None,
+    "write the gates as JUnit XML: a case each, a failure where it failed, an error where it could not be told",
+    local=True,
+    form="FILE",
+)
 ARGUMENTS = SIDES
-OPTIONS = (*LOADS, FAIL_IF, JSON)
+OPTIONS = (*LOADS, FAIL_IF, MARKDOWN, JUNIT, JSON)
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -32,30 +49,69 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from app.comparing.answer import Compared
-    from app.comparing.gates import gate
+    from app.comparing.gates import FAILED, NOT_TOLD, gates
 
     given, place = values(args, OPTIONS), workspace(args.store)
-    gates = [gate(text) for text in given[FAIL_IF.name] or ()]
-    a, b = place.store.find(args.a), place.store.find(args.b)
-    found = Compared(a, b, place, *(given[o.name] for o in LOADS))
-    if gates and found.jobs is None:
+    asked = gates(given[FAIL_IF.name] or ())
+    if given[JUNIT.name] and not asked:
+        raise QuestionError(f"{JUNIT.flag} has no gate to tell of", expected=f"{FAIL_IF.flag} beside it")
+    try:
+        found = _found(args.a, args.b, given, place)
+    except ChipledgerError as e:
+        _write_refused(args, given, asked, str(e))
+        raise
+    judged = [g.look(found.sides) for g in asked]
+    _write(found, judged, given)
+    _print(found, judged, args.json)
+    outcomes = {j.outcome for j in judged}
+    return GATE_FAILED if FAILED in outcomes else GATE_NOT_TOLD if NOT_TOLD in outcomes else 0
+
+
+def _found(a: str, b: str, given: Mapping[str, Any], place: Workspace) -> "Compared":
+    from app.comparing.answer import Compared
+
+    found = Compared(place.store.find(a), place.store.find(b), place, *(given[o.name] for o in LOADS))
+    if given[FAIL_IF.name] and found.jobs is None:
         raise QuestionError(
             "a gate over two served runs",
             expected="two runs of a training job, or two that were compiled",
             advice="Read the differences with --json",
         )
-    judged = [(g.text, g.judge(found.jobs)) for g in gates if found.jobs is not None]
-    if args.json:
-        print_json(found.to_dict() | ({"gates": [{"gate": t, "outcome": o} for t, o in judged]} if judged else {}))
-    else:
-        print_verdict(found.verdict)
-        if found.table.rows:
-            print_table(found.table.head, found.table.rows, right=found.table.right)
-            print()
-        for note in found.notes:
-            print(f"- {printable(note)}")
-        for text, outcome in judged:
-            print(f"Gate {text}: {outcome}")
-    outcomes = [outcome for _, outcome in judged]
-    return GATE_FAILED if "failed" in outcomes else GATE_NOT_TOLD if "cannot be told" in outcomes else 0
+    return found
+
+
+def _print(found: "Compared", judged: "Sequence[Judged]", as_json: bool) -> None:
+    if as_json:
+        print_json(found.to_dict() | ({"gates": [j.to_dict() for j in judged]} if judged else {}))
+        return
+    print_verdict(found.verdict)
+    if found.table.rows:
+        print_table(found.table.head, found.table.rows, right=found.table.right)
+        print()
+    for note in found.notes:
+        print(f"- {printable(note)}")
+    for j in judged:
+        print(f"Gate {j.gate}: {j.outcome}. {printable(j.why)}")
+
+
+def _write(found: "Compared", judged: "Sequence[Judged]", given: Mapping[str, Any]) -> None:
+    from app.comparing.junit import junit
+    from app.comparing.markdown import markdown
+
+    if given[MARKDOWN.name]:
+        write_file(given[MARKDOWN.name], markdown(found, judged))
+    if given[JUNIT.name]:
+        write_file(given[JUNIT.name], junit(*found.names, judged, found.verdict.whole))
+
+
+def _write_refused(args: argparse.Namespace, given: Mapping[str, Any], asked: "Sequence[Gate]", why: str) -> None:
+    """What a build reads says why nothing was compared; what an earlier one left there is not taken for an answer."""
+    from app.comparing.gates import NOT_TOLD, Judged
+    from app.comparing.junit import junit
+    from app.comparing.markdown import refused
+
+    judged = [Judged(gate=g.text, outcome=NOT_TOLD, why=why) for g in asked]
+    if given[MARKDOWN.name]:
+        write_file(given[MARKDOWN.name], refused(args.a, args.b, judged, why))
+    if given[JUNIT.name]:
+        write_file(given[JUNIT.name], junit(args.a, args.b, judged, why))
