@@ -57,8 +57,8 @@ def printable(text: str) -> str:
 def write_file(path: str, text: str) -> None:
     """Write an answer to a file, in the place of one that is there: whole or not at all where it is a plain file.
     Raises InputError."""
-    target = Path(path).resolve()
     try:
+        target = Path(path).resolve()
         if target.exists() and not target.is_file():  # a pipe, or a terminal; of a folder opening it says what it is
             target.open("w", encoding="utf-8").write(text)
         else:

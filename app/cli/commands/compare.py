@@ -58,7 +58,7 @@ def run(args: argparse.Namespace) -> int:
     try:
         found = _found(args.a, args.b, given, place)
     except ChipledgerError as e:
-        _write_refused(args, given, asked, str(e))
+        _write_refused(args.a, args.b, given, asked, str(e))
         raise
     judged = [g.look(found.sides) for g in asked]
     _write(found, judged, given)
@@ -68,9 +68,10 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _found(a: str, b: str, given: Mapping[str, Any], place: Workspace) -> "Compared":
+    from app.baselines import find_run
     from app.comparing.answer import Compared
 
-    found = Compared(place.store.find(a), place.store.find(b), place, *(given[o.name] for o in LOADS))
+    found = Compared(find_run(place, a), find_run(place, b), place, *(given[o.name] for o in LOADS))
     if given[FAIL_IF.name] and found.jobs is None:
         raise QuestionError(
             "a gate over two served runs",
@@ -104,7 +105,7 @@ def _write(found: "Compared", judged: "Sequence[Judged]", given: Mapping[str, An
         write_file(given[JUNIT.name], junit(*found.names, judged, found.verdict.whole))
 
 
-def _write_refused(args: argparse.Namespace, given: Mapping[str, Any], asked: "Sequence[Gate]", why: str) -> None:
+def _write_refused(a: str, b: str, given: Mapping[str, Any], asked: "Sequence[Gate]", why: str) -> None:
     """What a build reads says why nothing was compared; what an earlier one left there is not taken for an answer."""
     from app.comparing.gates import NOT_TOLD, Judged
     from app.comparing.junit import junit
@@ -112,6 +113,6 @@ def _write_refused(args: argparse.Namespace, given: Mapping[str, Any], asked: "S
 
     judged = [Judged(gate=g.text, outcome=NOT_TOLD, why=why) for g in asked]
     if given[MARKDOWN.name]:
-        write_file(given[MARKDOWN.name], refused(args.a, args.b, judged, why))
+        write_file(given[MARKDOWN.name], refused(a, b, judged, why))
     if given[JUNIT.name]:
-        write_file(given[JUNIT.name], junit(args.a, args.b, judged, why))
+        write_file(given[JUNIT.name], junit(a, b, judged, why))
