@@ -19,6 +19,7 @@ class Compared:
     def __init__(self, a: Run, b: Run, place: Workspace, load_a: str | None = None, load_b: str | None = None):
         self.names = a.manifest.name, b.manifest.name
         self.ids = a.run_id, b.run_id
+        self._of = a, b, place
         self.jobs: DifferenceResult | None = None
         self.served: AbResult | None = None
         self.verdict: Verdict
@@ -38,7 +39,8 @@ class Compared:
     @property
     def sides(self) -> Sides:
         """What gates look at."""
-        return Sides(jobs=self.jobs, served=self.served)
+        a, b, place = self._of
+        return Sides(jobs=self.jobs, served=self.served, both=lambda tell: (tell(a, place), tell(b, place)))
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON contract."""
