@@ -10,7 +10,7 @@ METRIC = Option(
     "or of served runs ttft_p50, ttft_p99, tpot_p50, tpot_p99, e2e_p50 or e2e_p99",
     form="METRIC",
 )
-SEARCH = Option("search", str, "", "runs that this search finds, as `chipledger runs --search` has it")
+SEARCH = Option("search", str, "", "runs that this search finds, such as chip:v5p tag:branch=main")
 GROUP = Option("group", str, "", "runs of this project or project/experiment", form="GROUP")
 CALLED = Option("name", str, "", "runs of this name", form="NAME")
 BY = Option(
