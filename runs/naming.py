@@ -8,7 +8,7 @@ from errors.nearest import nearest
 from runs.live import Live
 from runs.run import Run
 
-ELSEWHERE = ("live:", "model:")  # what begins so is looked for among live runs, and in the catalogue
+ELSEWHERE = ("live:", "model:", "baseline:")  # what begins so is looked for elsewhere: no run is called so
 LEAST_OF_ID, LEAST_OF_NAME = 4, 3  # characters: fewer fit too much
 CANDIDATES = 5
 _SHOWN = 80  # characters of a name that a message repeats

@@ -4,6 +4,6 @@ from errors.options import Option
 
 LOAD_A = Option("load_a", str, None, "served runs: a load of the first; default: all its requests", form="LOAD")
 LOAD_B = Option("load_b", str, None, "served runs: a load of the second; default: all its requests", form="LOAD")
-A = Option("a", str, None, "id or name of the first run (A), or the beginning of either", of_run=True)
+A = Option("a", str, None, "id or name of the first run (A), the beginning of either, or baseline:NAME", of_run=True)
 B = Option("b", str, None, "the second run (B); of served runs also the same one with another load", of_run=True)
 SIDES, LOADS = (A, B), (LOAD_A, LOAD_B)

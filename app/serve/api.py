@@ -10,6 +10,7 @@ from starlette.routing import Route
 
 import catalog
 from app import listing_options, querying, topology_options
+from app.baselines import find_run
 from app.capture.addresses import allowed
 from app.comparing.answer import Compared
 from app.comparing.options import LOADS, SIDES
@@ -26,6 +27,7 @@ from app.questions.base import Question, described
 from app.questions.forms import form
 from app.serve.answering import NotFound
 from app.serve.answering import answering as _answering
+from app.serve.baselining import Baselining
 from app.serve.capturing import capture_arguments
 from app.serve.compiling import compile_request
 from app.serve.ingesting import ADDRESS, UPLOAD, ingest_arguments, line
@@ -69,6 +71,7 @@ class Api:
             Route("/api/runs/{run_id}", self.run, methods=["GET"]),
             *Shelving(self._place, self._find).routes(),
             *Timelines(self._place, self._find).routes(),
+            *Baselining(self._place).routes(),
             Route("/api/runs/{run_id}/facts", self.facts, methods=["GET"]),
             Route("/api/runs/{run_id}/facts", self.say, methods=["PATCH"]),
             Route("/api/runs/{run_id}/show/{analysis}", self.show, methods=["GET"]),
@@ -107,6 +110,12 @@ class Api:
     def _find(self, name: str) -> Run:
         try:
             return self._place.store.find(name)
+        except QuestionError as e:
+            raise NotFound(str(e)) from e
+
+    def _compared(self, name: str) -> Run:
+        try:
+            return find_run(self._place, name)
         except QuestionError as e:
             raise NotFound(str(e)) from e
 
@@ -200,7 +209,7 @@ class Api:
         given = from_query(request.query_params.multi_items(), COMPARED)
         if missing := [o.name for o in SIDES if given.get(o.name) is None]:
             raise QuestionError("two runs are compared", expected=" and ".join(missing))
-        a, b = (self._find(given[o.name]) for o in SIDES)
+        a, b = (self._compared(given[o.name]) for o in SIDES)
         found = await run_in_threadpool(Compared, a, b, self._place, *(given.get(o.name) for o in LOADS))
         return found.to_dict()
 

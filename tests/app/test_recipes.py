@@ -8,17 +8,21 @@ import contextlib
 import io
 import json
 import os
+import random
 import re
 import shlex
 import subprocess
 import sys
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
+import yaml
 
 from app.cli import main
 from app.questions import asking, question
 from app.workspace import Workspace
+from runs.baseline_book import BaselineBook
 from runs.registry import Registry
 from runs.store import Store
 from tests.app.serving import PROJECT, environment
@@ -88,7 +92,15 @@ def load_tests(folder: Path) -> None:
         (folder / f"results/vllm-{rate}qps.json").write_text(json.dumps(detailed(request_rate=rate)))
 
 
-MADE = {"jax": jax_profile, "pytorch": torch_profiles, "vllm": load_tests}
+def step_logs(folder: Path) -> None:
+    """Two logs of the same job: 120 steps at one pace, with its scatter."""
+    for seed, name in enumerate(("base.log", "new.log")):
+        rng = random.Random(seed)
+        lines = [f"completed step: {n}, seconds: {rng.gauss(1, 0.01):.4f}, loss: {9 - n / 100:.3f}" for n in range(120)]
+        (folder / name).write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+MADE = {"jax": jax_profile, "pytorch": torch_profiles, "vllm": load_tests, "ci": step_logs}
 
 
 def commands(recipe: Path) -> list[list[str]]:
@@ -166,6 +178,34 @@ def test_commands_of_other_pages_do_what_they_say(page, tmp_path):
 def test_the_recipes_are_those_that_the_first_page_lists():
     text = (DOCS / "recipes/index.md").read_text(encoding="utf-8")
     assert {f"{p.stem}.md" for p in RECIPES} == set(re.findall(r"\]\((\w[\w-]*\.md)\)", text))
+
+
+@pytest.mark.parametrize(
+    ("file", "sha"), [(".github/workflows/speed.yml", "GITHUB_SHA"), (".gitlab-ci.yml", "CI_COMMIT_SHA")]
+)
+def test_the_pipelines_of_ci_do_what_they_say(tmp_path, file, sha):
+    (recipe,) = [p for p in RECIPES if p.stem == "ci"]
+    written(recipe, tmp_path)
+    for words in commands(recipe)[:3]:
+        run(tmp_path, words)
+    told = yaml.safe_load((tmp_path / file).read_text(encoding="utf-8"))
+    found = list(dict.fromkeys(pipeline(told)))
+    assert [line.split()[0] for line in found] == ["ingest", "compare", "baseline"]
+    for line in found:
+        run(tmp_path, shlex.split(line.replace(f"${sha}", "0a1b2c3d4e5f")))
+    cases = ElementTree.parse(tmp_path / "speed.xml").getroot().findall("testsuite/testcase")
+    assert [c.get("name") for c in cases] == ["step_time>+2%"]
+    assert (tmp_path / "speed.md").read_text().startswith("### Passed: the gate holds")
+    place = Workspace(Store(tmp_path / "store"), Registry(tmp_path / "store/registry.db"))
+    assert [m.run_name for m in BaselineBook(place.registry.path).history("main")] == ["0a1b2c3d4e5f", "1a2b3c4"]
+
+
+def pipeline(told) -> list[str]:
+    """What a pipeline asks of this command line, in order, wherever in its YAML that stands."""
+    if isinstance(told, str):
+        return [line.strip().removeprefix("chipledger ") for line in told.splitlines() if "chipledger " in line]
+    parts = told.values() if isinstance(told, dict) else told if isinstance(told, list) else ()
+    return [line for part in parts for line in pipeline(part)]
 
 
 @pytest.mark.skipif(not TORCH, reason="no Python with torch is named in $CHIPLEDGER_TORCH_PYTHON")

@@ -3,6 +3,7 @@
 from app.cli.commands import (
     alerts,
     archive,
+    baseline,
     capture,
     catalog,
     compare,
@@ -14,6 +15,7 @@ from app.cli.commands import (
     facts,
     findings,
     group,
+    history,
     ingest,
     mcp,
     note,
@@ -55,6 +57,8 @@ COMMANDS = (
     show,
     query,
     compare,
+    baseline,
+    history,
     compile,
     topology,
     whatif,
@@ -69,7 +73,7 @@ COMMANDS = (
 PURPOSES = {  # the heads in the help of all, and the names below each; what stands in none comes last
     "See it in a browser": "demo serve open",
     "Add runs": "ingest capture watch facts",
-    "Ask about a run": "runs findings show query compare promise",
+    "Ask about a run": "runs findings show query compare baseline history promise",
     "Keep runs in order": "rename note tag star group archive delete restore searches",
     "Ask what would be": "whatif topology compile catalog",
     "Look after it": "alerts mcp doctor completion",

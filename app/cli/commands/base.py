@@ -10,6 +10,7 @@ from typing import Any
 from app.words import rest_of
 from errors import InputError
 from errors.options import SWITCH, Option
+from runs.durable import write_whole
 
 STORE = Option(
     "store", str, None, "folder of the store (default: $CHIPLEDGER_STORE, else ~/.chipledger)", local=True, form="STORE"
@@ -51,6 +52,19 @@ def print_table(head: Sequence[str], rows: Iterable[Sequence[str]], right: Seque
 def printable(text: str) -> str:
     """Text from an input without what a terminal would act on."""
     return "".join(c if c.isprintable() else "?" for c in text)
+
+
+def write_file(path: str, text: str) -> None:
+    """Write an answer to a file, in the place of one that is there: whole or not at all where it is a plain file.
+    Raises InputError."""
+    try:
+        target = Path(path).resolve()
+        if target.exists() and not target.is_file():  # a pipe, or a terminal; of a folder opening it says what it is
+            target.open("w", encoding="utf-8").write(text)
+        else:
+            write_whole(target, text)
+    except (OSError, ValueError) as e:  # ValueError: a null character in its name
+        raise InputError(f"cannot be written ({getattr(e, 'strerror', None) or e})", where=path) from e
 
 
 def pairs(given: Sequence[str] | None, what: str) -> dict[str, str]:

@@ -1,6 +1,7 @@
 """What agents and scripts can ask: one file each, listed once."""
 
 from app.mcp.base import Tool
+from app.mcp.tools.baselines import BASELINES
 from app.mcp.tools.compare import COMPARE
 from app.mcp.tools.facts import FACTS
 from app.mcp.tools.findings import FIND
@@ -12,7 +13,19 @@ from app.mcp.tools.topology import TOPOLOGY
 from app.mcp.tools.whatif import WHATIF, WHATIF_TRAINING
 from errors import QuestionError
 
-TOOLS: tuple[Tool, ...] = (RUNS, FACTS, FIND, SHOW, QUERY, WHATIF, WHATIF_TRAINING, COMPARE, COMPARE_MANY, TOPOLOGY)
+TOOLS: tuple[Tool, ...] = (
+    RUNS,
+    FACTS,
+    FIND,
+    SHOW,
+    QUERY,
+    WHATIF,
+    WHATIF_TRAINING,
+    COMPARE,
+    COMPARE_MANY,
+    BASELINES,
+    TOPOLOGY,
+)
 
 
 def tool(name: str) -> Tool:

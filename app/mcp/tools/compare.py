@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from app.baselines import find_run
 from app.comparing.answer import Compared
 from app.comparing.options import LOADS, SIDES
 from app.mcp.arguments import Pairs
@@ -15,7 +16,7 @@ A, B = SIDES
 
 
 def answer(place: Workspace, given: Mapping[str, Any], more: Pairs) -> Told:
-    a, b = place.store.find(given[A.name]), place.store.find(given[B.name])
+    a, b = find_run(place, given[A.name]), find_run(place, given[B.name])
     found = Compared(a, b, place, *(given.get(o.name) for o in LOADS))
     links = {"page": to(f"/{PAGE.path}", ("run", named(a, place)), ("with", b.run_id))}
     return Told(found.verdict, found.to_dict(), links)

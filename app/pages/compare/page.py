@@ -6,6 +6,7 @@ import streamlit as st
 from analyzers.serving.ab import METRICS, AbResult
 from analyzers.serving.ab_terms import PAIRED, TERMS
 from analyzers.serving.served import served
+from app.baselines import find_run
 from app.comparing import words
 from app.comparing.requests import compare_runs
 from app.components.answering import answering
@@ -23,6 +24,7 @@ from app.figures.base import standalone
 from app.menu import kind_of
 from app.pages.compare import figure as draw
 from app.pages.compare.jobs import two_jobs
+from app.workspace import Workspace
 from errors import format as fmt
 from runs.run import Run
 
@@ -39,7 +41,7 @@ LONELY = {
 def page() -> None:
     run, extras, place = current_run()
     with header(run, extras):
-        other = partner(run, place.store)
+        other = partner(run, place)
     if kind_of(run) != "serving":
         if other is not None:
             two_jobs(run, other, place)
@@ -59,13 +61,14 @@ def page() -> None:
     howto(run, TERMS, result.notes, INPUTS)
 
 
-def partner(run: Run, store) -> Run | None:
+def partner(run: Run, place: Workspace) -> Run | None:
     """The run to compare with, as `with=` in the address names it; where none is chosen the page says how to."""
+    store = place.store
     others = {r.run_id: r.manifest.name for r in store.runs() if r.run_id != run.run_id and comparable(run, r)}
     wanted = st.query_params.get("with", NOBODY)
-    if wanted and wanted not in others:  # a name, or the beginning of an id
+    if wanted and wanted not in others:  # a name, the beginning of an id, or a baseline
         with answering("Looking for it", lambda: None):
-            found = store.find(wanted)
+            found = find_run(place, wanted)
         others[found.run_id] = found.manifest.name
         st.query_params["with"] = found.run_id
     if not others:

@@ -1,0 +1,105 @@
+"""A metric over the runs of a job, in order, and where it changed for good: how much, and between which two.
+
+change   after / before - 1 of the levels on either side; of what is a share itself (MFU, goodput) after - before
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from analyzers.history_of_metric.change_points import LEAST, change_points
+from errors import QuestionError
+
+
+@dataclass(frozen=True, kw_only=True)
+class Point:
+    """One place of the history: a run, or all runs of one value of a tag. `value`: their mean; `low`, `high`: of a
+    single run, between which its value lies by its own scatter, None where that tells nothing."""
+
+    label: str
+    runs: tuple[str, ...]
+    at_ns: int
+    value: float
+    low: float | None = None
+    high: float | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        return {**vars(self), "runs": list(self.runs)}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Change:
+    """From the last point of a level to the first of the next. `before`, `after`: the two levels; `change`, `low`,
+    `high`: shares, or points as a share; `chance`: how likely chance alone shows as much, at most."""
+
+    last: Point
+    first: Point
+    before: float
+    after: float
+    change: float
+    low: float
+    high: float
+    chance: float
+
+    def to_dict(self) -> dict[str, Any]:
+        ends = {"last_before": self.last.label, "first_after": self.first.label}
+        runs = {"run_before": self.last.runs[-1], "run_after": self.first.runs[0]}
+        told = ("before", "after", "change", "low", "high", "chance")
+        return {**ends, **runs, **{name: getattr(self, name) for name in told}}
+
+
+@dataclass(frozen=True, kw_only=True)
+class HistoryResult:
+    """`points` in order; `changes` in order; `why`: what was left out, and why no verdict is given where none is."""
+
+    points: tuple[Point, ...]
+    changes: tuple[Change, ...]
+    judged: bool
+    why: tuple[str, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "points": [p.to_dict() for p in self.points],
+            "changes": [c.to_dict() for c in self.changes],
+            "judged": self.judged,
+            "why": list(self.why),
+        }
+
+
+def history(points: Sequence[Point], *, of_shares: bool) -> HistoryResult:
+    """`of_shares`: the metric is a share itself, so that changes are told in points. Raises QuestionError without a
+    point."""
+    kept = [p for p in points if math.isfinite(p.value) and (of_shares or p.value > 0)]
+    why = (f"{len(points) - len(kept):,} values that are no amounts are left out",) if len(kept) < len(points) else ()
+    if not kept:
+        raise QuestionError("none of these runs tells it", expected="runs that do")
+    if len(kept) < LEAST:
+        lacks = f"{len(kept):,} are too few to tell a change: {LEAST} are needed"
+        return HistoryResult(points=tuple(kept), changes=(), judged=False, why=(*why, lacks))
+    values = np.array([p.value for p in kept])
+    found = change_points(values if of_shares else np.log(values))
+    changes = [
+        Change(
+            last=kept[c.at - 1],
+            first=kept[c.at],
+            before=c.before,
+            after=c.after,
+            change=c.change,
+            low=c.low,
+            high=c.high,
+            chance=c.chance,
+        )
+        for c in found
+    ]
+    if not of_shares:
+        changes = [_as_shares(c) for c in changes]
+    return HistoryResult(points=tuple(kept), changes=tuple(changes), judged=True, why=why)
+
+
+def _as_shares(c: Change) -> Change:
+    """Out of logarithms."""
+    ends = {name: math.expm1(getattr(c, name)) for name in ("change", "low", "high")}
+    return replace(c, before=math.exp(c.before), after=math.exp(c.after), **ends)

@@ -1,0 +1,149 @@
+"""Baselines by name, for commands, API, agents and pages alike: `baseline:main` wherever two runs are compared.
+
+What begins with `baseline:` is a name, never the beginning of a run's. A run that was called so before there were
+baselines is found as long as no baseline has that name; where one has, neither is guessed.
+"""
+
+import time
+from dataclasses import dataclass
+from typing import Any
+
+from app.library.changes import FOLLOWED, clean_who
+from app.workspace import Workspace
+from errors import QuestionError
+from errors import format as fmt
+from runs.baseline_book import BaselineBook, Move, clean_baseline
+from runs.run import Run
+from runs.store import InBinError
+
+PREFIX = "baseline:"
+HERE, IN_BIN, GONE = "in the library", "in the bin", "no longer in the store"
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """A name, the move that led it where it leads, and where that run is: HERE, IN_BIN or GONE. `now_called`: what the
+    run is called today; `until_ns`: of one in the bin, when it goes for good."""
+
+    move: Move
+    state: str
+    now_called: str
+    until_ns: int | None = None
+
+    @property
+    def name(self) -> str:
+        return self.move.name
+
+    @property
+    def where(self) -> str:
+        """`in the library`, `in the bin, until 2026-12-01 10:00 UTC`."""
+        return f"{self.state}, until {fmt.date(self.until_ns)}" if self.until_ns is not None else self.state
+
+    def to_dict(self) -> dict[str, Any]:
+        more = {"state": self.state, "now_called": self.now_called, "until_ns": self.until_ns}
+        return {"address": PREFIX + self.name, **self.move.to_dict(), **more}
+
+
+def book(place: Workspace) -> BaselineBook:
+    return BaselineBook(place.registry.path)
+
+
+def find_run(place: Workspace, text: str) -> Run:
+    """A run as `Store.find` finds it, or by `baseline:NAME`. Raises QuestionError where there is none, where it lies in
+    the bin, and where a run is called as a baseline is."""
+    if not text.startswith(PREFIX):
+        return _by_its_own_name(place, text)
+    move = book(place).of(text.removeprefix(PREFIX))
+    called = next((r for r in place.store.runs() if text in (r.manifest.name, r.written.name)), None)
+    if called is not None and move is not None and called.run_id != move.run_id:
+        raise QuestionError(
+            f"{text[:80]!r} is a baseline, and a run is called so",
+            expected=f"{str(move.run_id)[:12]} for the baseline's run, or {called.run_id[:12]} for the other",
+            advice="Rename the run: `chipledger rename RUN NAME`.",
+        )
+    if called is not None:
+        return called
+    return _led_to(place, move or book(place).known(text.removeprefix(PREFIX)))
+
+
+def _by_its_own_name(place: Workspace, text: str) -> Run:
+    try:
+        return place.store.find(text)
+    except QuestionError as e:
+        if book(place).of(text) is None:
+            raise
+        advice = f"A baseline is called so: {PREFIX}{text[:80]}."
+        raise QuestionError(e.what, where=e.where, expected=e.expected, advice=advice) from e
+
+
+def _led_to(place: Workspace, move: Move) -> Run:
+    told = _baseline(place, move)
+    if told.state != HERE:
+        back = f"`chipledger restore {str(move.run_id)[:12]}` brings it back; " if told.state == IN_BIN else ""
+        raise QuestionError(
+            f"baseline {move.name[:80]!r} leads to {move.run_name[:80]} ({str(move.run_id)[:12]}), which is "
+            f"{told.where}",
+            advice=f"{back}`chipledger baseline accept NAME RUN` leads it to another.",
+        )
+    return place.store.find(str(move.run_id))
+
+
+def _baseline(place: Workspace, move: Move) -> Baseline:
+    try:
+        run = place.store.find(str(move.run_id))
+    except InBinError:
+        lying = place.store.find_binned(str(move.run_id))
+        return Baseline(move, IN_BIN, move.run_name, lying.until_ns if lying else None)
+    except QuestionError:
+        return Baseline(move, GONE, move.run_name)
+    return Baseline(move, HERE, run.manifest.name)
+
+
+def baselines(place: Workspace) -> list[Baseline]:
+    """All of them, by name."""
+    return [_baseline(place, move) for move in book(place).standing()]
+
+
+def shown(place: Workspace, name: str) -> tuple[Baseline | None, list[Move]]:
+    """(what a name leads to, None where it was taken away; all that it ever led to, the newest first). Raises
+    QuestionError where there never was one."""
+    name = name.removeprefix(PREFIX)
+    kept, past = book(place), book(place).history(name)
+    move = kept.of(name) if past else kept.known(name)
+    return (_baseline(place, move) if move else None), past
+
+
+def set_baseline(place: Workspace, name: str, run: str, *, who: str = "", why: str = "") -> Baseline:
+    """Give a run a name. Raises QuestionError where the name leads to another run, or the run still grows."""
+    found = _settled(place, run)
+    move = book(place).set(_plain(name), found.run_id, found.manifest.name, who=clean_who(who), why=why)
+    return _baseline(place, move)
+
+
+def accept(place: Workspace, name: str, run: str, *, who: str = "", why: str = "") -> tuple[Move, Baseline]:
+    """Lead a name to another run. Returns what it led to before, and what it leads to."""
+    found = _settled(place, run)
+    kept = book(place)
+    before, move = kept.accept(_plain(name), found.run_id, found.manifest.name, who=clean_who(who), why=why)
+    return before, _baseline(place, move)
+
+
+def remove(place: Workspace, name: str, *, who: str = "", why: str = "") -> Move:
+    """Take a name away. Returns what it led to."""
+    return book(place).remove(_plain(name), who=clean_who(who), why=why)
+
+
+def _plain(name: str) -> str:
+    return clean_baseline(name.removeprefix(PREFIX))
+
+
+def _settled(place: Workspace, text: str) -> Run:
+    """A run that does not change any more."""
+    run = find_run(place, text)
+    live = place.store.live.current(run.run_id)
+    if live is not None and live.state_at(time.time_ns()) in FOLLOWED:
+        raise QuestionError(
+            f"{run.manifest.name[:80]} is still running: what others would be held against changes with it",
+            advice="Name it when its `chipledger watch` has ended.",
+        )
+    return run

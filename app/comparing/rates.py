@@ -1,0 +1,45 @@
+"""What a gate looks at beside steps and requests: MFU of settled steps, goodput, and memory at its peak, of one run."""
+
+from analyzers.flops.mfu_result import MfuResult
+from analyzers.time.ledger import LedgerResult
+from app.comparing.sides import side_of
+from app.library.answers import goodput_of
+from app.questions.asking import ask
+from app.questions.ledger import LEDGER
+from app.questions.memory import MEMORY
+from app.questions.mfu import MFU
+from app.workspace import Workspace
+from errors import ChipledgerError
+from runs.run import Run
+
+
+def mfu_of_settled(run: Run, place: Workspace) -> float | None:
+    """Useful FLOPs of the steps that are compared, over what the peak would give in their time; None where not told."""
+    try:
+        result: MfuResult = ask(MFU, run, {}, place.registry)
+    except ChipledgerError:
+        return None
+    steps = side_of(run, place).steps
+    if steps is None:
+        return None
+    rows = result.rows[result.rows["kept"].astype(bool) & result.rows["step"].isin(steps.step)]
+    rows = rows[rows["mfu"].notna() & rows["dur_s"].notna()]
+    took = rows["dur_s"].astype(float)
+    return float((rows["mfu"].astype(float) * took).sum() / took.sum()) if len(rows) and took.sum() > 0 else None
+
+
+def goodput(run: Run, place: Workspace) -> float | None:
+    try:
+        result: LedgerResult = ask(LEDGER, run, {}, place.registry)
+    except ChipledgerError:
+        return None
+    return goodput_of(result)
+
+
+def peak_bytes(run: Run, place: Workspace) -> tuple[float | None, str]:
+    """(bytes, how they are known)."""
+    try:
+        result = ask(MEMORY, run, {}, place.registry)
+    except ChipledgerError:
+        return None, ""
+    return result.peak_bytes, result.peak_basis

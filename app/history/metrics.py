@@ -1,0 +1,136 @@
+"""The metrics of which a history can be told, each as a run tells it with the range of its own scatter."""
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import stdtrit
+
+from analyzers.difference.step_time import ALPHA, variance_of_mean
+from analyzers.serving.served import Served, served
+from app.comparing.rates import goodput, mfu_of_settled
+from app.comparing.sides import side_of
+from app.questions.asking import ask
+from app.questions.ledger import LEDGER
+from app.workspace import Workspace
+from errors import ChipledgerError, QuestionError
+from errors import format as fmt
+from errors.nearest import did_you_mean
+from runs.accounts import ACCOUNTS
+from runs.run import Run
+
+LEAST_BLOCKS = 20  # steps: of fewer no range of their mean is told
+
+Value = tuple[float, float | None, float | None]  # with the ends of its range, None where a run tells none
+
+
+@dataclass(frozen=True, kw_only=True)
+class Metric:
+    """`of`: of a run, None where it does not tell it. `of_shares`: it is a share, and changes in points. `more`:
+    whether more of it is worse; None where that is not known."""
+
+    name: str
+    title: str
+    of: Callable[[Run, Workspace], Value | None]
+    shown: Callable[[float], str]
+    of_shares: bool = False
+    more: bool | None = True
+
+
+def _step(run: Run, place: Workspace) -> Value | None:
+    """Mean of settled steps; of a compiled program the least that its chip takes."""
+    side = side_of(run, place)
+    if side.kind == "compiled":
+        seconds = side.ledger.chip_seconds / side.ledger.chips if side.ledger else None
+        return None if not seconds else (seconds, seconds, seconds)
+    if side.steps is None or not len(side.steps.seconds):
+        return None
+    seconds, mean = side.steps.seconds, side.steps.mean_s
+    if len(seconds) < LEAST_BLOCKS:
+        return mean, None, None
+    variance, freedom = variance_of_mean(seconds)
+    reach = float(stdtrit(min(freedom, 1e6), 1 - ALPHA / 2)) * math.sqrt(variance)
+    return mean, max(mean - reach, 0.0), mean + reach
+
+
+def _tokens(run: Run, place: Workspace) -> Value | None:
+    tokens, step = side_of(run, place).tokens_per_step_per_chip, _step(run, place)
+    return None if tokens is None or step is None else _over(tokens, step)
+
+
+def _over(work: float, step: Value) -> Value:
+    mean, low, high = step
+    return work / mean, (work / high if high else None), (work / low if low else None)
+
+
+def _mfu(run: Run, place: Workspace) -> Value | None:
+    mfu, step = mfu_of_settled(run, place), _step(run, place)
+    return None if mfu is None or step is None else _over(mfu * step[0], step)
+
+
+def _goodput(run: Run, place: Workspace) -> Value | None:
+    found = goodput(run, place)
+    return None if found is None else (found, None, None)
+
+
+def _account(name: str) -> Callable[[Run, Workspace], Value | None]:
+    def of(run: Run, place: Workspace) -> Value | None:
+        try:
+            ledger = ask(LEDGER, run, {}, place.registry).ledger
+        except ChipledgerError:
+            return None
+        whole, there = ledger.chip_seconds, any(a.name == name for _, a in ledger.account.walk())
+        return (ledger.amount(name) / whole, None, None) if there and whole > 0 else None
+
+    return of
+
+
+def _request(metric: str, q: float) -> Callable[[Run, Workspace], Value | None]:
+    def of(run: Run, place: Workspace) -> Value | None:
+        values = _timed(run)
+        if values is None or metric not in values.timed:
+            return None
+        told = values.timed[metric].dropna().to_numpy(dtype=float)
+        return (float(np.quantile(told, q)), None, None) if len(told) else None
+
+    return of
+
+
+def _timed(run: Run) -> Served | None:
+    try:
+        return served(run.tables) if run.manifest.kind == "serving" else None
+    except ChipledgerError:
+        return None
+
+
+def _metrics() -> Mapping[str, Metric]:
+    found = [
+        Metric(name="step_time", title="Step time", of=_step, shown=fmt.duration),
+        Metric(name="tokens_per_s", title="Tokens/s of a chip", of=_tokens, shown=fmt.number, more=False),
+        Metric(name="mfu", title="MFU", of=_mfu, shown=fmt.share, of_shares=True, more=False),
+        Metric(name="goodput", title="Goodput", of=_goodput, shown=fmt.share, of_shares=True, more=False),
+    ]
+    for metric, title in (("ttft_s", "TTFT"), ("tpot_s", "TPOT"), ("e2e_s", "E2E")):
+        for word, q in (("p50", 0.5), ("p99", 0.99)):
+            name, of = f"{metric.removesuffix('_s')}_{word}", _request(metric, q)
+            found.append(Metric(name=name, title=f"{word} {title}", of=of, shown=fmt.duration))
+    return {m.name: m for m in found}
+
+
+METRICS = _metrics()
+
+
+def metric(name: str) -> Metric:
+    """Raises QuestionError where there is none of that name."""
+    if name in METRICS:
+        return METRICS[name]
+    if name in ACCOUNTS:
+        title = f"{ACCOUNTS[name].title} (share of the chip time)"
+        return Metric(name=name, title=title, of=_account(name), shown=fmt.share, of_shares=True, more=None)
+    known = [*METRICS, *ACCOUNTS]
+    raise QuestionError(
+        f"no metric {name[:80]!r}",
+        expected=f"{', '.join(METRICS)}, or an account of the ledger",
+        advice=did_you_mean(name, known),
+    )

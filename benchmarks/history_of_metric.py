@@ -1,0 +1,51 @@
+"""What the change points of a metric's history are worth: false alarms where nothing changed, and shifts found.
+
+    python -m benchmarks.history_of_metric [SERIES]
+
+Series of N runs with 1 % of scatter, of which neighbours correlate by R; normal, or heavy-tailed (Student's t with 3
+degrees of freedom). Printed are the share of steady series that tell any change, and of series with one shift, at two
+thirds of them, those that tell one change, at most one run away from where it is; and how many of the ranges told hold
+the shift.
+"""
+
+import sys
+
+import numpy as np
+
+from analyzers.history_of_metric.change_points import change_points
+
+RUNS, CORRELATED, SHIFTS, SCATTER, WARM = (16, 40, 100), (0.0, 0.3, 0.6), (0.03, 0.05), 0.01, 50
+
+
+def steady(rng: np.random.Generator, runs: int, r: float, heavy: bool) -> np.ndarray:
+    noise = rng.standard_t(3, size=runs + WARM) / np.sqrt(3) if heavy else rng.normal(size=runs + WARM)
+    for i in range(1, runs + WARM):
+        noise[i] = r * noise[i - 1] + np.sqrt(1 - r * r) * noise[i]
+    return SCATTER * noise[WARM:]
+
+
+def found(rng: np.random.Generator, runs: int, r: float, heavy: bool, shift: float, series: int) -> tuple[float, float]:
+    """(share of series in which the shift is found, share of the ranges told that hold it)."""
+    at, hits, held = runs * 2 // 3, 0, 0
+    for _ in range(series):
+        told = change_points(steady(rng, runs, r, heavy) + shift * (np.arange(runs) >= at))
+        if len(told) == 1 and abs(told[0].at - at) <= 1:
+            hits += 1
+            held += told[0].low <= shift <= told[0].high
+    return hits / series, held / hits if hits else float("nan")
+
+
+def main(series: int) -> None:
+    print("runs  r    heavy  false alarms  " + "  ".join(f"{s:.0%} found, held" for s in SHIFTS))
+    for runs in RUNS:
+        for r in CORRELATED:
+            for heavy in (False, True):
+                rng = np.random.default_rng([runs, int(10 * r), heavy])
+                alarms = sum(bool(change_points(steady(rng, runs, r, heavy))) for _ in range(series)) / series
+                shown = [found(rng, runs, r, heavy, s, max(series // 5, 20)) for s in SHIFTS]
+                told = "  ".join(f"{hit:9.0%}, {held:4.0%}" for hit, held in shown)
+                print(f"{runs:4d}  {r:.1f}  {'yes' if heavy else 'no':5s}  {alarms:12.1%}  {told}", flush=True)
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 2000)

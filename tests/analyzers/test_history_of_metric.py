@@ -1,0 +1,84 @@
+"""A metric over many runs: real shifts are found where they are, and what only scatters tells none."""
+
+import numpy as np
+import pytest
+
+from analyzers.history_of_metric import Point, history
+from analyzers.history_of_metric.change_points import LEAST, SHORTEST, change_points
+from errors import QuestionError
+
+
+def scatter(n, seed, r=0.0):
+    """1 % of scatter, of which neighbours correlate by r."""
+    rng = np.random.default_rng(seed)
+    noise = rng.normal(size=n + 50)
+    for i in range(1, n + 50):
+        noise[i] = r * noise[i - 1] + np.sqrt(1 - r * r) * noise[i]
+    return 0.01 * noise[50:]
+
+
+def told(values, of_shares=False):
+    points = [Point(label=f"c{i}", runs=(f"r{i}",), at_ns=i, value=float(v)) for i, v in enumerate(values)]
+    return history(points, of_shares=of_shares)
+
+
+@pytest.mark.parametrize(("r", "most"), [(0.0, 1), (0.3, 2), (0.6, 6)])
+def test_series_in_which_nothing_changed_tell_hardly_any_change(r, most):
+    """Of 120 series of 40 runs; `benchmarks/history_of_metric.py` counts many more."""
+    assert sum(bool(change_points(scatter(40, seed, r))) for seed in range(120)) <= most
+
+
+@pytest.mark.parametrize("at", [8, 20, 32])
+def test_a_shift_of_five_deviations_is_found_where_it_is(at):
+    hits = 0
+    for seed in range(20):
+        values = np.exp(scatter(40, seed) + 0.05 * (np.arange(40) >= at))
+        found = told(values).changes
+        hits += (
+            len(found) == 1 and abs(int(found[0].first.label[1:]) - at) <= 1 and found[0].low < 0.0513 < found[0].high
+        )
+    assert hits >= 18
+
+
+def test_several_shifts_up_and_down_are_told_apart():
+    i = np.arange(60)
+    found = told(np.exp(scatter(60, 3) + 0.08 * ((i >= 20) & (i < 40)))).changes
+    assert [c.first.label for c in found] == ["c20", "c40"] and found[0].change > 0 > found[1].change
+    assert found[0].to_dict()["run_before"] == "r19" and found[1].to_dict()["run_after"] == "r40"
+
+
+def test_one_odd_run_is_no_change_and_changes_little_of_what_is_told():
+    values = scatter(40, 1)
+    values[17] += 1.0
+    assert change_points(values) == ()
+    values[25:] += 0.06
+    assert [c.at for c in change_points(values)] == [25]
+
+
+def test_shares_are_told_in_points_and_times_as_shares_of_the_former():
+    level = np.where(np.arange(30) < 15, 0.40, 0.36)
+    steady = 0.001 * np.random.default_rng(0).normal(size=30)
+    (points,) = told(level + steady, of_shares=True).changes
+    (shares,) = told(level + steady).changes
+    assert points.change == pytest.approx(-0.04, abs=0.002) and shares.change == pytest.approx(-0.1, abs=0.005)
+    assert (shares.before, shares.after) == pytest.approx((0.40, 0.36), abs=0.002)
+
+
+def test_what_does_not_scatter_changes_where_it_does_and_not_by_a_hair():
+    assert [c.at for c in change_points(np.r_[np.zeros(10), np.full(10, 0.02)])] == [10]
+    assert change_points(np.r_[np.zeros(10), np.full(10, 0.004)]) == () == change_points(np.zeros(20))
+
+
+def test_too_few_runs_are_said_and_get_no_verdict():
+    few = told(np.r_[np.ones(6), 2 * np.ones(LEAST - 7)])
+    assert not few.judged and few.changes == () and f"{LEAST} are needed" in few.why[0]
+    assert told(np.ones(LEAST)).judged and SHORTEST * 2 <= LEAST
+
+
+@pytest.mark.parametrize("odd", [0.0, -1.0, float("nan"), float("inf"), 1e308])
+def test_values_that_are_no_amounts_are_left_out_and_said(odd):
+    found = told([*np.ones(20), odd])
+    assert found.changes == () and (len(found.points), len(found.why)) == ((21, 0) if odd == 1e308 else (20, 1))
+    if odd != 1e308:
+        with pytest.raises(QuestionError, match="none of these runs"):
+            told([odd])

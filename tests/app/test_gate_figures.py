@@ -1,0 +1,78 @@
+"""What gates can look at beside the time of a step: rates, MFU, goodput, memory, and requests, each with its range."""
+
+import numpy as np
+import pytest
+
+from app.comparing.answer import Compared
+from app.comparing.gates import FAILED, NOT_TOLD, PASSED, gate
+from tests.app.commands import out
+from tests.app.made_runs import PEAK, START_NS, write
+from tests.app.served_runs import busy
+
+
+def job(store, name, step_s, *, seed, mfu=0.4, steps=120):
+    """Steps that scatter by 1 %, each with the FLOPs that give this MFU at one second, and 1000 tokens."""
+    took = (step_s * 1e9 * (1 + 0.01 * np.random.default_rng(seed).normal(size=steps))).astype(int)
+    starts = START_NS + np.concatenate([[0], np.cumsum(took)])[:-1]
+    columns = {
+        "step": list(range(steps)),
+        "start_ns": [int(s) for s in starts],
+        "dur_ns": [int(t) for t in took],
+        "attempt": [0] * steps,
+        "order": list(range(steps)),
+        "model_flops_per_chip": [mfu * PEAK] * steps,
+        "tokens_per_s_per_chip": [1e12 / t for t in took.tolist()],
+        "source": ["train.log"] * steps,
+    }
+    return write(store, name, {"steps": columns}, {"chip": "TPU v5p", "chips": 4})
+
+
+@pytest.fixture
+def slower(place):
+    return Compared(job(place.store, "a", 1.0, seed=1), job(place.store, "b", 1.06, seed=2), place)
+
+
+def test_a_rate_changes_as_the_step_does_the_other_way_round(slower):
+    step, rate = (gate(g).look(slower.sides) for g in ("step_time>+1%", "tokens_per_s<-1%"))
+    assert rate.change == pytest.approx(1 / (1 + step.change) - 1)
+    assert (rate.low, rate.high) == pytest.approx((1 / (1 + step.high) - 1, 1 / (1 + step.low) - 1))
+    assert rate.low < 1 / 1.06 - 1 < rate.high and rate.outcome == FAILED
+    assert gate("tokens_per_s<-20%").look(slower.sides).outcome == PASSED
+
+
+def test_mfu_is_gated_in_points(slower):
+    found = gate("mfu<-0.5").look(slower.sides)
+    assert found.low < 0.4 / 1.06 - 0.4 < found.high and found.outcome == FAILED
+    assert found.change == pytest.approx(0.4 / 1.06 - 0.4, abs=0.001)
+    assert found.why.startswith("MFU changed by −2.") and found.why.endswith(" points).")
+    assert gate("mfu<-5").look(slower.sides).outcome == PASSED
+
+
+def test_mfu_of_twice_the_work_in_the_same_time_is_twice(place):
+    a, b = job(place.store, "a", 1.0, seed=1, mfu=0.2), job(place.store, "b", 1.0, seed=2, mfu=0.4)
+    found = gate("mfu<-0.5").look(Compared(a, b, place).sides)
+    assert found.outcome == PASSED and found.change == pytest.approx(0.2, abs=0.001)
+
+
+@pytest.mark.parametrize("text", ["goodput<-2", "peak_memory>+5%", "ttft_p99>+10%", "input_wait>+1%"])
+def test_what_has_no_interval_cannot_be_told_and_says_why(slower, text):
+    found = gate(text).look(slower.sides)
+    assert found.outcome == NOT_TOLD and (found.low, found.high) == (None, None)
+    assert "no interval: " in found.why or "cannot be compared: " in found.why
+
+
+def test_requests_are_gated_by_the_interval_of_the_comparison(place, capsys):
+    a, b = busy(place.store), busy(place.store, "slow", rate=3, seed=5)
+    found = Compared(a, b, place)
+    told = {(d.metric, d.statistic): d for d in found.served.differences}
+    for name, key in (("e2e_mean", ("e2e_s", "mean")), ("ttft_p50", ("ttft_s", "p50"))):
+        d, judged = told[key], gate(f"{name}>+0.001%").look(found.sides)
+        assert (judged.change, judged.low, judged.high) == pytest.approx(
+            (d.ratio - 1, d.ratio_low - 1, d.ratio_high - 1)
+        )
+        assert judged.outcome == (FAILED if d.ratio_low > 1 else NOT_TOLD if d.ratio_high > 1 else PASSED)
+    dark = next(d for d in found.served.differences if d.ratio_low is None)
+    judged = gate(f"{dark.metric.removesuffix('_s')}_{dark.statistic}>+900%").look(found.sides)
+    assert judged.outcome == NOT_TOLD and dark.why in judged.why
+    assert out(capsys, "compare", "busy", "slow", "--fail-if", "step_time>+1%")[0] == 4
+    assert out(capsys, "compare", "busy", "slow", "--fail-if", "e2e_p50>+9000%")[0] in (0, 4)

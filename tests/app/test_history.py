@@ -1,0 +1,70 @@
+"""The history of a metric on the command line: which runs, in which order, and between which two it changed."""
+
+import json
+
+import numpy as np
+import pytest
+
+from tests.app.commands import out
+from tests.app.made_runs import START_NS, write
+
+DAY_NS = 86_400 * 10**9
+
+
+@pytest.fixture
+def nightly(place):
+    """24 runs, one a day, two of each commit; from the fifteenth on their steps take 5 % longer. Stored in no order."""
+    rng, runs = np.random.default_rng(0), {}
+    for n in [*range(12, 24), *range(12)]:
+        pace = (1.0 if n < 14 else 1.05) * (1 + 0.004 * rng.normal())
+        took = (pace * 1e9 * (1 + 0.01 * rng.normal(size=40))).astype(int)
+        starts = START_NS + n * DAY_NS + np.concatenate([[0], np.cumsum(took)])[:-1]
+        columns = {
+            "step": list(range(40)),
+            "start_ns": [int(s) for s in starts],
+            "dur_ns": [int(t) for t in took],
+            "attempt": [0] * 40,
+            "order": list(range(40)),
+            "source": ["train.log"] * 40,
+        }
+        facts = {"chip": "TPU v5p", "chips": 4, "n": n}
+        runs[n] = write(place.store, "nightly", {"steps": columns}, facts, tags={"commit": f"c{n // 2:02d}"})
+    return runs
+
+
+def test_a_shift_is_told_between_two_commits_and_leads_to_their_comparison(nightly, capsys):
+    code, text, _ = out(capsys, "history", "step_time", "--name", "nightly", "--by", "commit", "--json")
+    told = json.loads(text)
+    (change,) = told["changes"]
+    assert code == 0 and (change["last_before"], change["first_after"]) == ("c06", "c07")
+    assert change["low"] < 0.05 < change["high"] and told["judged"] and told["mixed"] == []
+    assert (change["run_before"], change["run_after"]) == (nightly[13].run_id, nightly[14].run_id)
+    assert [p["label"] for p in told["points"]] == [f"c{n:02d}" for n in range(12)]
+    said = out(capsys, "history", "step_time", "--by", "commit")[1]
+    assert "rose by" in said and "for the worse" in said
+    assert out(capsys, "compare", change["run_before"], change["run_after"], "--fail-if", "step_time>+1%")[0] == 3
+
+
+def test_runs_stand_in_order_of_their_own_time_each_with_its_range(nightly, capsys):
+    told = json.loads(out(capsys, "history", "step_time", "--json")[1])
+    assert [p["runs"] for p in told["points"]] == [[nightly[n].run_id] for n in range(24)]
+    assert all(p["low"] < p["value"] < p["high"] for p in told["points"])
+    assert told["changes"][0]["first_after"] == f"nightly ({nightly[14].run_id[:12]})"
+
+
+@pytest.mark.parametrize(
+    ("given", "code", "said"),
+    [
+        (("step_tim",), 2, "Did you mean 'step_time'?"),
+        (("x" * 10_000,), 2, "no metric"),
+        (("step_time", "--name", "nobody"), 2, "no run is meant"),
+        (("step_time", "--by", "branch"), 2, "has a tag 'branch'"),
+        (("ttft_p50",), 2, "none tells p50 TTFT"),
+        (("step_time", "--search", "mfu<<"), 2, "error:"),
+        (("step_time", "--search", "commit:c01"), 0, "cannot be told: 2 are too few to tell a change: 12 are needed"),
+    ],
+)
+def test_what_cannot_be_told_is_said(nightly, capsys, given, code, said):
+    given = tuple("tag:commit=c01" if g == "commit:c01" else g for g in given)
+    found, text, error = out(capsys, "history", *given)
+    assert found == code and said in text + error and error.count("\n") <= 1
