@@ -121,7 +121,7 @@ def _pattern(place: Workspace, number: int) -> Run:
             more = {"source": ["made.jsonl"] * len(rows["order"])}
             writer.rows(table, SCHEMAS[table].batch({**rows, **more}))
         digest = hashlib.sha256(f"pattern {number}".encode()).hexdigest()
-        sources = [{"name": "made.jsonl", "sha256": digest, "bytes": 0, "collector": "test"}]
+        sources = [{"name": "made.jsonl", "sha256": digest, "bytes": 1, "collector": "test"}]
         return writer.commit(
             run_id=digest, name=f"pattern {number}", kind="training", facts=facts_of(facts), sources=sources
         )

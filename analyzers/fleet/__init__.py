@@ -48,8 +48,8 @@ LEFT_OUT = {
 
 @dataclass(frozen=True, kw_only=True)
 class FleetAsked:
-    """`since_ns`, `until_ns`: the time that is counted, None: no bound. `every`: the periods of the trend; `zone`: whose
-    days these are. `simulated`: simulated runs, and no others. `capacity_chips`: chips that the fleet has."""
+    """`since_ns`, `until_ns`: the time that is counted, None: no bound. `every`: the periods of the trend; `zone`: the
+    time zone of its days. `simulated`: simulated runs, and no others. `capacity_chips`: chips that the fleet has."""
 
     by: str = "team"
     every: Every = "week"

@@ -60,7 +60,7 @@ class Spent:
     useful_flops  the model's FLOPs in kept steps, all chips; None where not known
     useful_told   whether useful maths is known; `useful_least`: only what it is at least
     chips_known   False: the number of chips is not told, and chip-seconds are those of one
-    inputs        which files it was made of: beginnings of their hashes, sorted
+    inputs        which files it was made of, empty ones left out: beginnings of their hashes, sorted
     """
 
     entries: tuple[Entry, ...]
@@ -109,7 +109,7 @@ def spent(result: LedgerResult, days: Calendar | None, sources: Sequence[dict[st
         useful_told=useful_share(ledger) is not None,
         useful_least=uncounted(ledger),
         chips_known=ledger.chips_known,
-        inputs=tuple(sorted({str(s["sha256"])[:ID_LENGTH] for s in sources}))[:MOST_INPUTS],
+        inputs=tuple(sorted({str(s["sha256"])[:ID_LENGTH] for s in sources if s["bytes"]}))[:MOST_INPUTS],
     )
 
 

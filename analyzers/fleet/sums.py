@@ -177,7 +177,7 @@ def _sum(of: Columns, per_path: np.ndarray, parts: Mapping[str, np.ndarray]) -> 
         program_chip_s=_add(kept[both]),
         useful_chip_s=_add(useful[both]),
         at_least=bool((told["least"] & both).any()),
-        mfu=_add((np.nan_to_num(mfu) * weight)) / _add(weight) if weight.any() else None,
+        mfu=_add(np.nan_to_num(mfu) * weight) / _add(weight) if weight.any() else None,
         mfu_chip_s=_add(weight),
         flops=_add(flops[known]) if known.any() else None,
         flops_chip_s=_add(chip_s[known]),

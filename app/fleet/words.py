@@ -76,13 +76,13 @@ def notes(result: FleetResult) -> list[str]:
     total, said = result.total, left_out(result)
     if result.undated is not None:
         said.append(
-            f"{fmt.chip_time(result.undated.chip_s)} of {fmt.count(result.undated.runs, 'run')} have no time of day: they "
-            "are in all sums, and in no period."
+            f"{fmt.chip_time(result.undated.chip_s)} of {fmt.count(result.undated.runs, 'run')} have no time of day: "
+            "they are in all sums, and in no period."
         )
     if result.evenly_chip_s > 0:
         said.append(
-            f"{fmt.chip_time(result.evenly_chip_s)} have no calendar: they are spread evenly from the first to the last "
-            "instant of their runs."
+            f"{fmt.chip_time(result.evenly_chip_s)} have no calendar: they are spread evenly from the first to the "
+            "last instant of their runs."
         )
     if result.scheduling is None:
         said.append(
@@ -90,10 +90,8 @@ def notes(result: FleetResult) -> list[str]:
             "(--capacity-chips)."
         )
     if total.runs and total.unpriced_runs:
-        said.append(
-            f"{fmt.count(total.unpriced_runs, 'run has', 'runs have')} no price: {fmt.chip_time(total.unpriced_chip_s)} "
-            "are in no sum of dollars."
-        )
+        without = fmt.count(total.unpriced_runs, "run has", "runs have")
+        said.append(f"{without} no price: {fmt.chip_time(total.unpriced_chip_s)} are in no sum of dollars.")
     for name, what in (("archived", "archived"), ("demo", "came with the product"), ("live", "still followed")):
         if count := result.marks.get(name, 0):
             said.append(f"{count:,} of the counted runs {'are ' if name != 'demo' else ''}{what}.")
