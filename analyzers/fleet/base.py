@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Literal
 
 from analyzers.fleet.spent import Spent
@@ -37,11 +38,11 @@ class FleetRun:
     live: bool = False
     spent: Spent | None = None
 
-    @property
+    @cached_property
     def team(self) -> str:
         return self.tag(TEAM)
 
-    @property
+    @cached_property
     def owner(self) -> str:
         return next((value for name in OWNERS if (value := self.tag(name))), "")
 

@@ -12,6 +12,7 @@ It is kept beside a run's headline numbers, so that a fleet of ten thousand runs
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -73,7 +74,7 @@ class Spent:
     chips_known: bool = True
     inputs: tuple[str, ...] = ()
 
-    @property
+    @cached_property
     def chip_s(self) -> float:
         return float(sum(e.chip_s for e in self.entries))
 
