@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from analyzers.fleet.base import Every, FleetRun, key_of
-from analyzers.fleet.causes import Cause, causes
+from analyzers.fleet.causes import MOST_CAUSES, Cause, causes
 from analyzers.fleet.hours import Laid, cut, heading_in, laid_out, once
 from analyzers.fleet.once import told_again, told_elsewhere
 from analyzers.fleet.periods import Period, edges, periods
@@ -84,7 +84,7 @@ class FleetResult:
     groups: tuple[tuple[str, Sum], ...]
     trend: tuple[tuple[Period, Sum], ...]
     undated: Sum | None
-    causes: tuple[Cause, ...]
+    all_causes: tuple[Cause, ...]
     runs: tuple[Counted, ...]
     left_out: Mapping[str, int]
     partly: int = 0
@@ -97,6 +97,11 @@ class FleetResult:
     first_ns: int | None = None
     last_ns: int | None = None
     marks: Mapping[str, int] = field(default_factory=dict[str, int])
+
+    @property
+    def causes(self) -> tuple[Cause, ...]:
+        """The ten in which most was lost, the largest first."""
+        return self.all_causes[:MOST_CAUSES]
 
     @property
     def flops_per_developer(self) -> float | None:
@@ -169,7 +174,7 @@ def fleet(runs: Sequence[FleetRun], asked: FleetAsked) -> FleetResult:
         groups=_groups(columns, asked.by),
         trend=trend,
         undated=undated,
-        causes=causes(columns),
+        all_causes=causes(columns),
         runs=_runs(counted, kept, columns),
         left_out={name: left_out[name] for name in LEFT_OUT if left_out[name]},
         partly=sum(1 for n, r in enumerate(counted) if told[n] and r.run_id in taken),

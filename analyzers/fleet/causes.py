@@ -49,7 +49,7 @@ def loss_of(path: str) -> str:
 
 
 def causes(of: Columns) -> tuple[Cause, ...]:
-    """The accounts that cost most chip time, the largest first."""
+    """All accounts in which time was lost, the largest first."""
     losses = [loss_of(path) for path in of.paths]
     names = sorted({name for name in losses if name})
     if not names:
@@ -61,7 +61,7 @@ def causes(of: Columns) -> tuple[Cause, ...]:
     chip_s = np.bincount(where, of.chip_s[mine], len(there))
     name, run = there // max(len(of.runs), 1), there % max(len(of.runs), 1)
     whole = np.bincount(name, chip_s, len(names))
-    largest = np.argsort(-whole, kind="stable")[:MOST_CAUSES]
+    largest = np.argsort(-whole, kind="stable")
     return tuple(_cause(of, names[n], run[name == n], chip_s[name == n]) for n in largest if whole[n] > 0)
 
 

@@ -12,7 +12,20 @@ from app.serve.uploads import TooLarge
 from errors import ChipledgerError, QuestionError
 from errors.options import once_each
 
-ASKED = ("compare", "show", "show_model", "whatif", "topology", "query", "job", "runs", "delete")
+ASKED = (
+    "compare",
+    "show",
+    "show_model",
+    "whatif",
+    "topology",
+    "query",
+    "job",
+    "runs",
+    "delete",
+    "fleet",
+    "budgets",
+    "digest",
+)
 """Handlers that read parameters; others take none."""
 
 

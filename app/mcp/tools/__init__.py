@@ -4,6 +4,7 @@ from app.mcp.base import Tool
 from app.mcp.tools.compare import COMPARE
 from app.mcp.tools.facts import FACTS
 from app.mcp.tools.findings import FIND
+from app.mcp.tools.fleet import FLEET
 from app.mcp.tools.query import QUERY
 from app.mcp.tools.runs import RUNS
 from app.mcp.tools.show import SHOW
@@ -11,7 +12,7 @@ from app.mcp.tools.topology import TOPOLOGY
 from app.mcp.tools.whatif import WHATIF, WHATIF_TRAINING
 from errors import QuestionError
 
-TOOLS: tuple[Tool, ...] = (RUNS, FACTS, FIND, SHOW, QUERY, WHATIF, WHATIF_TRAINING, COMPARE, TOPOLOGY)
+TOOLS: tuple[Tool, ...] = (RUNS, FACTS, FIND, SHOW, QUERY, WHATIF, WHATIF_TRAINING, COMPARE, FLEET, TOPOLOGY)
 
 
 def tool(name: str) -> Tool:
