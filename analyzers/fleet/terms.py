@@ -26,8 +26,8 @@ TERMS = (
     ),
     Term(
         "Program goodput",
-        "Of the chip time in kept steps, the share that the model's FLOPs take at the chips' peak. The source takes the "
-        "FLOPs of the compiler's graph, which hold others than the model's own: ours is the smaller.",
+        "Of the chip time in kept steps, the share that the model's FLOPs take at the chips' peak. The source takes "
+        "the FLOPs of the compiler's graph, which hold others than the model's own: ours is usually the smaller.",
         formula="useful maths / kept steps",
         unit="1",
         source=SOURCE,

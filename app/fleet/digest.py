@@ -56,10 +56,8 @@ class Digest:
             was = f"; the week before it was {fmt.chip_time(before.chip_s)}" if before.runs else ""
             return f"Week {self.week.name}: no run held a chip{was}."
         cost = "" if now.usd is None else f", {'at least ' if now.unpriced_runs else ''}{fmt.usd(now.usd)}"
-        runs = fmt.count(now.runs, "run")
-        return (
-            f"Week {self.week.name}: {fmt.chip_time(now.chip_s)} in {runs}{cost}{_against(now.chip_s, before.chip_s)}."
-        )
+        held = f"{fmt.chip_time(now.chip_s)} in {fmt.count(now.runs, 'run')}{cost}"
+        return f"Week {self.week.name}: {held}{_against(now.chip_s, before.chip_s)}."
 
     def _kept(self) -> str:
         now, before = self.now.total.runtime_goodput, self.before.total.runtime_goodput

@@ -11,10 +11,10 @@ from errors import QuestionError
 from errors.options import SWITCH, Option
 
 NAME = "digest"
-HELP = "the last week of the fleet: what changed, the largest loss, budgets near their end; weekly by webhook if wanted"
+HELP = "the last week of the fleet: what changed, the largest loss, budgets near their end; by webhook if wanted"
 API = "/api/digest"
 ON = Option(
-    "on", SWITCH, False, "post it every week to the webhook of `chipledger alerts`, from the server", local=True
+    "on", SWITCH, False, "from now on a server posts it every week, to the webhook of `chipledger alerts`", local=True
 )
 OFF = Option("off", SWITCH, False, "no longer", local=True)
 SEND = Option("send", SWITCH, False, "post it now, unless this week's was posted already", local=True)
