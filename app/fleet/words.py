@@ -87,7 +87,7 @@ def notes(result: FleetResult) -> list[str]:
     if result.scheduling is None:
         said.append(
             "Scheduling goodput cannot be told from runs alone: it takes the number of chips that the fleet has "
-            "(--capacity-chips)."
+            "(--capacity-chips; on the page under More)."
         )
     if total.runs and total.unpriced_runs:
         without = fmt.count(total.unpriced_runs, "run has", "runs have")

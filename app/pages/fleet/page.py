@@ -28,6 +28,7 @@ from app.pages.fleet import FLEET
 from app.pages.fleet.figure import by_group, lost_to, over_time, spent_of
 from app.pages.fleet.view import cause_rows, figures, group_rows, run_rows, trend_rows
 from errors import QuestionError
+from errors import format as fmt
 
 MOST_TAGS = 8  # keys of tags that are offered
 SET_BUDGET = "chipledger budget set TEAM --usd 50000"
@@ -49,6 +50,8 @@ def page() -> None:
         controls(None)
         return
     verdict(words.verdict(result))
+    if waiting := result.left_out.get("pending"):
+        st.caption(f"The numbers of {fmt.count(waiting, 'run')} are being worked out. Look again in a moment.")
     controls(result)
     if result.total.runs:
         figures_row(figures(result))
@@ -94,9 +97,7 @@ def show(result: FleetResult) -> None:
     st.markdown("**Who held the chips, and how much of that moved models forward?** The largest on top.")
     chart(by_group(result), "by_group", "fleet-groups", said)
     if result.causes:
-        st.markdown(
-            "**What was most lost to, and whose runs are they?** Owners stand beside, the one who lost most first."
-        )
+        st.markdown("**What was most lost to, and whose runs are they?** Beside each bar those who lost most.")
         chart(lost_to(result), "lost_to", "fleet-causes", said)
 
 
