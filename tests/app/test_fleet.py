@@ -109,7 +109,7 @@ def _sum(parts):
     return {"accounts_chip_seconds": summed}
 
 
-@pytest.mark.parametrize("zone", ["UTC", "Asia/Tokyo"])
+@pytest.mark.parametrize("zone", ["UTC", "Europe/Berlin"])
 def test_the_hours_are_those_of_the_jobs_own_calendar(fleet_store, zone):
     """Of each run the calendar is painted again and cut by the second at the days of the zone."""
     place = fleet_store
@@ -119,11 +119,14 @@ def test_the_hours_are_those_of_the_jobs_own_calendar(fleet_store, zone):
     midnight = np.arange(days.start_ns // S, days.end_ns // S)  # seconds
     local = [datetime.fromtimestamp(int(s), ZoneInfo(zone)).strftime("%Y-%m-%d") for s in midnight]
     label = days.painting.label[np.searchsorted(days.painting.edges, midnight * S, side="right") - 1]
-    saves = defaultdict(float)
+    saves, kept = defaultdict(float), defaultdict(float)
     for day, code in zip(local, label, strict=True):
         saves[day] += 64 * (code == CODE["checkpoint_save"])
+        kept[day] += 64 * (code == CODE["kept"])
     for period, part in found.trend:
         assert part.accounts.get("badput/checkpoint_save", 0.0) == pytest.approx(saves[period.name], abs=64)
+        in_steps = math.fsum(s for name, s in part.accounts.items() if name.startswith("productive"))
+        assert in_steps == pytest.approx(kept[period.name], abs=64)
     assert len(found.trend) == len(set(local)) == 2
 
 
