@@ -76,7 +76,8 @@ class FleetResult:
 
     `left_out`: runs that are not counted, by reason (`LEFT_OUT`). `partly`: counted runs some of whose time another
     run of the job tells, `partly_chip_s` of it. `evenly_chip_s`: time of which no input tells the hours. `developers`:
-    owners of the counted runs, of which `unowned_runs` have none. `scheduling`: None where it cannot be told.
+    owners of the counted runs that tell their FLOPs, which are `flops_of_owned`; `unowned_runs`: counted runs without
+    an owner. `scheduling`: None where it cannot be told.
     """
 
     asked: FleetAsked
@@ -105,7 +106,7 @@ class FleetResult:
 
     @property
     def flops_per_developer(self) -> float | None:
-        """The model's FLOPs in kept steps of runs that name an owner, over the number of their owners."""
+        """The model's FLOPs in kept steps of runs that tell them and name an owner, over the number of their owners."""
         return self.flops_of_owned / self.developers if self.flops_of_owned is not None and self.developers else None
 
     def to_dict(self, most_runs: int = 20) -> dict[str, Any]:
@@ -158,15 +159,14 @@ def fleet(runs: Sequence[FleetRun], asked: FleetAsked) -> FleetResult:
     counted, left_out = _sorted_out(runs, asked)
     taken = told_elsewhere(counted)
     whole = laid_out(counted)
-    laid = once(whole, [r.run_id for r in counted], taken)
-    laid = Laid(laid.lots, laid.lot_of, cut(laid.pieces, _window(asked, laid)))
+    window = _window(asked, whole)
+    laid = _cut(once(whole, [r.run_id for r in counted], taken), window)
     columns = _columns(counted, laid, asked)
     kept = np.bincount(columns.run, columns.chip_s, len(counted)) if len(counted) else np.zeros(0)
     _account_for_the_rest(counted, kept, taken, asked, left_out)
     total = sums(columns, np.zeros(len(columns.run), dtype=np.int64), 1)[0]
     trend, undated = _trend(columns, laid, asked)
     told = kept > 0
-    owners = Counter(r.owner for r, there in zip(counted, told, strict=True) if there)
     span = (int(laid.pieces.start.min()), int(laid.pieces.end.max())) if len(laid.pieces.lot) else (None, None)
     return FleetResult(
         asked=asked,
@@ -178,10 +178,10 @@ def fleet(runs: Sequence[FleetRun], asked: FleetAsked) -> FleetResult:
         runs=_runs(counted, kept, columns),
         left_out={name: left_out[name] for name in LEFT_OUT if left_out[name]},
         partly=sum(1 for n, r in enumerate(counted) if told[n] and r.run_id in taken),
-        partly_chip_s=_taken_off(counted, whole, taken),
+        partly_chip_s=_taken_off(columns, _cut(whole, window), taken),
         evenly_chip_s=_evenly(columns),
-        developers=len(owners.keys() - {""}),
-        unowned_runs=owners[""],
+        developers=len({r.owner for r in _telling_flops(counted, kept)}),
+        unowned_runs=sum(1 for r, there in zip(counted, told, strict=True) if there and not r.owner),
         flops_of_owned=_flops_of_owned(columns),
         scheduling=_scheduling(total, undated, asked, span),
         first_ns=span[0],
@@ -218,6 +218,10 @@ def _why_not(run: FleetRun, asked: FleetAsked) -> str:
         return "chips_unknown"
     timed = asked.since_ns is not None or asked.until_ns is not None
     return "undated" if timed and not run.spent.held else ""
+
+
+def _cut(laid: Laid, window: list[int]) -> Laid:
+    return Laid(laid.lots, laid.lot_of, cut(laid.pieces, window))
 
 
 def _window(asked: FleetAsked, laid: Laid) -> list[int]:
@@ -322,24 +326,27 @@ def _runs(counted: Sequence[FleetRun], kept: np.ndarray, columns: Columns) -> tu
     return tuple(sorted(found, key=lambda r: (-r.chip_s, r.run.run_id)))
 
 
-def _taken_off(counted: Sequence[FleetRun], whole: Laid, taken: Mapping[str, Any]) -> float:
-    """Chip-seconds that another run of the job tells of, over all time."""
-    if not taken:
+def _taken_off(columns: Columns, whole: Laid, taken: Mapping[str, Any]) -> float:
+    """Chip-seconds of runs that are counted in part, which another run of the job tells of. `whole`: all their time."""
+    if not taken or not len(columns.run):
         return 0.0
-    left = once(whole, [r.run_id for r in counted], dict(taken))
-    part = np.bincount(left.pieces.lot, left.pieces.share, len(left.lots))
-    lost = 0.0
-    for n, run in enumerate(counted):
-        if run.run_id in taken and run.spent is not None:
-            lots = (whole.lot_of[n, heading_in(run.spent, e.path)] for e in run.spent.entries)
-            lost += sum(e.chip_s * (1 - part[lot]) for e, lot in zip(run.spent.entries, lots, strict=True))
-    return float(lost)
+    part = np.append(np.bincount(whole.pieces.lot, whole.pieces.share, len(whole.lots)), 1.0)
+    counted = np.bincount(columns.run, columns.chip_s, len(columns.runs)) > 0
+    partly = np.array([r.run_id in taken for r in columns.runs], dtype=bool) & counted
+    lost = columns.whole * part[columns.lot] - columns.chip_s
+    return float(lost[partly[columns.run]].sum())
 
 
 def _evenly(columns: Columns) -> float:
     """Of the time that stands in periods, what no input tells the hours of."""
     even = [r.spent is not None and bool(r.spent.held) and r.spent.cells is None for r in columns.runs]
     return float(columns.chip_s[np.array(even, dtype=bool)[columns.run]].sum()) if len(columns.run) else 0.0
+
+
+def _telling_flops(counted: Sequence[FleetRun], kept: np.ndarray) -> list[FleetRun]:
+    """Those that name an owner and tell the FLOPs of their kept steps."""
+    told = zip(counted, kept, strict=True)
+    return [r for r, s in told if s > 0 and r.owner and r.spent is not None and r.spent.useful_flops is not None]
 
 
 def _flops_of_owned(columns: Columns) -> float | None:

@@ -29,9 +29,10 @@ OVER, NEAR_END, AHEAD, WITHIN = "over", "near its end", "on its way over", "with
 class Left:
     """A budget and what is left of it. `amount`, `spent`, `left` and the projection are in `unit`: usd or chip_hours.
 
-    `spent`: None where nothing of it is known (no run has a price). `unpriced_chip_hours`: held in runs without a
-    price, which a budget in dollars cannot count: what is spent is then at least that. `undated_runs`: of the team,
-    in no month. `projected`: (low, likely, high) at the month's end, None with `why_not`.
+    `runs`: of the team, in the month. `spent`: None where nothing of it is known (no run has a price).
+    `unpriced_chip_hours`: held in runs without a price, which a budget in dollars cannot count: what is spent is then
+    at least that. `undated_runs`: of the team, in no month. `projected`: (low, likely, high) at the month's end, None
+    with `why_not`.
     """
 
     team: str
@@ -39,6 +40,7 @@ class Left:
     amount: float
     month: Period
     spent: float | None
+    runs: int = 0
     unpriced_chip_hours: float = 0.0
     undated_runs: int = 0
     projected: tuple[float, float, float] | None = None
@@ -73,6 +75,7 @@ class Left:
             "month": self.month.name,
             "month_start_ns": self.month.start_ns,
             "month_end_ns": self.month.end_ns,
+            "runs": self.runs,
             "spent": self.spent,
             "spent_is_at_least": self.at_least,
             "left": self.left,
@@ -105,6 +108,7 @@ def left_of(runs: Sequence[FleetRun], team: str, unit: str, amount: float, now_n
         amount=amount,
         month=month,
         spent=spent,
+        runs=found.total.runs,
         unpriced_chip_hours=found.total.unpriced_chip_s / 3600,
         undated_runs=found.left_out.get("undated", 0),
     )

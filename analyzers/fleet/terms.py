@@ -63,8 +63,8 @@ TERMS = (
     ),
     Term(
         "FLOPs per developer",
-        "The model's FLOPs in kept steps of runs that name an owner, over the number of different owners. An owner is "
-        "the first of the tags owner, who, user and developer.",
+        "The model's FLOPs in kept steps of runs that tell them and name an owner, over the number of different owners "
+        "of these runs. An owner is the first of the tags owner, who, user and developer.",
         formula="model FLOPs / owners",
         unit="FLOPs",
     ),

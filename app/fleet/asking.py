@@ -24,7 +24,8 @@ Numbers = Literal["later", "now", "kept"]
 _S = 1_000_000_000
 _YEARS = (1970, 2200)  # nanoseconds since 1970 are counted in 64 bits
 _SHOWN = 80
-_MOST_KEPT = 8
+MINUTE_NS = 60 * _S
+_MOST_KEPT, _SPARE = 8, 20_000
 _lock = threading.Lock()
 _runs: dict[str, tuple[Row, FleetRun]] = {}
 _kept: OrderedDict[Any, tuple[Sequence[Row], FleetResult]] = OrderedDict()
@@ -61,6 +62,8 @@ def rows_of(place: Workspace, search: str, numbers: Numbers = "later") -> Sequen
 def runs_of(place: Workspace, rows: Sequence[Row]) -> list[FleetRun]:
     """Each row as a fleet's run; of a row that is the same as before, the same one."""
     made: list[FleetRun] = []
+    if len(_runs) > 2 * len(rows) + _SPARE:  # of runs that are gone
+        _runs.clear()
     for row in rows:
         key = f"{place.store.root} {row.run_id}"
         kept = _runs.get(key)
@@ -144,7 +147,7 @@ def _when(text: Any, zone: tzinfo, flag: str) -> int | None:
     with suppress(ValueError):
         told = datetime.fromisoformat(str(text).strip())
     if told is None:
-        return Moment().read(text, flag, shown)
+        return Moment().read(text, flag, shown) // MINUTE_NS * MINUTE_NS  # or no answer would ever be asked again
     if not _YEARS[0] < told.year < _YEARS[1]:
         raise QuestionError(shown, expected=f"a year between {_YEARS[0]} and {_YEARS[1]}")
     return int((told if told.tzinfo else told.replace(tzinfo=zone)).timestamp()) * _S

@@ -55,6 +55,8 @@ def sentence(told: Left) -> str:
     if told.spent is None:
         held = fmt.chip_time(told.unpriced_chip_hours * 3600)
         return f"{who}: what was spent of {whole} in {told.month.name} is not known: {held} have no price."
+    if not told.runs:
+        return f"{who}: no run of this team held a chip in {told.month.name}; its budget is {whole}.{_comes_to(told)}"
     least = "at least " if told.at_least else ""
     left = told.left or 0.0
     rest = f"{amount(told, left)} are left" if left >= 0 else f"{amount(told, -left)} more than that"

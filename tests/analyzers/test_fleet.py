@@ -219,7 +219,22 @@ def test_a_job_told_twice_counts_once_and_its_attempts_all_count():
     assert counted.pop("over its end") == pytest.approx(6)
     assert counted.pop("next attempt") == pytest.approx(2) and not counted
     assert told.left_out == {"told_elsewhere": 1}
-    assert told.partly == 1 and told.partly_chip_s == pytest.approx((3 + 2) * 3600 * 8)
+    assert told.partly == 1 and told.partly_chip_s == pytest.approx(2 * 3600 * 8)
+
+
+def test_what_another_run_tells_of_is_told_of_the_time_asked_for_alone():
+    whole, over = (steady(MONDAY + timedelta(hours=h), 10, job="job", name=f"at {h}") for h in (0, 6))
+    asked = FleetAsked(since_ns=ns(MONDAY + timedelta(hours=8)), until_ns=ns(MONDAY + timedelta(hours=12)))
+    told = fleet([whole, over], asked)
+    assert told.total.chip_s == pytest.approx(4 * 3600 * 8)
+    assert told.partly == 1 and told.partly_chip_s == pytest.approx(2 * 3600 * 8)
+
+
+def test_a_developer_whose_runs_tell_no_flops_is_not_counted_with_none():
+    ann, bob = (steady(MONDAY, 2, tags={"owner": who}, name=who) for who in ("ann", "bob"))
+    bob = replace(bob, spent=replace(bob.spent, useful_flops=None))
+    told = fleet([ann, bob], FleetAsked())
+    assert told.developers == 1 and told.flops_per_developer == pytest.approx(ann.spent.useful_flops)
 
 
 def test_runs_of_one_name_without_a_job_or_on_other_chips_are_different():
