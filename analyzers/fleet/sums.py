@@ -170,7 +170,7 @@ def _sum(of: Columns, per_path: np.ndarray, parts: Mapping[str, np.ndarray]) -> 
         usd=_add((price * chip_s)[~np.isnan(price)]) if (~np.isnan(price)).any() else None,
         unpriced_runs=int(np.isnan(price).sum()),
         unpriced_chip_s=_add(chip_s[np.isnan(price)]),
-        accounts={of.paths[i]: float(per_path[i]) for i in np.flatnonzero(per_path > 0)},
+        accounts={of.paths[i]: float(per_path[i]) for i in np.flatnonzero(per_path > 0).tolist()},
         runtime_chip_s=_add(chip_s[runtime]),
         kept_chip_s=_add(kept[runtime]),
         both_chip_s=_add(chip_s[both]),

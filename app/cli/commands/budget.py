@@ -39,9 +39,10 @@ def run(args: argparse.Namespace) -> None:
     zone = zone_named(given[ZONE.name])
     _fits(action, args, set(from_args(args, (USD, CHIP_HOURS, UNIT))))
     if action == "set":
-        for option in (USD, CHIP_HOURS):
-            if given[option.name] is not None:
-                budgets.set_budget(place, args.team, option.name, given[option.name], user())
+        if given[USD.name] is not None:
+            budgets.set_budget(place, args.team, "usd", given[USD.name], user())
+        if given[CHIP_HOURS.name] is not None:
+            budgets.set_budget(place, args.team, "chip_hours", given[CHIP_HOURS.name], user())
     if action == "remove":
         budgets.book(place).remove(args.team, given[UNIT.name])
     told = budgets.standing(place, zone, "now")

@@ -142,7 +142,7 @@ def lost_to(result: FleetResult) -> go.Figure:
 def spent_of(told: Sequence[Left]) -> go.Figure:
     """Spent as a share of each budget, with where the month may end as a whisker."""
     known = [b for b in told if b.spent is not None]
-    ends = [[100 * p / b.amount for p in b.projected] if b.projected else [None] * 3 for b in known]
+    ends = [[100 * p / b.amount for p in b.projected] for b in known if b.projected is not None]
     names = [plain(f"{short(b.team)} ({'dollars' if b.unit == 'usd' else 'chip-hours'})") for b in known]
     figure = go.Figure()
     figure.add_bar(
@@ -154,15 +154,15 @@ def spent_of(told: Sequence[Left]) -> go.Figure:
         hovertemplate="%{y}: %{customdata[0]} of %{customdata[1]}, %{x:.3~g} %<extra></extra>",
     )
     figure.add_scatter(
-        y=names,
+        y=[name for name, b in zip(names, known, strict=True) if b.projected is not None],
         x=[likely for _, likely, _ in ends],
         mode="markers",
         marker={"symbol": "diamond-open", "size": 10, "color": theme.GREY},
         error_x={
             "type": "data",
             "symmetric": False,
-            "array": [None if high is None else high - likely for _, likely, high in ends],
-            "arrayminus": [None if low is None else likely - low for low, likely, _ in ends],
+            "array": [high - likely for _, likely, high in ends],
+            "arrayminus": [likely - low for low, likely, _ in ends],
             "color": theme.GREY,
         },
         hovertemplate="%{y}: %{x:.3~g} % by the month's end, modelled<extra></extra>",

@@ -69,7 +69,7 @@ def controls(result: FleetResult | None) -> None:
     tags = Counter(key for told in (result.runs if result else ()) for key in told.run.tags)
     offered = [f"tag:{key}" for key, _ in tags.most_common(MOST_TAGS)]
     now = st.query_params.get(BY.name, "")
-    keys = dict.fromkeys([*KEYS, *offered, *([now] if now.startswith("tag:") else [])])
+    keys: tuple[str, ...] = (*KEYS, *offered, *([now] if now.startswith("tag:") else []))
     row = st.columns([1, 1, 1, 2])
     with row[0]:
         control(BY, BY.default, texts={k: k.removeprefix("tag:") for k in keys})
