@@ -19,7 +19,7 @@ _GROUP_OF = {name: group for group, names in GROUPS.items() for name in names.sp
 _PLACE = {name: place for place, name in enumerate(_GROUP_OF)}
 
 SECTIONS = {  # of the bar at the top, below the heads of which these pages stand; no head: on their own
-    "": "library",
+    "": "library fleet",
     "Jobs": "several capture alerts promises",
     "Planners and labs": "topology compiled training_planner cost_planner goodput_planner scaling storage "
     "checkpoint_planner "

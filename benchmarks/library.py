@@ -32,6 +32,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from analyzers.fleet.spent import ID_LENGTH
 from app.cli.commands.doctor import chromium
 from app.library.answers import glimpse_of
 from app.library.working import key_of
@@ -42,7 +43,8 @@ from runs.schema import SCHEMAS
 from runs.shelf import Shelf
 
 S = 1_000_000_000
-START_NS = 1_700_000_000 * S
+PATTERNS = 12
+START_NS, DAY_S = 1_700_000_000 * S, 86_400
 CHIPS = (("TPU v5p", 459e12, 256), ("TPU v5e", 197e12, 64), ("H100 SXM", 989e12, 128), ("TPU v6e", 918e12, 32))
 MODELS = ("llama2-7b", "llama2-70b", "gpt3-175b", "mixtral-8x7b")
 PROJECTS = ("pretraining", "ablations", "long-context", "serving")
@@ -74,7 +76,7 @@ def main(arguments: list[str]) -> None:
 def make(store: Path, count: int) -> None:
     """A store of so many runs."""
     place = workspace(str(store))
-    patterns = [_pattern(place, number) for number in range(12)]
+    patterns = [_pattern(place, number) for number in range(PATTERNS)]
     told = [(run, glimpse_of(run, place.registry).to_json()) for run in patterns]
     rng, shelf = random.Random(1), Shelf(place.registry.path)
     copies = [_copy(place, *rng.choice(told), number, rng) for number in range(count - len(patterns))]
@@ -96,7 +98,8 @@ def _pattern(place: Workspace, number: int) -> Run:
     """A small training run: steps of one pace, with a save now and then."""
     chip, peak, chips = CHIPS[number % len(CHIPS)]
     steps, step_s = 60 + 20 * number, 4.0 + number
-    starts = [START_NS + int(n * step_s * S) for n in range(steps)]
+    begin_ns = START_NS + number * 8 * DAY_S * S
+    starts = [begin_ns + int(n * step_s * S) for n in range(steps)]
     columns = {
         "step": list(range(steps)),
         "start_ns": starts,
@@ -107,32 +110,36 @@ def _pattern(place: Workspace, number: int) -> Run:
     }
     saves = {
         "kind": ["job", "checkpoint_save"],
-        "start_ns": [START_NS - 60 * S, starts[30]],
+        "start_ns": [begin_ns - 60 * S, starts[30]],
         "end_ns": [starts[-1] + 90 * S, starts[30] + (1 + number % 5) * S],
         "order": [0, 1],
     }
     facts = {"chip": chip, "chips": chips, "model": MODELS[number % len(MODELS)], "peak_flops_per_s": peak}
+    facts |= {"usd_per_chip_hour": 1.5 + number / 10} if number % 2 else {}
     with place.store.writer() as writer:
         for table, rows in (("steps", columns), ("lifecycle", saves)):
             more = {"source": ["made.jsonl"] * len(rows["order"])}
             writer.rows(table, SCHEMAS[table].batch({**rows, **more}))
-        sources = [{"name": "made.jsonl", "sha256": "0" * 64, "bytes": 0, "collector": "test"}]
         digest = hashlib.sha256(f"pattern {number}".encode()).hexdigest()
+        sources = [{"name": "made.jsonl", "sha256": digest, "bytes": 1, "collector": "test"}]
         return writer.commit(
             run_id=digest, name=f"pattern {number}", kind="training", facts=facts_of(facts), sources=sources
         )
 
 
 def _copy(place: Workspace, run: Run, told: str, number: int, rng: random.Random) -> tuple[Run, str]:
-    """The run under another id and name, written a while later."""
-    run_id = hashlib.sha256(f"copy {number}".encode()).hexdigest()[: len(run.run_id)]
+    """The run under another id and name, made of another file, written a while later."""
+    digest = hashlib.sha256(f"copy {number}".encode()).hexdigest()
+    run_id, sources = digest[: len(run.run_id)], [{**run.written.sources[0], "sha256": digest}]
+    told = told.replace(run.written.sources[0]["sha256"][:ID_LENGTH], digest[:ID_LENGTH])
     folder = place.store.runs_folder / run_id
     for file in (f for f in run.folder.rglob("*") if f.is_file() and f.name != MANIFEST):
         target = folder / file.relative_to(run.folder)
         target.parent.mkdir(parents=True, exist_ok=True)
         os.link(file, target)
     name = f"{'-'.join(rng.sample(WORDS, 3))}-{number}"
-    written = replace(run.written, run_id=run_id, name=name, created_ns=START_NS + number * 3600 * S)
+    when_ns = START_NS + number * 3600 * S
+    written = replace(run.written, run_id=run_id, name=name, created_ns=when_ns, sources=sources)
     (folder / MANIFEST).write_text(written.to_json())
     return Run(folder), told
 

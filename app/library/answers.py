@@ -12,6 +12,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from analyzers.fleet.spent import spent
+from analyzers.time.booked import measured
 from analyzers.time.ledger import LedgerResult
 from app import theme
 from app.questions.asking import ask
@@ -36,6 +38,7 @@ class Glimpse:
     largest_loss: str | None = None
     bar: tuple[tuple[str, str, float], ...] = ()
     under: str = ""
+    spent: str = ""
 
     def to_json(self) -> str:
         return json.dumps(asdict(self), separators=(",", ":"))
@@ -47,7 +50,8 @@ class Glimpse:
             told = json.loads(text)
             numbers = {str(k): float(v) for k, v in told["numbers"].items()}
             bar = tuple((str(name), str(title), float(share)) for name, title, share in told["bar"])
-            return Glimpse(numbers=numbers, largest_loss=told["largest_loss"], bar=bar, under=str(told["under"]))
+            largest, under, spent = told["largest_loss"], str(told["under"]), str(told["spent"])
+            return Glimpse(numbers=numbers, largest_loss=largest, bar=bar, under=under, spent=spent)
         except (ValueError, KeyError, TypeError, AttributeError):
             return None
 
@@ -74,7 +78,7 @@ def glimpse_of(run: Run, registry: Registry) -> Glimpse:
     if not isinstance(ledger, LedgerResult):
         return Glimpse(numbers=known, under="no ledger: opens with why")
     bar, under = picture(ledger)
-    return Glimpse(numbers=known, largest_loss=_largest(ledger), bar=bar, under=under)
+    return Glimpse(numbers=known, largest_loss=_largest(ledger), bar=bar, under=under, spent=_spent(run, ledger))
 
 
 def _asked(asked: Any, run: Run, registry: Registry) -> Any:
@@ -82,6 +86,14 @@ def _asked(asked: Any, run: Run, registry: Registry) -> Any:
         return ask(asked, run, {}, registry)
     except ChipledgerError:
         return None
+
+
+def _spent(run: Run, result: LedgerResult) -> str:
+    """What fleets add up. The calendar is the one that the ledger was made of, which is kept."""
+    if run.manifest.kind == "compiled":  # it never ran
+        return ""
+    found = None if result.serving else measured(run.tables, run.manifest.facts)
+    return spent(result, found[1] if found else None, run.written.sources).to_json()
 
 
 def _of_ledger(run: Run, result: LedgerResult) -> dict[str, float | None]:

@@ -29,8 +29,8 @@ class Row:
     `created_ns`: when it was stored. `demo`: it came with the product. `usd_per_chip_hour`: as people said. `tables`:
     rows by table. `numbers`: by column, those that are known. `largest_loss`: the account of the ledger that cost most,
     and its share of the run. `bar`: (account, what it is, share of the chip time), a picture of the ledger. `under`:
-    the amount in words. `pending`: its numbers are being worked out. `problem`: what is damaged of it; of one that
-    cannot be read (`readable` false) all else is empty.
+    the amount in words. `spent`: what fleets add up (`analyzers.fleet.spent`), as JSON. `pending`: its numbers are
+    being worked out. `problem`: what is damaged of it; of one that cannot be read (`readable` false) all else is empty.
     """
 
     run_id: str
@@ -62,6 +62,7 @@ class Row:
     largest_loss: str | None = None
     bar: tuple[tuple[str, str, float], ...] = ()
     under: str = ""
+    spent: str = field(default="", repr=False)
     pending: bool = False
 
     @property

@@ -1,4 +1,5 @@
-"""What a server does for its library in the background: rows are read before somebody waits, and the bin is emptied."""
+"""What a server does for its library in the background: rows are read before somebody waits, and the bin is emptied,
+and the weekly digest is told."""
 
 import contextlib
 import threading
@@ -14,7 +15,8 @@ from runs.tidy import keep_tidy
 def upkeep(place: Workspace) -> Generator[None]:
     """Within it the library is kept; leaving does not wait for what is being done."""
     stop = threading.Event()
-    threading.Thread(target=_keep, args=(place, stop), name="library upkeep", daemon=True).start()
+    for name, work in (("library upkeep", _keep), ("weekly digest", _tell)):
+        threading.Thread(target=work, args=(place, stop), name=name, daemon=True).start()
     try:
         yield
     finally:
@@ -25,3 +27,9 @@ def _keep(place: Workspace, stop: threading.Event) -> None:
     with contextlib.suppress(ChipledgerError):  # a store that cannot be read: its pages say so
         table(place).rows()
     keep_tidy(place.store, place.registry.path, stop)
+
+
+def _tell(place: Workspace, stop: threading.Event) -> None:
+    from app.fleet.digest import keep_telling  # it lists runs itself
+
+    keep_telling(place, stop)

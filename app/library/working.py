@@ -47,11 +47,10 @@ class Numbers:
             self._read_all()
         kept = self._told.get(row.run_id)
         if kept is None or kept[0] != key:
-            return replace(row, numbers={}, largest_loss=None, bar=(), under=UNDER_PENDING, pending=True)
+            return replace(row, numbers={}, largest_loss=None, bar=(), under=UNDER_PENDING, spent="", pending=True)
         told = kept[1]
-        return replace(
-            row, numbers=told.numbers, largest_loss=told.largest_loss, bar=told.bar, under=told.under, pending=False
-        )
+        shown = {"numbers": told.numbers, "largest_loss": told.largest_loss, "bar": told.bar, "under": told.under}
+        return replace(row, **shown, spent=told.spent, pending=False)
 
     def _read_all(self) -> None:
         for run_id, (key, text) in self._shelf.glimpses().items():

@@ -8,6 +8,7 @@ from app.pages.compare import COMPARE
 from app.pages.cost_planner import COST_PLANNER
 from app.pages.definitions import DEFINITIONS
 from app.pages.facts import FACTS
+from app.pages.fleet import FLEET
 from app.pages.goodput_planner import GOODPUT_PLANNER
 from app.pages.library import LIBRARY
 from app.pages.models import MODELS
@@ -25,6 +26,7 @@ from app.questions.compiled import COMPILED
 
 PAGES: tuple[Page, ...] = (
     LIBRARY,
+    FLEET,
     CAPTURE,
     TOPOLOGY,
     COMPILED,

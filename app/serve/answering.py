@@ -16,6 +16,7 @@ from errors.options import once_each
 ASKED = frozenset(
     ("compare", "several", "show", "show_model", "whatif", "topology", "query", "job", "runs", "delete")
     + ("tiles", "event", "search")  # of a timeline
+    + ("fleet", "budgets", "digest")
 )
 """Handlers that read parameters; others take none."""
 

@@ -30,6 +30,7 @@ from app.serve.answering import answering as _answering
 from app.serve.baselining import Baselining
 from app.serve.capturing import capture_arguments
 from app.serve.compiling import compile_request
+from app.serve.fleets import Fleets
 from app.serve.ingesting import ADDRESS, UPLOAD, ingest_arguments, line
 from app.serve.jobs import Job, Jobs
 from app.serve.places import placeless
@@ -77,6 +78,7 @@ class Api:
             Route("/api/runs/{run_id}/show/{analysis}", self.show, methods=["GET"]),
             Route("/api/runs/{run_id}/tables", self.tables, methods=["GET"]),
             Route("/api/runs/{run_id}/query", self.query, methods=["GET"]),
+            *Fleets(self._place).routes(),
             Route("/api/compare", self.compare, methods=["GET"]),
             Route("/api/several", self.several, methods=["GET"]),
             Route("/api/questions", self.questions, methods=["GET"]),

@@ -3,6 +3,7 @@
 import json
 import urllib.error
 import urllib.request
+from collections.abc import Sequence
 from typing import Any
 from urllib.parse import quote, urlsplit
 
@@ -12,6 +13,7 @@ from errors import InputError
 from runs.alert_book import Alert, Target
 
 TIMEOUT_S = 10.0
+SLACK_TEXT = 2500  # characters: Slack refuses a section of more than 3,000
 
 
 class _NoRedirects(urllib.request.HTTPRedirectHandler):
@@ -49,11 +51,7 @@ def message(alert: Alert, target: Target) -> dict[str, Any]:
     url = permalink(alert, target.base_url)
     if target.shape == "slack":
         text = f"{'Resolved' if over else 'Alert'}: {alert.name}: {sentence}"
-        linked = (
-            f"{':white_check_mark:' if over else ':rotating_light:'} *{_escaped(alert.name)}*: "
-            f"{_escaped(sentence)}\n<{url}|Open in Chipledger>"
-        )
-        return {"text": _escaped(text), "blocks": [{"type": "section", "text": {"type": "mrkdwn", "text": linked}}]}
+        return slack(":white_check_mark:" if over else ":rotating_light:", alert.name, (sentence,), url, text)
     return {
         "source": "chipledger",
         "state": "resolved" if over else "open",
@@ -68,6 +66,14 @@ def message(alert: Alert, target: Target) -> dict[str, Any]:
         "opened_ns": alert.opened_ns,
         "resolved_ns": alert.resolved_ns,
     }
+
+
+def slack(icon: str, name: str, sentences: Sequence[str], url: str, text: str = "") -> dict[str, Any]:
+    """A message in Slack's shape: a name, what is said of it, and where to look. `text`: of its notification."""
+    said = "\n".join(_escaped(sentence) for sentence in sentences)
+    linked = f"{icon} *{_escaped(name)}*: {said[:SLACK_TEXT]}\n<{url}|Open in Chipledger>"
+    block = {"type": "section", "text": {"type": "mrkdwn", "text": linked}}
+    return {"text": _escaped(text or f"{name}: {sentences[0]}"), "blocks": [block]}
 
 
 def send(body: dict[str, Any], target: Target) -> None:

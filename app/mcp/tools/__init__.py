@@ -5,6 +5,7 @@ from app.mcp.tools.baselines import BASELINES
 from app.mcp.tools.compare import COMPARE
 from app.mcp.tools.facts import FACTS
 from app.mcp.tools.findings import FIND
+from app.mcp.tools.fleet import FLEET
 from app.mcp.tools.query import QUERY
 from app.mcp.tools.runs import RUNS
 from app.mcp.tools.several import COMPARE_MANY
@@ -24,6 +25,7 @@ TOOLS: tuple[Tool, ...] = (
     COMPARE,
     COMPARE_MANY,
     BASELINES,
+    FLEET,
     TOPOLOGY,
 )
 

@@ -1,0 +1,136 @@
+"""What is left of a month's budget, and what the month will come to if a team goes on as it did.
+
+    left         budget - spent since the month began
+    projected    spent + time left in the month x rate, for the least, the mean and the greatest rate of the last four
+                 whole weeks of seven days up to now in which the team had begun; modelled
+
+A range of what was, and no forecast: a team that starts or ends something will do otherwise. It is told from two whole
+weeks on.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import tzinfo
+from typing import Any
+
+from analyzers.fleet import FleetAsked, FleetResult, fleet
+from analyzers.fleet.base import FleetRun
+from analyzers.fleet.periods import Period, period_of
+from analyzers.fleet.sums import Sum
+from errors import format as fmt
+
+WEEK_NS = 7 * 86_400 * 1_000_000_000
+WEEKS, LEAST_WEEKS = 4, 2
+NEAR = 0.9  # of a budget: from here on it is near its end
+OVER, NEAR_END, AHEAD, WITHIN = "over", "near its end", "on its way over", "within"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Left:
+    """A budget and what is left of it. `amount`, `spent`, `left` and the projection are in `unit`: usd or chip_hours.
+
+    `runs`: of the team, in the month. `spent`: None where nothing of it is known (no run has a price).
+    `unpriced_chip_hours`: held in runs without a price, which a budget in dollars cannot count: what is spent is then
+    at least that. `undated_runs`: of the team, in no month. `projected`: (low, likely, high) at the month's end, None
+    with `why_not`.
+    """
+
+    team: str
+    unit: str
+    amount: float
+    month: Period
+    spent: float | None
+    runs: int = 0
+    unpriced_chip_hours: float = 0.0
+    undated_runs: int = 0
+    projected: tuple[float, float, float] | None = None
+    why_not: str = ""
+
+    @property
+    def left(self) -> float | None:
+        """Below 0 where more was spent."""
+        return None if self.spent is None else self.amount - self.spent
+
+    @property
+    def at_least(self) -> bool:
+        return self.unit == "usd" and self.unpriced_chip_hours > 0
+
+    @property
+    def state(self) -> str:
+        """Empty where it cannot be told."""
+        if self.spent is None:
+            return ""
+        if self.spent > self.amount:
+            return OVER
+        if self.spent >= NEAR * self.amount:
+            return NEAR_END
+        return AHEAD if self.projected is not None and self.projected[1] > self.amount else WITHIN
+
+    def to_dict(self) -> dict[str, Any]:
+        low, likely, high = self.projected or (None, None, None)
+        return {
+            "team": self.team,
+            "unit": self.unit,
+            "amount": self.amount,
+            "month": self.month.name,
+            "month_start_ns": self.month.start_ns,
+            "month_end_ns": self.month.end_ns,
+            "runs": self.runs,
+            "spent": self.spent,
+            "spent_is_at_least": self.at_least,
+            "left": self.left,
+            "state": self.state or None,
+            "unpriced_chip_hours": self.unpriced_chip_hours,
+            "undated_runs": self.undated_runs,
+            "projected": {"low": low, "likely": likely, "high": high, "basis": "modelled"},
+            "why_no_projection": self.why_not or None,
+        }
+
+
+def of_team(runs: Sequence[FleetRun], team: str) -> list[FleetRun]:
+    """The runs whose tag `team` is this, whatever its case."""
+    return [r for r in runs if r.team.casefold() == team.strip().casefold()]
+
+
+def left_of(runs: Sequence[FleetRun], team: str, unit: str, amount: float, now_ns: int, zone: tzinfo) -> Left:
+    """`runs`: those of the team."""
+    month = period_of(now_ns, "month", zone)
+    asked = FleetAsked(zone=zone)
+
+    def between(since_ns: int, until_ns: int) -> FleetResult:
+        return fleet(runs, replace(asked, since_ns=since_ns, until_ns=until_ns))
+
+    found = between(month.start_ns, max(now_ns, month.start_ns + 1))
+    spent = _in(found.total, unit)
+    told = Left(
+        team=team,
+        unit=unit,
+        amount=amount,
+        month=month,
+        spent=spent,
+        runs=found.total.runs,
+        unpriced_chip_hours=found.total.unpriced_chip_s / 3600,
+        undated_runs=found.left_out.get("undated", 0),
+    )
+    return told if spent is None else _projected(told, runs, between, now_ns)
+
+
+def _projected(told: Left, runs: Sequence[FleetRun], between: Callable[[int, int], FleetResult], now_ns: int) -> Left:
+    begun = min((r.spent.held[0][0] for r in runs if r.spent and r.spent.held), default=now_ns)
+    whole = min(WEEKS, (now_ns - begun) // WEEK_NS)
+    if whole < LEAST_WEEKS:
+        weeks = fmt.count(max(int(whole), 0), "whole week")
+        return replace(told, why_not=f"{weeks} of the team are known, {LEAST_WEEKS} are needed")
+    weeks_ = [between(now_ns - (n + 1) * WEEK_NS, now_ns - n * WEEK_NS).total for n in range(int(whole))]
+    rates = [(_in(week, told.unit) or 0.0) / WEEK_NS for week in weeks_]
+    to_come = max(told.month.end_ns - now_ns, 0)
+    spent = told.spent or 0.0
+    low, likely, high = min(rates), sum(rates) / len(rates), max(rates)
+    return replace(told, projected=(spent + low * to_come, spent + likely * to_come, spent + high * to_come))
+
+
+def _in(total: Sum, unit: str) -> float | None:
+    """What was spent, in a unit. Dollars are None where time was held and none of it has a price."""
+    if unit == "chip_hours":
+        return total.chip_s / 3600
+    return 0.0 if total.usd is None and not total.unpriced_runs else total.usd

@@ -1,0 +1,153 @@
+"""A fleet out of the rows of the library: what page, command line, API and agents all ask."""
+
+import threading
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime, tzinfo
+from typing import Any, Literal
+from zoneinfo import ZoneInfo, available_timezones
+
+from analyzers.fleet import FleetAsked, FleetResult, fleet
+from analyzers.fleet.base import FleetRun
+from analyzers.fleet.spent import Spent
+from app.fleet.options import BY, CAPACITY, KEYS, SEARCH, SIMULATED, SINCE, TREND, UNTIL, ZONE
+from app.library.columns import Row
+from app.library.rows import library
+from app.library.table import table
+from app.workspace import Workspace
+from errors import QuestionError
+from errors.nearest import did_you_mean
+from errors.times import Moment
+
+Numbers = Literal["later", "now", "kept"]
+_S = 1_000_000_000
+_YEARS = (1970, 2200)  # nanoseconds since 1970 are counted in 64 bits
+_SHOWN = 80
+MINUTE_NS = 60 * _S
+_MOST_KEPT, _SPARE = 8, 20_000
+_lock = threading.Lock()
+_runs: dict[str, tuple[Row, FleetRun]] = {}
+_kept: OrderedDict[Any, tuple[Sequence[Row], FleetResult]] = OrderedDict()
+
+
+def ask_fleet(place: Workspace, given: Mapping[str, Any], numbers: Numbers = "later") -> FleetResult:
+    """`given`: values by the names of `OPTIONS`. `numbers` that a run lacks are worked out `later`, in the background,
+    or `now`. Raises QuestionError for what cannot be asked."""
+    asked, search = read(given), str(given.get(SEARCH.name) or "")
+    rows = rows_of(place, search, numbers)
+    key = (str(place.store.root), search, asked)
+    with _lock:
+        before = _kept.get(key)
+    if before is not None and len(before[0]) == len(rows) and all(a is b for a, b in zip(before[0], rows, strict=True)):
+        return before[1]
+    result = fleet(runs_of(place, rows), asked)
+    with _lock:
+        _kept[key] = (rows, result)
+        _kept.move_to_end(key)
+        while len(_kept) > _MOST_KEPT:
+            _kept.popitem(last=False)
+    return result
+
+
+def rows_of(place: Workspace, search: str, numbers: Numbers = "later") -> Sequence[Row]:
+    """What a search finds, archived runs too: their chips were held all the same. A run that cannot be read is in
+    every search, since nothing tells that it is not meant."""
+    found = library(place, search, archived=True, numbers=numbers)
+    there = {row.run_id for row in found.rows}
+    unread = [row for row in table(place).rows() if not row.readable and row.run_id not in there]
+    return [*found.rows, *unread]
+
+
+def runs_of(place: Workspace, rows: Sequence[Row]) -> list[FleetRun]:
+    """Each row as a fleet's run; of a row that is the same as before, the same one."""
+    made: list[FleetRun] = []
+    if len(_runs) > 2 * len(rows) + _SPARE:  # of runs that are gone
+        _runs.clear()
+    for row in rows:
+        key = f"{place.store.root} {row.run_id}"
+        kept = _runs.get(key)
+        if kept is None or kept[0] is not row:
+            kept = _runs[key] = (row, _run_of(row))
+        made.append(kept[1])
+    return made
+
+
+def _run_of(row: Row) -> FleetRun:
+    return FleetRun(
+        run_id=row.run_id,
+        name=row.name,
+        kind=row.kind,
+        simulated=row.simulated,
+        damaged=row.problem is not None or not row.readable,
+        pending=row.pending,
+        created_ns=row.created_ns or 0,
+        chip=row.chip or "",
+        chips=row.chips,
+        model=row.model or "",
+        group=row.group,
+        job=row.job,
+        tags=row.tags,
+        goodput=row.numbers.get("goodput"),
+        mfu=row.numbers.get("mfu"),
+        archived=row.archived,
+        demo=row.demo,
+        live=row.live is not None,
+        spent=Spent.from_json(row.spent) if row.spent else None,
+    )
+
+
+def read(given: Mapping[str, Any]) -> FleetAsked:
+    """What is asked, from values by name. Raises QuestionError for what cannot be."""
+    zone = zone_named(str(given.get(ZONE.name) or ZONE.default))
+    return FleetAsked(
+        by=key_named(str(given.get(BY.name) or BY.default)),
+        every=given.get(TREND.name) or TREND.default,
+        since_ns=_when(given.get(SINCE.name), zone, SINCE.flag),
+        until_ns=_when(given.get(UNTIL.name), zone, UNTIL.flag),
+        zone=zone,
+        simulated=bool(given.get(SIMULATED.name)),
+        capacity_chips=given.get(CAPACITY.name),
+    )
+
+
+def key_named(text: str) -> str:
+    """What runs are counted under, as it is kept."""
+    word = text.strip()
+    head, colon, tag = word.partition(":")
+    if colon and head.casefold() == "tag" and tag.strip():
+        return f"tag:{tag.strip()}"
+    if word.casefold() in KEYS:
+        return word.casefold()
+    raise QuestionError(
+        f"{BY.flag} {text[:_SHOWN]!r}",
+        expected=f"one of {', '.join(KEYS)}, or tag:KEY",
+        advice=did_you_mean(word, KEYS),
+    )
+
+
+def zone_named(text: str) -> tzinfo:
+    if text.strip().upper() == "UTC":
+        return UTC
+    with suppress(ValueError, KeyError, OSError):
+        return ZoneInfo(text.strip())
+    raise QuestionError(
+        f"{ZONE.flag} {text[:_SHOWN]!r}",
+        expected="the name of a time zone, such as UTC or Europe/Berlin",
+        advice=did_you_mean(text, available_timezones()),
+    )
+
+
+def _when(text: Any, zone: tzinfo, flag: str) -> int | None:
+    """An instant, ns since 1970: a date and time without a zone is one of `zone`."""
+    if not text:
+        return None
+    shown = f"{flag} {str(text)[:_SHOWN]!r}"
+    told: datetime | None = None
+    with suppress(ValueError):
+        told = datetime.fromisoformat(str(text).strip())
+    if told is None:
+        return Moment().read(text, flag, shown) // MINUTE_NS * MINUTE_NS  # or no answer would ever be asked again
+    if not _YEARS[0] < told.year < _YEARS[1]:
+        raise QuestionError(shown, expected=f"a year between {_YEARS[0]} and {_YEARS[1]}")
+    return int((told if told.tzinfo else told.replace(tzinfo=zone)).timestamp()) * _S

@@ -1,0 +1,87 @@
+"""Budgets: what each team may spend in a month, what it spent, and what that comes to."""
+
+import time
+from collections.abc import Sequence
+from datetime import UTC, tzinfo
+
+from analyzers.fleet.budget import Left, left_of, of_team
+from app.fleet.asking import Numbers, rows_of, runs_of
+from app.library.changes import clean_who
+from app.words import Table, short
+from app.workspace import Workspace
+from errors import QuestionError
+from errors import format as fmt
+from runs.budget_book import Budget, BudgetBook, Unit
+from runs.shelf import clean_name
+
+MOST = 1_000
+
+
+def book(place: Workspace) -> BudgetBook:
+    return BudgetBook(place.registry.path)
+
+
+def set_budget(place: Workspace, team: str, unit: Unit, amount: float, who: str = "") -> None:
+    """Keep it. Raises InputError for what is no name, QuestionError where there are too many."""
+    name, kept = clean_name(team, "team's name"), book(place)
+    if len(known := kept.all()) >= MOST and (name, unit) not in {(b.team, b.unit) for b in known}:
+        raise QuestionError(f"there are {len(known):,} budgets", expected=f"at most {MOST:,}")
+    kept.set(Budget(team=name, unit=unit, amount=amount, who=clean_who(who)))
+
+
+def standing(
+    place: Workspace, zone: tzinfo = UTC, numbers: Numbers = "later", now_ns: int | None = None
+) -> tuple[Left, ...]:
+    """What is left of each budget in the month that holds `now_ns` (None: now)."""
+    budgets = book(place).all()
+    if not budgets:
+        return ()
+    runs, now = runs_of(place, rows_of(place, "", numbers)), time.time_ns() if now_ns is None else now_ns
+    return tuple(left_of(of_team(runs, b.team), b.team, b.unit, b.amount, now, zone) for b in budgets)
+
+
+def amount(told: Left, value: float | None) -> str:
+    """In the budget's unit."""
+    if value is None:
+        return fmt.NO_VALUE
+    if value < 0:
+        return f"−{amount(told, -value)}"
+    return fmt.usd(value) if told.unit == "usd" else f"{fmt.number(value)} chip-hours"
+
+
+def sentence(told: Left) -> str:
+    """What is left, and what the month will come to."""
+    who, whole = short(told.team), amount(told, told.amount)
+    if told.spent is None:
+        held = fmt.chip_time(told.unpriced_chip_hours * 3600)
+        return f"{who}: what was spent of {whole} in {told.month.name} is not known: {held} have no price."
+    if not told.runs:
+        return f"{who}: no run of this team held a chip in {told.month.name}; its budget is {whole}.{_comes_to(told)}"
+    least = "at least " if told.at_least else ""
+    left = told.left or 0.0
+    rest = f"{amount(told, left)} are left" if left >= 0 else f"{amount(told, -left)} more than that"
+    return f"{who}: {least}{amount(told, told.spent)} of {whole} spent in {told.month.name}, {rest}.{_comes_to(told)}"
+
+
+def _comes_to(told: Left) -> str:
+    if told.projected is None:
+        return f" What the month will come to cannot be told: {told.why_not}."
+    low, likely, high = (amount(told, value) for value in told.projected)
+    return f" If it goes on as in the weeks before: {likely} by the month's end ({low} to {high}), modelled."
+
+
+def table(told: Sequence[Left]) -> Table:
+    rows = [
+        (
+            short(b.team),
+            b.month.name,
+            amount(b, b.amount),
+            ("≥ " if b.at_least and b.spent is not None else "") + amount(b, b.spent),
+            amount(b, b.left),
+            fmt.NO_VALUE if b.projected is None else " to ".join(amount(b, b.projected[i]) for i in (0, 2)),
+            b.state or "not known",
+        )
+        for b in told
+    ]
+    head = ("team", "month", "budget", "spent", "left", "month's end (modelled)", "state")
+    return Table(head, tuple(rows), right=(2, 3, 4, 5))

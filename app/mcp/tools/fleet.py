@@ -1,0 +1,27 @@
+"""`fleet`: all runs as one ledger."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from app.fleet import words
+from app.fleet.asking import ask_fleet
+from app.fleet.options import OPTIONS
+from app.mcp.arguments import Pairs
+from app.mcp.base import Told, Tool
+from app.workspace import Workspace
+
+
+def answer(place: Workspace, given: Mapping[str, Any], more: Pairs) -> Told:
+    result = ask_fleet(place, given)
+    says = " ".join([words.verdict(result).whole, *words.left_out(result)])
+    return Told(says, result.to_dict(given.get("runs", 20)), {"page": "/fleet", "json": "/api/fleet"})
+
+
+FLEET = Tool(
+    name="fleet",
+    title="Fleet",
+    help="All runs over time as one ledger: chip-hours, dollars, goodput, MFU and losses with their owners, by team, "
+    "chip, model or tag, by day, week or month.",
+    options=OPTIONS,
+    answer=answer,
+)
