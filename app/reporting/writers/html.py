@@ -1,0 +1,193 @@
+"""A document as one HTML file that opens without a server and without a network.
+
+What came from inputs is text and nothing else: it is escaped wherever it stands, figures lie as JSON in blocks that no
+browser runs, and of scripts those alone may run whose hashes the policy at the head of the file names: the drawing and
+plotly itself, which is packed with gzip and unpacked by the browser. Without JavaScript text and tables stand.
+"""
+
+import base64
+import gzip
+import hashlib
+from collections.abc import Iterator
+from functools import cache, singledispatch
+from html import escape
+from pathlib import Path
+from typing import Any
+
+import plotly.graph_objects as go
+
+from app.figures.base import toolbar
+from app.reporting.document import Block, Document, Head, Items, Numbers, Part, Picture, Rows, Terms, Text
+from catalog.terms import Term
+
+MEDIA = "text/html; charset=utf-8"
+_HERE = Path(__file__).parent
+_TAGS = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
+_SAFE = str.maketrans(_TAGS)
+CLASSES = {"plain": "", "verdict": ' class="verdict"', "quiet": ' class="quiet"'}
+NO_FIGURES = "Figures need JavaScript; the text and the tables are whole without it."
+
+
+def html(document: Document) -> bytes:
+    figures = list(document.pictures())
+    numbers = {id(picture): number for number, picture in enumerate(figures)}
+    body = "\n".join(_part(part, numbers) for part in document.parts)
+    data = "\n".join(_data(number, picture, document.title) for number, picture in enumerate(figures))
+    return "\n".join(
+        (
+            '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">',
+            f'<meta http-equiv="Content-Security-Policy" content="{policy(bool(figures))}">',
+            '<meta name="viewport" content="width=device-width, initial-scale=1">',
+            '<meta name="color-scheme" content="light dark">\n<meta name="referrer" content="no-referrer">',
+            f"<title>{escape(document.title)} · Chipledger</title>",
+            f"<style>{_file('report.css')}</style>\n</head>\n<body>",
+            _head(document, bool(figures)),
+            f"<main>\n{body}\n</main>",
+            f"<footer><p>{escape(document.made)}</p></footer>",
+            _scripts(data) if figures else "",
+            "</body>\n</html>\n",
+        )
+    ).encode("utf-8", "replace")
+
+
+def policy(figures: bool) -> str:
+    """Nothing may be fetched; of scripts those of these hashes run. Plotly sets styles of its own while it draws."""
+    scripts = " ".join(_hash(text) for text in (_file("report.js"), _plotly())) if figures else "'none'"
+    rest = "img-src data: blob:; base-uri 'none'; form-action 'none'"
+    return f"default-src 'none'; script-src {scripts}; style-src 'unsafe-inline'; {rest}"
+
+
+def _head(document: Document, figures: bool) -> str:
+    marks = "\n".join(f'<p class="mark">{escape(mark)}</p>' for mark in document.marks)
+    links = "\n".join(f'<li><a href="#{p.name}">{escape(p.title)}</a></li>' for p in document.parts)
+    lacks = f'<noscript><p class="quiet">{NO_FIGURES}</p></noscript>' if figures else ""
+    return (
+        f'<header>\n<h1>{escape(document.title)}</h1>\n<p class="about">{escape(document.about)}</p>\n{marks}\n{lacks}\n'
+        f'<nav aria-label="Parts of this report"><ul>\n{links}\n</ul></nav>\n</header>'
+    )
+
+
+def _part(part: Part, numbers: dict[int, int]) -> str:
+    blocks = "\n".join(_picture(b, numbers[id(b)]) if isinstance(b, Picture) else _block(b) for b in part.blocks)
+    return f'<section id="{part.name}" aria-labelledby="{part.name}-h">\n<h2 id="{part.name}-h">{escape(part.title)}</h2>\n{blocks}\n</section>'
+
+
+def _picture(picture: Picture, number: int) -> str:
+    height = int(picture.figure.layout.height or 400)
+    return (
+        f'<figure>\n<figcaption>{escape(picture.says)}</figcaption>\n<div class="figure" id="figure-{number}" '
+        f'data-figure="data-{number}" data-height="{height}" role="img" aria-label="{escape(picture.words)}"></div>\n</figure>'
+    )
+
+
+@singledispatch
+def _block(block: Block) -> str:
+    raise TypeError(f"no HTML for {type(block).__name__}")
+
+
+@_block.register
+def _(block: Text) -> str:
+    return f"<p{CLASSES[block.kind]}>{escape(block.text)}</p>"
+
+
+@_block.register
+def _(block: Head) -> str:
+    return f"<h3>{escape(block.text)}</h3>"
+
+
+@_block.register
+def _(block: Items) -> str:
+    return "<ul>\n" + "\n".join(f"<li>{escape(text)}</li>" for text in block.texts) + "\n</ul>"
+
+
+@_block.register
+def _(block: Numbers) -> str:
+    return '<dl class="numbers">\n' + "\n".join(map(_number, block.numbers)) + "\n</dl>"
+
+
+def _number(number: Any) -> str:
+    return (
+        f"<div><dt>{escape(number.label)}</dt><dd><strong>{escape(number.value)}</strong>"
+        f"<span>{escape(number.known)}</span><small>{escape(number.meaning)}</small></dd></div>"
+    )
+
+
+@_block.register
+def _(block: Rows) -> str:
+    table = block.table
+    head = "".join(
+        f'<th scope="col"{_right(i, table.right)}>{escape(text)}</th>' for i, text in enumerate(table.head)
+    )
+    rows = "\n".join("<tr>" + "".join(_cell(i, c, table.right) for i, c in enumerate(row)) + "</tr>" for row in table.rows)
+    note = f'<p class="quiet">{escape(block.note)}</p>' if block.note else ""
+    return (
+        f'<div class="wide" tabindex="0" role="region" aria-label="{escape(", ".join(filter(None, table.head)))}"><table>\n'
+        f"<thead><tr>{head}</tr></thead>\n<tbody>\n{rows}\n</tbody></table></div>{note}"
+    )
+
+
+def _right(column: int, right: tuple[int, ...]) -> str:
+    return ' class="right"' if column in right else ""
+
+
+def _cell(column: int, text: str, right: tuple[int, ...]) -> str:
+    """Parts of an account are set in by spaces, which HTML would drop."""
+    bare = text.lstrip(" ")
+    return f"<td{_right(column, right)}>{'&emsp;' * ((len(text) - len(bare)) // 2)}{escape(bare)}</td>"
+
+
+@_block.register
+def _(block: Terms) -> str:
+    return f'<h3>{escape(block.title)}</h3>\n<dl class="terms">\n' + "\n".join(map(_term, block.terms)) + "\n</dl>"
+
+
+def _term(term: Term) -> str:
+    unit = f' <span class="quiet">({escape(term.unit)})</span>' if term.unit else ""
+    formula = f"<br><code>{escape(term.formula)}</code>" if term.formula else ""
+    source = f'<br><span class="quiet">Source: {escape(term.source)}.</span>' if term.source else ""
+    return f"<dt>{escape(term.name)}{unit}</dt><dd>{escape(term.meaning)}{formula}{source}</dd>"
+
+
+def _data(number: int, picture: Picture, title: str) -> str:
+    """A figure as JSON that ends no script and begins none."""
+    figure = go.Figure(picture.figure)
+    figure.update_layout(template="none")
+    text = f'{{"figure": {figure.to_json()}, "config": {_config(title, number)}}}'
+    return f'<script type="application/json" id="data-{number}">{text.translate(_SAFE)}</script>'
+
+
+def _config(title: str, number: int) -> str:
+    import json
+
+    return json.dumps({**toolbar(f"{title}-{number + 1}"), "responsive": True})
+
+
+def _scripts(data: str) -> str:
+    packed = base64.b64encode(_packed()).decode()
+    return (
+        f'{data}\n<script type="application/gzip" id="plotly">{packed}</script>\n<script>{_file("report.js")}</script>'
+    )
+
+
+@cache
+def _plotly() -> str:
+    from plotly.offline import get_plotlyjs
+
+    return get_plotlyjs()
+
+
+@cache
+def _packed() -> bytes:
+    """A third of the size. No time is written into it: the same report is the same bytes."""
+    return gzip.compress(_plotly().encode(), 9, mtime=0)
+
+
+@cache
+def _file(name: str) -> str:
+    return (_HERE / name).read_text(encoding="utf-8")
+
+
+def _hash(text: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
+
