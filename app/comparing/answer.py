@@ -3,6 +3,7 @@
 from typing import Any
 
 from analyzers.difference import DifferenceResult
+from analyzers.serving.ab import AbResult
 from app.comparing import job_words, words
 from app.comparing.requests import compare_runs
 from app.comparing.sides import compare_jobs
@@ -12,15 +13,16 @@ from runs.run import Run
 
 
 class Compared:
-    """The answer, in words, rows and JSON. `jobs`: that of two jobs; None where two servers were compared."""
+    """The answer, in words, rows and JSON. `jobs`: that of two jobs, `served`: that of two servers; None of the others."""
 
     def __init__(self, a: Run, b: Run, place: Workspace, load_a: str | None = None, load_b: str | None = None):
         self._ids = {"a": a.run_id, "b": b.run_id}
         self.jobs: DifferenceResult | None = None
+        self.served: AbResult | None = None
         self.verdict: Verdict
         self.notes: tuple[str, ...]
         if load_a or load_b or (a.manifest.kind == b.manifest.kind == "serving"):
-            served = compare_runs(a, b, load_a, load_b)
+            served = self.served = compare_runs(a, b, load_a, load_b)
             self.verdict = words.verdict(served, a.manifest.name, b.manifest.name)
             self.table: Table = words.table(served)
             self.notes = (*served.traffic.warnings, *served.notes)

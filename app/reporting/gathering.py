@@ -79,12 +79,13 @@ class About:
 
 @dataclass(frozen=True, kw_only=True)
 class Pair:
-    """Two runs with what is told of both."""
+    """Two runs with what is told of both. `loads`: of served runs, which load of each; None: all."""
 
     a: About
     b: About
     compared: Compared
     place: Workspace
+    loads: tuple[str | None, str | None] = (None, None)
 
 
 def about(run: Run, place: Workspace) -> About:
@@ -106,7 +107,7 @@ def about(run: Run, place: Workspace) -> About:
 def pair(a: Run, b: Run, place: Workspace, load_a: str | None = None, load_b: str | None = None) -> Pair:
     """Raises QuestionError where nothing of the two can be compared."""
     compared = Compared(a, b, place, load_a, load_b)
-    return Pair(a=about(a, place), b=about(b, place), compared=compared, place=place)
+    return Pair(a=about(a, place), b=about(b, place), compared=compared, place=place, loads=(load_a, load_b))
 
 
 def still_running(run: Run, place: Workspace) -> bool:

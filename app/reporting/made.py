@@ -4,8 +4,8 @@ import time
 
 from app.cli.version import version_line
 from app.reporting.document import Document
-from app.reporting.gathering import About, about, what
-from app.reporting.sections import RUN, parts
+from app.reporting.gathering import About, about, pair, what
+from app.reporting.sections import JOBS, RUN, SERVED, parts
 from app.workspace import Workspace
 from errors import format as fmt
 from runs.run import Run
@@ -23,6 +23,21 @@ def of_run(run: Run, place: Workspace) -> Document:
     )
 
 
+def of_pair(a: Run, b: Run, place: Workspace, load_a: str | None = None, load_b: str | None = None) -> Document:
+    """B against A. Raises QuestionError where nothing of the two can be compared."""
+    gathered = pair(a, b, place, load_a, load_b)
+    both = (("A", gathered.a, load_a), ("B", gathered.b, load_b))
+    told = [f"{side}: {one.name}{f', load {load}' if load else ''} ({what(one.run)})" for side, one, load in both]
+    sections = SERVED if gathered.compared.jobs is None else JOBS
+    return Document(
+        title=f"{gathered.a.name} and {gathered.b.name}",
+        about=". ".join(told) + ".",
+        marks=tuple(f"{side}: {mark}" for side, one, _ in both for mark in marks(one)),
+        parts=parts(sections, gathered),
+        made=made(),
+    )
+
+
 def marks(gathered: About) -> tuple[str, ...]:
     """What must be known before anything of it is read."""
     manifest = gathered.run.manifest
@@ -36,4 +51,6 @@ def marks(gathered: About) -> tuple[str, ...]:
 
 
 def made() -> str:
-    return f"Made {fmt.date(time.time_ns())} by {version_line()}. It opens without a network and sends nothing anywhere."
+    return (
+        f"Made {fmt.date(time.time_ns())} by {version_line()}. It opens without a network and sends nothing anywhere."
+    )

@@ -40,46 +40,50 @@ class Drawing:
 
 
 DRAWINGS = (  # what stands first is drawn first
-    Drawing("steps", "How long each step took.", lambda r, name: steps.steps(r, steps.best_scale(r))),
+    Drawing("steps", "How long each step took.", lambda r, n: steps.steps(r, steps.best_scale(r))),
     Drawing(
         "interruptions",
         "Attempts over time. A mark above its row is an interruption, its shape the family of its cause.",
-        lambda r, name: stops.strip(r),
+        lambda r, n: stops.strip(r),
     ),
-    Drawing("stragglers", "How much later than its peers did each rank arrive?", lambda r, name: stragglers.lateness(r)),
+    Drawing("stragglers", "How much later than its peers did each rank arrive?", lambda r, n: stragglers.lateness(r)),
     Drawing(
-        "stragglers", "Who made the others wait, and how long? With 95 % intervals.", lambda r, name: stragglers.blame(r)
+        "stragglers",
+        "Who made the others wait? With 95 % intervals.",
+        lambda r, n: stragglers.blame(r),
     ),
-    Drawing("overlap", "What share of each device's time went where.", lambda r, name: overlap.devices(r)),
-    Drawing("launches", "What share of its time each device was idle, by reason.", lambda r, name: launches.devices(r)),
+    Drawing("overlap", "What share of each device's time went where.", lambda r, n: overlap.devices(r)),
+    Drawing("launches", "What share of its time each device was idle, by reason.", lambda r, n: launches.devices(r)),
     Drawing(
         "input",
         "How long each step took, and how much of it was a fetch or waiting for one.",
-        lambda r, name: fetching.strip(r),
+        lambda r, n: fetching.strip(r),
     ),
     Drawing(
         "padding",
         "Each matrix product as wide as its part of the matrix unit's FLOPs, as high as what of it is useful.",
-        lambda r, name: padding.shares(r),
+        lambda r, n: padding.shares(r),
     ),
-    Drawing("roofline", "Operations by FLOPs a byte and FLOP/s; area is time.", lambda r, name: roofline.roofline(r)),
-    Drawing("operations", "Which operations took the time.", lambda r, name: operations.bars(r)),
-    Drawing("collectives", "Which axis of the mesh the time of collectives went to.", lambda r, n: collectives.time_by_axis(r)),
-    Drawing("mfu", "Model FLOPs utilisation of each step.", lambda r, name: mfu.over_steps(r)),
-    Drawing("goodput", "Badput by cause, the largest first.", lambda r, name: goodput.bars(r, None)),
-    Drawing("compiled", "What the least time of a step is made of.", lambda r, name: compiled.least([(name, r)])),
-    Drawing("memory", "What fills a device, against its limit.", lambda r, name: memory.fill({"": r})),
+    Drawing("roofline", "Operations by FLOPs a byte and FLOP/s; area is time.", lambda r, n: roofline.roofline(r)),
+    Drawing("operations", "Which operations took the time.", lambda r, n: operations.bars(r)),
     Drawing(
-        "latency", "Time to first token, requests in order of it.", lambda r, name: latency.ttft_split(r)
+        "collectives",
+        "Which axis of the mesh the collectives took.",
+        lambda r, n: collectives.time_by_axis(r),
     ),
+    Drawing("mfu", "Model FLOPs utilisation of each step.", lambda r, n: mfu.over_steps(r)),
+    Drawing("goodput", "Badput by cause, the largest first.", lambda r, n: goodput.bars(r, None)),
+    Drawing("compiled", "What the least time of a step is made of.", lambda r, n: compiled.least([(n, r)])),
+    Drawing("memory", "What fills a device, against its limit.", lambda r, n: memory.fill({"": r})),
+    Drawing("latency", "Time to first token, requests in order of it.", lambda r, n: latency.ttft_split(r)),
     Drawing(
         "latency",
         "Where a curve crosses the dashed lines is its median and its p99.",
-        lambda r, name: latency.distributions(r),
+        lambda r, n: latency.distributions(r),
     ),
-    Drawing("load", "Requests asked for against requests answered.", lambda r, name: load.curve([(name, r)])),
-    Drawing("objectives", "Requests in time, or missed for exactly one cause.", lambda r, name: objectives.misses(r)),
-    Drawing("engine", "What the engine ran and queued over time.", lambda r, name: engine.timeline(r)),
+    Drawing("load", "Requests asked for against requests answered.", lambda r, n: load.curve([(n, r)])),
+    Drawing("objectives", "Requests in time, or missed for exactly one cause.", lambda r, n: objectives.misses(r)),
+    Drawing("engine", "What the engine ran and queued over time.", lambda r, n: engine.timeline(r)),
 )
 
 

@@ -1,4 +1,4 @@
-"""What a run of its kind tells besides its ledger: a job its steps, a server its latency and load, a program its bound."""
+"""What a run tells besides its ledger: a job its steps, a server its latency and load, a program its bound."""
 
 from collections.abc import Iterator
 

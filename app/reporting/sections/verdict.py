@@ -14,21 +14,33 @@ from catalog.cures import EFFORTS, WRONGS
 from errors import format as fmt
 
 
-def findings(about: About) -> Iterator[Block]:
-    """The verdict, the figures below it, and each finding with what it gives back, its cure and its evidence."""
+def short(about: About) -> Iterator[Block]:
+    """The verdict with the figures below it, and where the chip time went as a picture."""
     told = about.findings
     if told.result is None:
         yield Text(f"What is wrong with this run cannot be told: {told.why}")
         yield from (Text(own.verdict, "verdict") for own in about.own if own.result is not None)
-        return
-    yield Text(told.verdict, "verdict")
-    yield Numbers(tuple(_numbers(told)))
-    result: FindingsResult = told.result
-    for number, finding in enumerate(result.findings, 1):
+    else:
+        yield Text(told.verdict, "verdict")
+        yield Numbers(tuple(_numbers(told)))
+    if about.ledger.result is not None:
+        yield picture(about)
+
+
+def picture(about: About) -> Picture:
+    """The icicle of the ledger."""
+    says = f"{about.ledger.verdict} Each account is as wide as its part of the chip time held."
+    return Picture(icicle(about.ledger.result.ledger), says, about.ledger.verdict)
+
+
+def findings(about: About) -> Iterator[Block]:
+    """Each finding with what it gives back, its cure and its evidence."""
+    result: FindingsResult | None = about.findings.result
+    for number, finding in enumerate(result.findings if result is not None else (), 1):
         yield Head(f"{number}. {WRONGS[finding.cause].title}")
         yield Text(finding.title)
         yield Items(tuple(_finding(result, finding)))
-    if result.beyond:
+    if result is not None and result.beyond:
         yield Text(f"{fmt.count(result.beyond, 'more finding')} of less are not told here.", "quiet")
 
 
@@ -52,7 +64,9 @@ def worth(result: FindingsResult, finding: Finding) -> str:
     """`38.7 % of the chip time (34.8 % to 42.6 %), 83.1 chip-seconds, $0.0277`."""
     if finding.gain is None:
         return "not known in chip time"
-    low, likely, high = (fmt.share(s / result.whole) for s in (finding.gain.low, finding.gain.likely, finding.gain.high))
+    low, likely, high = (
+        fmt.share(s / result.whole) for s in (finding.gain.low, finding.gain.likely, finding.gain.high)
+    )
     usd = result.usd(finding.likely)
     between = "" if finding.gain.low == finding.gain.high else f" ({low} to {high})"
     dollars = f", {fmt.usd(usd)}" if usd is not None else ""
@@ -64,14 +78,11 @@ def cure(result: FindingsResult, finding: Finding) -> str:
 
 
 def ledger(about: About) -> Iterator[Block]:
-    """The verdict of the ledger, its icicle and its table."""
+    """Every account that holds time, and what is to be known of it."""
     told = about.ledger
     if told.result is None:
         yield Text(f"Where the chip time went cannot be told: {told.why}")
         return
-    yield Text(told.verdict, "verdict")
-    says = "Each account as wide as its part of the chip time held; below it what it is made of."
-    yield Picture(icicle(told.result.ledger), says, told.verdict)
     yield Rows(told.question.table(told.result))
     if told.result.notes:
         yield Items(tuple(told.result.notes))

@@ -8,7 +8,7 @@ plotly itself, which is packed with gzip and unpacked by the browser. Without Ja
 import base64
 import gzip
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Sequence
 from functools import cache, singledispatch
 from html import escape
 from pathlib import Path
@@ -25,6 +25,8 @@ _HERE = Path(__file__).parent
 _TAGS = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
 _SAFE = str.maketrans(_TAGS)
 CLASSES = {"plain": "", "verdict": ' class="verdict"', "quiet": ' class="quiet"'}
+DEEPEST = 6  # as the style sheet has it
+HEIGHT = 400  # px, of a figure that says none
 NO_FIGURES = "Figures need JavaScript; the text and the tables are whole without it."
 
 
@@ -58,25 +60,31 @@ def policy(figures: bool) -> str:
 
 
 def _head(document: Document, figures: bool) -> str:
-    marks = "\n".join(f'<p class="mark">{escape(mark)}</p>' for mark in document.marks)
+    marks = (f'<p class="mark">{escape(mark)}</p>' for mark in document.marks)
     links = "\n".join(f'<li><a href="#{p.name}">{escape(p.title)}</a></li>' for p in document.parts)
-    lacks = f'<noscript><p class="quiet">{NO_FIGURES}</p></noscript>' if figures else ""
-    return (
-        f'<header>\n<h1>{escape(document.title)}</h1>\n<p class="about">{escape(document.about)}</p>\n{marks}\n{lacks}\n'
-        f'<nav aria-label="Parts of this report"><ul>\n{links}\n</ul></nav>\n</header>'
+    return "\n".join(
+        (
+            f'<header>\n<h1>{escape(document.title)}</h1>\n<p class="about">{escape(document.about)}</p>',
+            *marks,
+            f'<noscript><p class="quiet">{NO_FIGURES}</p></noscript>' if figures else "",
+            f'<nav aria-label="Parts of this report"><ul>\n{links}\n</ul></nav>\n</header>',
+        )
     )
 
 
 def _part(part: Part, numbers: dict[int, int]) -> str:
     blocks = "\n".join(_picture(b, numbers[id(b)]) if isinstance(b, Picture) else _block(b) for b in part.blocks)
-    return f'<section id="{part.name}" aria-labelledby="{part.name}-h">\n<h2 id="{part.name}-h">{escape(part.title)}</h2>\n{blocks}\n</section>'
+    head = f'<section id="{part.name}" aria-labelledby="{part.name}-h">\n<h2 id="{part.name}-h">'
+    return f"{head}{escape(part.title)}</h2>\n{blocks}\n</section>"
 
 
 def _picture(picture: Picture, number: int) -> str:
-    height = int(picture.figure.layout.height or 400)
+    height = int(picture.figure.layout.height or HEIGHT)
+    place = f'id="figure-{number}" data-figure="data-{number}" data-height="{height}"'
+    alone = f'role="img" aria-label="{escape(picture.words)}"'
     return (
-        f'<figure>\n<figcaption>{escape(picture.says)}</figcaption>\n<div class="figure" id="figure-{number}" '
-        f'data-figure="data-{number}" data-height="{height}" role="img" aria-label="{escape(picture.words)}"></div>\n</figure>'
+        f"<figure>\n<figcaption>{escape(picture.says)}</figcaption>\n"
+        f'<div class="figure" {place} {alone}></div>\n</figure>'
     )
 
 
@@ -115,13 +123,12 @@ def _number(number: Any) -> str:
 @_block.register
 def _(block: Rows) -> str:
     table = block.table
-    head = "".join(
-        f'<th scope="col"{_right(i, table.right)}>{escape(text)}</th>' for i, text in enumerate(table.head)
-    )
-    rows = "\n".join("<tr>" + "".join(_cell(i, c, table.right) for i, c in enumerate(row)) + "</tr>" for row in table.rows)
+    head = "".join(f'<th scope="col"{_right(i, table.right)}>{escape(text)}</th>' for i, text in enumerate(table.head))
+    rows = "\n".join(_row(row, table.right) for row in table.rows)
     note = f'<p class="quiet">{escape(block.note)}</p>' if block.note else ""
+    called = escape(", ".join(filter(None, table.head)))
     return (
-        f'<div class="wide" tabindex="0" role="region" aria-label="{escape(", ".join(filter(None, table.head)))}"><table>\n'
+        f'<div class="wide" tabindex="0" role="region" aria-label="{called}"><table>\n'
         f"<thead><tr>{head}</tr></thead>\n<tbody>\n{rows}\n</tbody></table></div>{note}"
     )
 
@@ -130,10 +137,15 @@ def _right(column: int, right: tuple[int, ...]) -> str:
     return ' class="right"' if column in right else ""
 
 
+def _row(cells: Sequence[str], right: tuple[int, ...]) -> str:
+    return f"<tr>{''.join(_cell(i, text, right) for i, text in enumerate(cells))}</tr>"
+
+
 def _cell(column: int, text: str, right: tuple[int, ...]) -> str:
     """Parts of an account are set in by spaces, which HTML would drop."""
     bare = text.lstrip(" ")
-    return f"<td{_right(column, right)}>{'&emsp;' * ((len(text) - len(bare)) // 2)}{escape(bare)}</td>"
+    deep = min((len(text) - len(bare)) // 2, DEEPEST)
+    return f"<td{_right(column, right)}{f' data-deep={deep}' if deep else ''}>{escape(bare)}</td>"
 
 
 @_block.register
@@ -189,5 +201,3 @@ def _file(name: str) -> str:
 
 def _hash(text: str) -> str:
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
-
-
