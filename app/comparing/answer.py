@@ -13,7 +13,7 @@ from runs.run import Run
 
 
 class Compared:
-    """The answer, in words, rows and JSON. `jobs`: that of two jobs, `served`: that of two servers; None of the others."""
+    """The answer, in words, rows and JSON. `jobs`: that of two jobs, `served`: that of two servers; else None."""
 
     def __init__(self, a: Run, b: Run, place: Workspace, load_a: str | None = None, load_b: str | None = None):
         self._ids = {"a": a.run_id, "b": b.run_id}

@@ -12,7 +12,19 @@ from app.serve.uploads import TooLarge
 from errors import ChipledgerError, QuestionError
 from errors.options import once_each
 
-ASKED = ("compare", "show", "show_model", "whatif", "topology", "query", "job", "runs", "delete")
+ASKED = (
+    "report_of_two",
+    "compare",
+    "show",
+    "show_model",
+    "whatif",
+    "topology",
+    "query",
+    "job",
+    "runs",
+    "delete",
+    "report",
+)
 """Handlers that read parameters; others take none."""
 
 

@@ -29,6 +29,7 @@ from app.serve.compiling import compile_request
 from app.serve.ingesting import ADDRESS, UPLOAD, ingest_arguments, line
 from app.serve.jobs import Job, Jobs
 from app.serve.places import placeless
+from app.serve.reporting import Reporting
 from app.serve.requests import json_object
 from app.serve.shelving import Shelving, shelved
 from app.serve.upload_names import title_of
@@ -65,6 +66,7 @@ class Api:
             Route("/api/runs", self.runs, methods=["GET"]),
             Route("/api/runs/{run_id}", self.run, methods=["GET"]),
             *Shelving(self._place, self._find).routes(),
+            *Reporting(self._place, self._find).routes(),
             Route("/api/runs/{run_id}/facts", self.facts, methods=["GET"]),
             Route("/api/runs/{run_id}/facts", self.say, methods=["PATCH"]),
             Route("/api/runs/{run_id}/show/{analysis}", self.show, methods=["GET"]),

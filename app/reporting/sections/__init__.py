@@ -33,7 +33,7 @@ RUN = (
     Section("findings", "What to mend", verdict.findings),
     Section("ledger", "Where the chip time went", verdict.ledger),
     Section("losses", "The largest losses", losses.losses),
-    Section("own", "What it did", own.own),
+    Section("own", "What else it tells", own.own),
     Section("untold", "What could not be told", untold.untold),
     Section("facts", "What is known of the run", facts.facts),
     Section("definitions", "What words and numbers mean", definitions.definitions),

@@ -8,6 +8,7 @@ from app import theme
 from app.reporting.document import Block, Rows, Text
 from app.reporting.gathering import About
 from app.words import Table, short
+from errors import format as fmt
 
 LONGEST = 400  # characters of a value: a model's configuration is longer than anybody reads
 
@@ -30,5 +31,5 @@ def value(known: Any) -> str:
     if isinstance(known, bool) or known is None or isinstance(known, str):
         return short(known, LONGEST)
     if isinstance(known, int):
-        return f"{known:,}"
-    return short(f"{known:,.6g}" if isinstance(known, float) else json.dumps(known, ensure_ascii=False), LONGEST)
+        return short(f"{known:,}", LONGEST)
+    return fmt.number(known, 6) if isinstance(known, float) else short(json.dumps(known, ensure_ascii=False), LONGEST)

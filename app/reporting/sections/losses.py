@@ -72,7 +72,7 @@ def _cures(about: About, loss: Loss) -> Iterator[str]:
     for finding in found:
         yield f"What to do: {cure(result, finding)}"
     if not found:
-        yield "No finding above draws on it."
+        yield "No finding above names a cure for it."
 
 
 def few(table: Table, most: int = MOST_ROWS) -> Rows:

@@ -8,6 +8,7 @@ plotly itself, which is packed with gzip and unpacked by the browser. Without Ja
 import base64
 import gzip
 import hashlib
+import json
 from collections.abc import Sequence
 from functools import cache, singledispatch
 from html import escape
@@ -15,17 +16,19 @@ from pathlib import Path
 from typing import Any
 
 import plotly.graph_objects as go
+from plotly.offline import get_plotlyjs
 
-from app.figures.base import toolbar
+from app.figures.base import GRID, toolbar
 from app.reporting.document import Block, Document, Head, Items, Numbers, Part, Picture, Rows, Terms, Text
 from catalog.terms import Term
 
-MEDIA = "text/html; charset=utf-8"
 _HERE = Path(__file__).parent
 _TAGS = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
 _SAFE = str.maketrans(_TAGS)
 CLASSES = {"plain": "", "verdict": ' class="verdict"', "quiet": ' class="quiet"'}
 DEEPEST = 6  # as the style sheet has it
+_AXIS = {"automargin": True, "gridcolor": GRID, "zerolinecolor": GRID, "linecolor": GRID}
+TEMPLATE = {"layout": {"xaxis": _AXIS, "yaxis": _AXIS}}
 HEIGHT = 400  # px, of a figure that says none
 NO_FIGURES = "Figures need JavaScript; the text and the tables are whole without it."
 
@@ -163,14 +166,12 @@ def _term(term: Term) -> str:
 def _data(number: int, picture: Picture, title: str) -> str:
     """A figure as JSON that ends no script and begins none."""
     figure = go.Figure(picture.figure)
-    figure.update_layout(template="none")
+    figure.update_layout(template=TEMPLATE)
     text = f'{{"figure": {figure.to_json()}, "config": {_config(title, number)}}}'
     return f'<script type="application/json" id="data-{number}">{text.translate(_SAFE)}</script>'
 
 
 def _config(title: str, number: int) -> str:
-    import json
-
     return json.dumps({**toolbar(f"{title}-{number + 1}"), "responsive": True})
 
 
@@ -183,8 +184,6 @@ def _scripts(data: str) -> str:
 
 @cache
 def _plotly() -> str:
-    from plotly.offline import get_plotlyjs
-
     return get_plotlyjs()
 
 
