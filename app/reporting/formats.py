@@ -5,7 +5,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from errors import QuestionError
-from errors.options import Option
+from errors.options import SWITCH, Option
 
 if TYPE_CHECKING:
     from app.reporting.document import Document
@@ -26,6 +26,7 @@ MARKDOWN = Format("markdown", (".md", ".markdown"), "text/markdown; charset=utf-
 PDF = Format("pdf", (".pdf",), "application/pdf", served=False)
 FORMATS = (HTML, MARKDOWN, PDF)
 AS = Option("format", tuple(f.name for f in FORMATS if f.served), HTML.name, "as what the report is given")
+TAKEN = Option("download", SWITCH, False, "as a file to be kept, in place of a page to be looked at")
 
 
 def named(name: str) -> Format:

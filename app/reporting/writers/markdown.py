@@ -1,12 +1,24 @@
 """A document as Markdown, without figures: for issues, reviews and whatever else shows text."""
 
+import re
+from collections.abc import Iterable, Sequence
 from functools import singledispatch
 
-from app.components.text import md
 from app.reporting.document import Block, Document, Head, Items, Number, Numbers, Part, Picture, Rows, Terms, Text
 from catalog.terms import Term
 
+MEANT = re.compile(r"[\\`*_\[\]<>|#&~$^]")
+BEGINS = re.compile(r"^(\d*)([-+=.)])(?=\s|$|[-=])")
+ADDRESS = re.compile(r"(?<=:)(?=//)|(?<=\bwww)(?=\.)|(?<=\S)(?=@)", re.IGNORECASE)
+JOINER = "\u2060"  # takes no room; without it an address in plain text would become a link
 SET_IN = "\u2003"  # an em space: plain ones at the beginning of a cell are dropped
+
+
+def md(text: object) -> str:
+    """Any text on one line as Markdown that shows exactly it: what means something anywhere is escaped, and what begins
+    a list or a rule. All else stays as it is, since such a file is read in an editor too."""
+    line = ADDRESS.sub(JOINER, " ".join(str(text).split()))
+    return BEGINS.sub(r"\1\\\2", MEANT.sub(lambda found: f"\\{found[0]}", line))
 
 
 def markdown(document: Document) -> bytes:
@@ -72,14 +84,12 @@ def _term(term: Term) -> str:
     return f"- **{md(term.name)}**{unit}: {md(term.text)}"
 
 
-def _table(
-    head: tuple[str, ...], rows: "tuple[tuple[str, ...], ...] | list[tuple[str, ...]]", right: tuple[int, ...]
-) -> str:
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[int]) -> str:
     rule = ["---:" if i in right else "---" for i in range(len(head))]
     return "\n".join(map(_line, (map(_cell, head), rule, *(map(_cell, row) for row in rows))))
 
 
-def _line(cells: "map[str] | list[str]") -> str:
+def _line(cells: Iterable[str]) -> str:
     return f"| {' | '.join(cells)} |"
 
 
