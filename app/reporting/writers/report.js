@@ -1,12 +1,20 @@
-"use strict";
 (async () => {
   const root = document.documentElement;
-  const places = Array.from(document.querySelectorAll(".figure"));
+  const places = /** @type {HTMLElement[]} */ (Array.from(document.querySelectorAll(".figure")));
 
-  /** Text of a block that is no script. */
+  /** Plotly, once its text has run. */
+  const plotly = () => /** @type {any} */ (globalThis).Plotly;
+
+  /**
+   * Text of a block that is no script.
+   * @param {string} id
+   */
   const held = (id) => document.getElementById(id)?.textContent ?? "";
 
-  /** What the style sheet says for the light or the dark, or for paper. */
+  /**
+   * What the style sheet says for the light or the dark, or for paper.
+   * @param {string} name
+   */
   const ink = (name) => getComputedStyle(root).getPropertyValue(name).trim();
 
   const colours = () => ({
@@ -25,16 +33,17 @@
     return new Response(stream).text();
   };
 
+  /** @param {HTMLElement} place */
   const draw = async (place) => {
-    const { figure, config } = JSON.parse(held(place.dataset.figure));
-    await globalThis.Plotly.newPlot(place, figure.data, figure.layout, config);
-    await globalThis.Plotly.relayout(place, colours());
+    const { figure, config } = JSON.parse(held(place.dataset.figure ?? ""));
+    await plotly().newPlot(place, figure.data, figure.layout, config);
+    await plotly().relayout(place, colours());
   };
 
   const again = () => {
     for (const place of places) {
-      globalThis.Plotly.relayout(place, colours());
-      globalThis.Plotly.Plots.resize(place);
+      plotly().relayout(place, colours());
+      plotly().Plots.resize(place);
     }
   };
 
