@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from analyzers.findings import FindingsResult
 from app import theme
 from app.reporting.document import Block, Head, Items, Rows, Text
 from app.reporting.gathering import About, Loss
@@ -67,10 +68,9 @@ def _evidence(about: About, loss: Loss, told: set[str]) -> Iterator[Block]:
 
 def _cures(about: About, loss: Loss) -> Iterator[str]:
     """Of the findings whose gain comes out of this account."""
-    result = about.findings.result
-    found = [f for f in result.findings if f.draws.get(loss.account, 0.0) > 0] if result is not None else []
-    for finding in found:
-        yield f"What to do: {cure(result, finding)}"
+    result: FindingsResult | None = about.findings.result
+    found = [] if result is None else [cure(result, f) for f in result.findings if f.draws.get(loss.account, 0.0) > 0]
+    yield from (f"What to do: {told}" for told in found)
     if not found:
         yield "No finding above names a cure for it."
 

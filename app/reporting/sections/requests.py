@@ -58,8 +58,8 @@ def latencies(pair: Pair) -> Iterator[Block]:
     for metric in METRICS:
         if not any(d.metric == metric for d in result.differences):
             continue
-        sides = (_served(one, load) for one, load in zip((pair.a, pair.b), pair.loads, strict=True))
-        if (drawn := draw.distributions(*sides, metric, (pair.a.name, pair.b.name))) is not None:
+        a, b = _served(pair.a, pair.loads[0]), _served(pair.b, pair.loads[1])
+        if (drawn := draw.distributions(a, b, metric, (pair.a.name, pair.b.name))) is not None:
             yield Head(f"Distribution of {words.NAMES[metric]}")
             yield Picture(drawn, "The curve further left is the faster.", pair.compared.verdict.whole)
 

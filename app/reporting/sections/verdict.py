@@ -36,11 +36,13 @@ def picture(about: About) -> Picture:
 def findings(about: About) -> Iterator[Block]:
     """Each finding with what it gives back, its cure and its evidence."""
     result: FindingsResult | None = about.findings.result
-    for number, finding in enumerate(result.findings if result is not None else (), 1):
+    if result is None:
+        return
+    for number, finding in enumerate(result.findings, 1):
         yield Head(f"{number}. {WRONGS[finding.cause].title}")
         yield Text(finding.title)
         yield Items(tuple(_finding(result, finding)))
-    if result is not None and result.beyond:
+    if result.beyond:
         yield Text(f"{fmt.count(result.beyond, 'more finding')} of less are not told here.", "quiet")
 
 
