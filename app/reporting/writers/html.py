@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from functools import cache, singledispatch
 from html import escape
 from pathlib import Path
+from string import Template
 from typing import Any
 
 import plotly.graph_objects as go
@@ -38,21 +39,17 @@ def html(document: Document) -> bytes:
     numbers = {id(picture): number for number, picture in enumerate(figures)}
     body = "\n".join(_part(part, numbers) for part in document.parts)
     data = "\n".join(_data(number, picture, document.title) for number, picture in enumerate(figures))
-    return "\n".join(
-        (
-            '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">',
-            f'<meta http-equiv="Content-Security-Policy" content="{policy(bool(figures))}">',
-            '<meta name="viewport" content="width=device-width, initial-scale=1">',
-            '<meta name="color-scheme" content="light dark">\n<meta name="referrer" content="no-referrer">',
-            f"<title>{escape(document.title)} · Chipledger</title>",
-            f"<style>{_file('report.css')}</style>\n</head>\n<body>",
-            _head(document, bool(figures)),
-            f"<main>\n{body}\n</main>",
-            f"<footer><p>{escape(document.made)}</p></footer>",
-            _scripts(data) if figures else "",
-            "</body>\n</html>\n",
-        )
-    ).encode("utf-8", "replace")
+    text = _filled(
+        "report.html",
+        policy=policy(bool(figures)),
+        title=escape(document.title),
+        style=_file("report.css"),
+        head=_head(document, bool(figures)),
+        body=body,
+        made=escape(document.made),
+        scripts=_scripts(data) if figures else "",
+    )
+    return text.encode("utf-8", "replace")
 
 
 def policy(figures: bool) -> str:
@@ -168,7 +165,7 @@ def _data(number: int, picture: Picture, title: str) -> str:
     figure = go.Figure(picture.figure)
     figure.update_layout(template=TEMPLATE)
     text = f'{{"figure": {figure.to_json()}, "config": {_config(title, number)}}}'
-    return f'<script type="application/json" id="data-{number}">{text.translate(_SAFE)}</script>'
+    return _filled("report_data.html", number=str(number), text=text.translate(_SAFE))
 
 
 def _config(title: str, number: int) -> str:
@@ -177,9 +174,12 @@ def _config(title: str, number: int) -> str:
 
 def _scripts(data: str) -> str:
     packed = base64.b64encode(_packed()).decode()
-    return (
-        f'{data}\n<script type="application/gzip" id="plotly">{packed}</script>\n<script>{_file("report.js")}</script>'
-    )
+    return _filled("report_scripts.html", data=data, plotly=packed, drawing=_file("report.js"))
+
+
+def _filled(name: str, **parts: str) -> str:
+    """A file with its places filled. What is put there is not looked through for places again."""
+    return Template(_file(name)).substitute(parts)
 
 
 @cache
