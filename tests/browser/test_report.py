@@ -43,7 +43,7 @@ def test_it_opens_offline_draws_its_figures_and_asks_for_nothing(browser, report
         assert asked == [report.as_uri()] and not faults
         wide = "document.documentElement.scrollWidth <= document.documentElement.clientWidth"
         page.set_viewport_size({"width": 1000, "height": 800})
-        assert page.evaluate(wide)
+        page.wait_for_function(wide)
     finally:
         context.close()
 

@@ -66,7 +66,7 @@ def _head(document: Document, figures: bool) -> str:
         (
             f'<header>\n<h1>{escape(document.title)}</h1>\n<p class="about">{escape(document.about)}</p>',
             *marks,
-            f'<noscript><p class="quiet">{NO_FIGURES}</p></noscript>' if figures else "",
+            f'<p class="quiet" id="lacks">{NO_FIGURES}</p>' if figures else "",
             f'<nav aria-label="Parts of this report"><ul>\n{links}\n</ul></nav>\n</header>',
         )
     )

@@ -47,6 +47,7 @@
     }
   };
 
+  document.getElementById("lacks")?.remove();
   try {
     for (const place of places) place.style.minHeight = `${place.dataset.height}px`;
     const script = document.createElement("script");
