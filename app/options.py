@@ -29,7 +29,8 @@ def add_flags(parser: "argparse._ActionsContainer", options: Iterable[Option], a
             how["metavar"] = form_of(option)
         if option.several:
             how["action"] = "append"
-        action = parser.add_argument(option.flag, dest=option.name, default=absent, help=_help(option, AGAIN), **how)
+        flags = (f"-{option.letter}", option.flag) if option.letter else (option.flag,)
+        action = parser.add_argument(*flags, dest=option.name, default=absent, help=_help(option, AGAIN), **how)
         _RECORDS[action] = option
 
 

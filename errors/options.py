@@ -33,6 +33,7 @@ class Option:
     bare      the value where the flag stands alone on the command line
     several   it may be given again; its value is a tuple of all that was given
     form      how a text is written, as the command line's help shows it: `SPEC`, `CHIP=USD`; empty: by its kind
+    letter    a short flag of the command line beside the long one: `o` for `-o`; empty: none
     """
 
     name: str
@@ -46,6 +47,7 @@ class Option:
     bare: str | None = None
     several: bool = False
     form: str = ""
+    letter: str = ""
 
     @property
     def flag(self) -> str:

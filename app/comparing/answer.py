@@ -15,7 +15,7 @@ from runs.run import Run
 
 
 class Compared:
-    """The answer, in words, rows and JSON. `jobs`: that of two jobs; None where two servers were compared."""
+    """The answer, in words, rows and JSON. `jobs`: that of two jobs, `served`: that of two servers; else None."""
 
     def __init__(self, a: Run, b: Run, place: Workspace, load_a: str | None = None, load_b: str | None = None):
         self.names = a.manifest.name, b.manifest.name

@@ -17,6 +17,7 @@ ASKED = frozenset(
     ("compare", "several", "show", "show_model", "whatif", "topology", "query", "job", "runs", "delete")
     + ("tiles", "event", "search")  # of a timeline
     + ("fleet", "budgets", "digest")
+    + ("report", "report_of_two")
 )
 """Handlers that read parameters; others take none."""
 

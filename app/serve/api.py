@@ -34,6 +34,7 @@ from app.serve.fleets import Fleets
 from app.serve.ingesting import ADDRESS, UPLOAD, ingest_arguments, line
 from app.serve.jobs import Job, Jobs
 from app.serve.places import placeless
+from app.serve.reporting import Reporting
 from app.serve.requests import json_object
 from app.serve.shelving import Shelving, shelved
 from app.serve.timeline import Timelines
@@ -73,6 +74,7 @@ class Api:
             *Shelving(self._place, self._find).routes(),
             *Timelines(self._place, self._find).routes(),
             *Baselining(self._place).routes(),
+            *Reporting(self._place, self._find).routes(),
             Route("/api/runs/{run_id}/facts", self.facts, methods=["GET"]),
             Route("/api/runs/{run_id}/facts", self.say, methods=["PATCH"]),
             Route("/api/runs/{run_id}/show/{analysis}", self.show, methods=["GET"]),

@@ -3,9 +3,10 @@ baseline."""
 
 from typing import Any
 
+from analyzers.difference.causes import BY_NAME, HEADS
 from analyzers.several.against import Held
 from analyzers.several.differing import Line
-from app.comparing.job_words import NAMES, signed
+from app.comparing.job_words import signed
 from app.comparing.several.answer import STEP, Several
 from app.comparing.several.figures import ORDER, column
 from app.words import Table, Verdict, headline, listed, short
@@ -61,7 +62,9 @@ def _unlike(found: Several) -> list[str]:
 def setting(name: str) -> str:
     """A setting within a sentence."""
     head, _, tail = name.partition(".")
-    said = f"{NAMES.get(head, head)}'s {tail}" if tail else NAMES.get(head, head)
+    kind = BY_NAME.get(HEADS.get(head, ""))
+    called = head if kind is None else kind.called
+    said = f"{called}'s {tail}" if tail else called
     return short(said.replace("_", " "))
 
 

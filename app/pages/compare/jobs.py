@@ -13,6 +13,7 @@ from app.components.columns import draw_table
 from app.components.downloads import downloads
 from app.components.figures_row import Figure, figures_row
 from app.components.howto import howto
+from app.components.report_buttons import OF_TWO, report_buttons
 from app.components.text import md
 from app.components.verdict import beyond, verdict
 from app.pages.compare import jobs_figure as draw
@@ -41,6 +42,7 @@ def two_jobs(run: Run, other: Run, place: Workspace) -> None:
         st.markdown("**How long did settled steps take?** The curve further left is the quicker.")
         chart(draw.both_steps(one, two, (result.a, result.b)), "steps", f"{name}-steps", said)
     evidence(result, run, other, name)
+    report_buttons(f"/api/compare/report?a={run.run_id}&b={other.run_id}", OF_TWO)
     beyond(said)
     howto(run, TERMS, result.notes, INPUTS)
 

@@ -18,6 +18,7 @@ from app.components.figures_row import Figure, figures_row
 from app.components.header import header
 from app.components.howto import howto
 from app.components.model_picker import pick
+from app.components.report_buttons import OF_TWO, report_buttons
 from app.components.text import md
 from app.components.verdict import beyond, verdict
 from app.figures.base import standalone
@@ -57,6 +58,7 @@ def page() -> None:
     for warning in result.traffic.warnings:
         st.warning(md(warning), icon=":material/warning:")
     explore(run, other, result)
+    report_buttons(f"/api/compare/report?a={run.run_id}&b={other.run_id}", OF_TWO)
     beyond(words.verdict(result, a, b))
     howto(run, TERMS, result.notes, INPUTS)
 

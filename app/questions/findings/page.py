@@ -15,6 +15,7 @@ from app.components.figures_row import Figure
 from app.components.notes import notes_button, notes_shown
 from app.components.price import price_of_run
 from app.components.question_page import Told, question_page
+from app.components.report_buttons import report_buttons
 from app.components.text import md
 from app.components.told_already import told_already
 from app.pages.all import pages_of
@@ -45,6 +46,7 @@ def _beside(run: Run, place: Workspace) -> None:
     with st.container(horizontal=True, horizontal_alignment="right"):
         notes_button(run, place)
         price_of_run(run, place)
+        report_buttons(f"/api/runs/{run.run_id}/report")
 
 
 def _elsewhere(run: Run, _: Mapping[str, Any]) -> None:
