@@ -21,6 +21,7 @@ CELLS = 72  # rows of shading
 MOST = 800  # points of steps that stand out: two or three to each column of the picture
 PERCENTILES = (5, 25, 50, 75, 95)
 BEYOND = 3.0  # times the width of the middle half that a step must lie outside of it to stand out
+MARGINS = {"l": 72, "b": 52}  # pixels: room for ticks of six characters, and a title
 SAID = "said"  # among the figure's own data: the words for above it
 LEAST_WIDTH = 0.01  # of the median: a middle half narrower than this counts as so wide
 SOLID, SHADE = theme.THIN["useful_maths"], "31,154,147"
@@ -104,6 +105,14 @@ def _edges(values: np.ndarray, log: bool) -> np.ndarray:
         return np.geomspace(low * 0.999, high * 1.001, CELLS + 1)
     room = max((high - low) * 1e-3, abs(high) * 1e-3, 1e-12)
     return np.linspace(low - room, high + room, CELLS + 1)
+
+
+def steady(figure: go.Figure) -> go.Figure:
+    """With margins for its ticks and titles of their own: a figure that fits them itself is drawn twice, and thousands
+    of points take a second to draw."""
+    figure.update_xaxes(automargin=False, title_standoff=None)
+    figure.update_yaxes(automargin=False)
+    return figure.update_layout(margin=MARGINS)
 
 
 def said_of(figure: go.Figure) -> str:

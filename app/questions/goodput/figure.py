@@ -12,7 +12,7 @@ from analyzers.lost.goodput.result import GoodputResult
 from app import theme
 from app.figures.axes import time_unit
 from app.figures.base import GRID, MAX_POINTS, each, layout, plain, reduced, reference_line
-from app.figures.long_series import is_long, long_series
+from app.figures.long_series import is_long, long_series, steady
 from app.figures.once import drawn_once
 from app.questions.goodput.words import RULES, losses, title, worth
 from errors import format as fmt
@@ -240,7 +240,7 @@ def deviation(result: GoodputResult) -> go.Figure | None:
         )
     if result.ideal_step_s:
         reference_line(figure, result.ideal_step_s * factor, f"ideal step {fmt.duration(result.ideal_step_s)}", log)
-    return layout(
+    layout(
         figure,
         320,
         showlegend=True,
@@ -256,6 +256,7 @@ def deviation(result: GoodputResult) -> go.Figure | None:
             **(_log_axis(took * factor) if log else {"rangemode": "tozero"}),
         },
     )
+    return steady(figure) if is_long(len(rows)) else figure
 
 
 def _log_axis(values: np.ndarray) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from analyzers.device.input import InputResult
 from app import theme
 from app.figures.axes import log_ticks, time_unit
 from app.figures.base import GRID, MAX_POINTS, layout, reduced, reference_line
-from app.figures.long_series import is_long, long_series
+from app.figures.long_series import is_long, long_series, steady
 from app.figures.once import drawn_once
 from errors import format as fmt
 
@@ -144,7 +144,7 @@ def _long_strip(rows: pd.DataFrame, part: np.ndarray, words: str, unit: str, fac
                 hovertemplate="%{hovertext}<extra></extra>",
             )
         )
-    return layout(
+    layout(
         figure,
         360,
         showlegend=True,
@@ -159,6 +159,7 @@ def _long_strip(rows: pd.DataFrame, part: np.ndarray, words: str, unit: str, fac
             **(log_ticks(y[y > 0].min(), y.max()) if log else {"rangemode": "tozero"}),
         },
     )
+    return steady(figure)
 
 
 def _top(values: pd.Series, result: InputResult) -> float:

@@ -9,7 +9,7 @@ from analyzers.flops.fingerprint import SAME
 from analyzers.flops.mfu import MfuResult
 from app import theme
 from app.figures.base import GRID, each, layout, plain
-from app.figures.long_series import is_long, long_series, other_steps
+from app.figures.long_series import is_long, long_series, other_steps, steady
 from app.figures.once import drawn_once
 from app.figures.step_marks import kept_line, step_marks
 from app.questions.mfu.words import TITLES
@@ -69,7 +69,7 @@ def over_steps(result: MfuResult) -> go.Figure:
     if share and result.best and result.average:
         _level(figure, result.best * 100, f"best step {fmt.share(result.best)}", "bottom")
         _level(figure, result.average * 100, f"average over the wall time {fmt.share(result.average)}", "top")
-    return layout(
+    layout(
         figure,
         HEIGHT,
         showlegend=True,
@@ -85,6 +85,7 @@ def over_steps(result: MfuResult) -> go.Figure:
             "range": [0, highest * (HEADROOM + 0.02)],
         },
     )
+    return steady(figure) if series is not None else figure
 
 
 def _hovers(rows: pd.DataFrame) -> list[str]:

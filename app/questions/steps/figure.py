@@ -10,7 +10,7 @@ from analyzers.time.steps import StepsResult
 from app import theme
 from app.figures.axes import time_unit
 from app.figures.base import GRID, each, layout, plain, reference_line
-from app.figures.long_series import is_long, long_series, other_steps
+from app.figures.long_series import is_long, long_series, other_steps, steady
 from app.figures.once import drawn_once
 from app.figures.step_marks import kept_line, step_marks
 from errors import format as fmt
@@ -59,7 +59,7 @@ def steps(result: StepsResult, scale: str = "linear") -> go.Figure:
             figure, result.median_step_s * factor, f"median {fmt.duration(result.median_step_s)}", scale == "log"
         )
     _restarts(figure, rows)
-    return layout(
+    layout(
         figure,
         HEIGHT,
         showlegend=True,
@@ -75,6 +75,7 @@ def steps(result: StepsResult, scale: str = "linear") -> go.Figure:
         hovermode="closest",
         dragmode="zoom",
     )
+    return steady(figure) if series is not None else figure
 
 
 def _log_axis(values: pd.Series) -> dict[str, Any]:
