@@ -62,7 +62,7 @@ TERMS = (
         unit="chip-hours",
     ),
     Term(
-        "FLOPs per developer",
+        "Kept FLOPs per developer",
         "The model's FLOPs in kept steps of runs that tell them and name an owner, over the number of different owners "
         "of these runs. An owner is the first of the tags owner, who, user and developer.",
         formula="model FLOPs / owners",

@@ -37,7 +37,7 @@ def run(args: argparse.Namespace) -> None:
     given, place = values(args, OPTIONS), workspace(args.store)
     action = ACTION.parse(args.action, "action ")
     zone = zone_named(given[ZONE.name])
-    _fits(action, args, set(from_args(args, (USD, CHIP_HOURS, UNIT))))
+    _fits(action, args.team, set(from_args(args, (USD, CHIP_HOURS, UNIT))))
     if action == "set":
         if given[USD.name] is not None:
             budgets.set_budget(place, args.team, "usd", given[USD.name], user())
@@ -58,11 +58,11 @@ def run(args: argparse.Namespace) -> None:
             print(printable(budgets.sentence(budget)))
 
 
-def _fits(action: str, args: argparse.Namespace, given: set[str]) -> None:
+def _fits(action: str, team: str | None, given: set[str]) -> None:
     """Raises QuestionError where what was given does not belong together."""
-    if action == "list" and (args.team is not None or given):
+    if action == "list" and (team is not None or given):
         raise QuestionError("`budget list` takes no team and no amount", expected="budget set TEAM, or budget list")
-    if action != "list" and not (args.team or "").strip():
+    if action != "list" and not (team or "").strip():
         raise QuestionError("nothing says of which team", expected=f"chipledger budget {action} TEAM")
     if action == "set" and not given & {USD.name, CHIP_HOURS.name}:
         raise QuestionError("nothing says how much", expected="--usd DOLLARS or --chip-hours CHIP-HOURS, or both")

@@ -5,7 +5,6 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from app.cli.commands.base import JSON, print_json, print_table, print_verdict, printable, write_file
-from app.cli.several import print_several
 from app.comparing.options import LOADS, SIDES
 from app.options import add_arguments, add_flags, values
 from app.workspace import Workspace, workspace
@@ -68,6 +67,8 @@ def run(args: argparse.Namespace) -> int:
     asked = gates(given[FAIL_IF.name] or ())
     if args.more:
         _refuse(any(given[o.name] for o in (FAIL_IF, MARKDOWN, JUNIT, *LOADS)))
+        from app.cli.several import print_several
+
         print_several(place, (args.a, args.b, *args.more), args.json)
         return 0
     if given[JUNIT.name] and not asked:

@@ -43,7 +43,9 @@ def figures(result: FleetResult) -> list[Figure]:
     if result.flops_per_developer is not None:
         who = fmt.count(result.developers, "developer")
         told.append(
-            Figure("FLOPs per developer", fmt.flops(result.flops_per_developer), f"Of {who} named in tags.", "derived")
+            Figure(
+                "Kept FLOPs per developer", fmt.flops(result.flops_per_developer), f"Of {who} named in tags.", "derived"
+            )
         )
     return told[:1] + told[2:] if total.usd is None else told
 
