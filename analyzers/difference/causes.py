@@ -123,6 +123,8 @@ def settings(differing: Iterable[Differs]) -> tuple[Setting, ...]:
     for d in differing:
         if d.a is not None and d.b is not None and (kind := kind_of(d.name)):
             found.setdefault(kind, []).append(d)
+    if "chip" in found and all(d.name == "topology" for d in found.get("mesh", ())):
+        found.pop("mesh", None)  # slices of other chips have other names
     return tuple(Setting(kind, tuple(found[kind.name])) for kind in KINDS if kind.name in found)
 
 

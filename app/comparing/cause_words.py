@@ -20,6 +20,17 @@ def reason(cause: Because) -> str:
     return f"which {' or '.join(names)}{f' or {more} more settings' if more > 0 else ''} may make"
 
 
+def alone(why: str) -> str:
+    """A reason or what is evident instead, as a sentence of its own."""
+    if why.startswith("which ") and why.endswith(" may make"):
+        said = f"{why.removeprefix('which ').removesuffix(' may make')} may make the difference"
+    elif why.startswith("because "):
+        said = f"it is so {why}"
+    else:
+        said = why.removeprefix("as ").removeprefix("though ")
+    return f"{said[:1].upper()}{said[1:]}."
+
+
 def said(setting: Setting) -> str:
     """`the mesh is data=8, model=2, not data=4, model=4`."""
     verb = "are" if setting.kind.plural else "is"

@@ -4,7 +4,7 @@ from analyzers.difference import UNTOLD, DifferenceResult
 from analyzers.difference.accounts import AccountChange
 from analyzers.difference.causes import is_unknown, settings
 from analyzers.difference.differs import Differs
-from app.comparing.cause_words import called, evidence, reason, value
+from app.comparing.cause_words import alone, called, evidence, reason, value
 from app.words import MOST, Table, Verdict, headline, listed, short
 from errors import format as fmt
 
@@ -22,7 +22,7 @@ def verdict(result: DifferenceResult) -> Verdict:
     if len(rest := f"{joined[:-1]}; the rest is noise.") <= MOST and _rest_is_noise(result):
         joined = rest
     if len(joined) > MOST and why:
-        change, why = change, f"{why[:1].upper()}{why[1:]}."
+        why = alone(why)
     else:
         change, why = joined, ""
     return headline(

@@ -6,12 +6,12 @@ import pytest
 
 from analyzers.difference import Side, difference
 from analyzers.difference.causes import HEADS, KINDS, because, kind_of, settings
-from analyzers.difference.differs import differs
+from analyzers.difference.differs import Differs, differs
 from analyzers.difference.figures import changes, of_steps
 from analyzers.difference.step_time import FLOOR, change_beside_exact, change_of, settled
 from analyzers.serving.ab_parts import request_change
 from analyzers.time.step_accounts import StepAccounts
-from app.comparing.cause_words import reason
+from app.comparing.cause_words import alone, reason
 from app.comparing.job_words import verdict
 from runs.ledger import Account, Ledger
 from runs.run import facts_of
@@ -180,3 +180,25 @@ def test_the_time_of_a_request_is_told_with_what_makes_it(paired):
 def test_of_too_few_requests_nothing_is_told():
     found = request_change(Requests(0.01, n=5), Requests(5.0, n=5), None)
     assert found.whole is None and not found.told and found.to_dict()["request_time"] is None
+
+
+def test_slices_of_other_chips_have_other_names_and_are_no_setting_beside_the_chip():
+    found = settings([Differs("chip", "v5p", "v6e"), Differs("topology", "v5p:2x2x4", "v6e:4x4")])
+    assert [s.kind.name for s in found] == ["chip"]
+    one = settings([Differs("topology", "v5p:2x2x4", "v5p:4x4x1")])
+    assert [s.kind.name for s in one] == ["mesh"]
+    both = settings([Differs("chip", "v5p", "v6e"), Differs("parallelism.data", 4, 8)])
+    assert [s.kind.name for s in both] == ["chip", "mesh"]
+
+
+@pytest.mark.parametrize(
+    ("why", "said"),
+    [
+        ("because the mesh is data=8, not data=4", "It is so because the mesh is data=8, not data=4."),
+        ("which the batch (8, then 16) may make", "The batch (8, then 16) may make the difference."),
+        ("though the program is the same", "The program is the same."),
+        ("as the program is another: 5 operations, not 4", "The program is another: 5 operations, not 4."),
+    ],
+)
+def test_a_reason_without_room_beside_the_change_is_a_sentence_of_its_own(why, said):
+    assert alone(why) == said

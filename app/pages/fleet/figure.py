@@ -6,7 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 import plotly.graph_objects as go
 
 from analyzers.fleet import FleetResult
+from analyzers.fleet.base import NOT_TOLD
 from analyzers.fleet.budget import Left
+from analyzers.fleet.causes import Cause
 from analyzers.fleet.sums import KEPT, Sum
 from app import theme
 from app.figures.base import layout, plain
@@ -119,6 +121,18 @@ def _together(parts: Iterable[Mapping[str, float]]) -> dict[str, float]:
     return found
 
 
+def named(causes: Iterable[Cause]) -> bool:
+    """Whether any of the runs names an owner."""
+    return any(owner != NOT_TOLD for c in causes for owner, _ in c.owners)
+
+
+def _whose(cause: Cause) -> str:
+    """Owners with their parts of it; nothing where nobody is named."""
+    if not named([cause]):
+        return ""
+    return plain(", ".join(f"{short(o, 24)} {fmt.whole_share(s / cause.chip_s)}" for o, s in cause.owners))
+
+
 def lost_to(result: FleetResult) -> go.Figure:
     """The most expensive causes, each in its account's colour, with whose they are beside it."""
     causes = result.causes
@@ -128,7 +142,7 @@ def lost_to(result: FleetResult) -> go.Figure:
         x=[c.chip_s / 3600 for c in causes],
         orientation="h",
         marker={"color": [theme.colour([c.account]) for c in causes]},
-        text=[plain(", ".join(f"{short(o, 24)} {fmt.whole_share(s / c.chip_s)}" for o, s in c.owners)) for c in causes],
+        text=[_whose(c) for c in causes],
         textposition="outside",
         cliponaxis=False,
         hovertemplate="%{y}: %{x:,.3~g} chip-hours<br>%{text}<extra></extra>",

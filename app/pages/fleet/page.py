@@ -25,7 +25,7 @@ from app.fleet.asking import ask_fleet, zone_named
 from app.fleet.budgets import sentence, standing
 from app.fleet.options import BY, CAPACITY, KEYS, OPTIONS, SEARCH, SIMULATED, SINCE, TREND, UNTIL, ZONE
 from app.pages.fleet import FLEET
-from app.pages.fleet.figure import by_group, lost_to, over_time, spent_of
+from app.pages.fleet.figure import by_group, lost_to, named, over_time, spent_of
 from app.pages.fleet.view import cause_rows, figures, group_rows, run_rows, trend_rows
 from errors import QuestionError
 from errors import format as fmt
@@ -97,7 +97,8 @@ def show(result: FleetResult) -> None:
     st.markdown("**Who held the chips, and how much of that moved models forward?** The largest on top.")
     chart(by_group(result), "by_group", "fleet-groups", said)
     if result.causes:
-        st.markdown("**What was most lost to, and whose runs are they?** Beside each bar those who lost most.")
+        whose = "Beside each bar those who lost most." if named(result.causes) else "No run has a tag `owner` or `who`."
+        st.markdown(f"**What was most lost to, and whose runs are they?** {whose}")
         chart(lost_to(result), "lost_to", "fleet-causes", said)
 
 
