@@ -17,6 +17,7 @@ from app.components.report_buttons import OF_TWO, report_buttons
 from app.components.text import md
 from app.components.verdict import beyond, verdict
 from app.pages.compare import jobs_figure as draw
+from app.questions.forms import unit_of
 from app.workspace import Workspace
 from errors import format as fmt
 from runs.run import Run
@@ -72,7 +73,8 @@ def evidence(result: DifferenceResult, run: Run, other: Run, name: str) -> None:
     """What differs, accounts, all chip time a kept step, operations: each to take away."""
     st.markdown(f"**What is known to differ** between {md(result.a)} (A) and {md(result.b)} (B).")
     if result.differs:
-        draw_table(pd.DataFrame([{"setting": d.name, "A": _cell(d.a), "B": _cell(d.b)} for d in result.differs]))
+        rows = [{"setting": d.name, "A": _cell(d.name, d.a), "B": _cell(d.name, d.b)} for d in result.differs]
+        draw_table(pd.DataFrame(rows))
     else:
         st.caption(NOTHING)
     address = f"/api/compare?a={run.run_id}&b={other.run_id}"
@@ -90,5 +92,9 @@ def evidence(result: DifferenceResult, run: Run, other: Run, name: str) -> None:
                 downloads(rows, f"{name}-{key}", address, None)
 
 
-def _cell(value: object) -> str:
+def _cell(name: str, value: object) -> str:
+    """With the unit that the name tells."""
+    if isinstance(value, float):
+        shown = {"FLOP/s": fmt.flops_rate, "FLOPs": fmt.flops}.get(unit_of(name.removesuffix("_per_step")), fmt.number)
+        return shown(value)
     return fmt.NO_VALUE if value is None else f"{value:,}" if isinstance(value, int) else str(value)
