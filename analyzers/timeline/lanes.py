@@ -179,15 +179,13 @@ def _traced(tables: Tables) -> Iterator[Part]:
 def _captured(tables: Tables, capture: int, base_ns: int) -> Iterator[Part]:
     mine = [("capture", "==", capture)]
     ops = frame(tables, "ops", ["op_id", "host", "device", "line", "role", "op", "category"], mine)
-    ops = ops.dropna(subset=["op_id"]).drop_duplicates("op_id")
-    rows = tables.arrow("op_events", ["op_id", "event", "start_ps", "dur_ps"], mine)
+    ops = ops.dropna(subset=["op_id"]).drop_duplicates(["op_id", "device"])
+    rows = tables.arrow("op_events", ["op_id", "device", "event", "start_ps", "dur_ps"], mine)
     if not len(ops) or not rows.num_rows:
         return
     start, dur = int_column(rows, "start_ps", NONE), int_column(rows, "dur_ps", NONE)
     op, event = int_column(rows, "op_id", NONE), int_column(rows, "event", NONE)
-    at = np.full(int(ops["op_id"].max()) + 1, NONE, dtype=np.int64)
-    at[ops["op_id"].to_numpy(dtype=np.int64)] = np.arange(len(ops))
-    place = np.where((op >= 0) & (op < len(at)), at[np.clip(op, 0, len(at) - 1)], NONE)
+    place = _places(ops, op, int_column(rows, "device", NONE))
     names, codes = _texts(ops["op"]), _op_codes(ops)
     lane_of, lanes = _lanes(ops)
     lane = np.where(place >= 0, lane_of[np.maximum(place, 0)], NONE)
@@ -200,6 +198,18 @@ def _captured(tables: Tables, capture: int, base_ns: int) -> Iterator[Part]:
             found, base_ns, PS_PER_NS, start[some], dur[some], names[which], codes[which],
             capture=capture, event=event[some], op=op[some],
         )  # fmt: skip
+
+
+def _places(ops: pd.DataFrame, op: Ints, device: Ints) -> Ints:
+    """Which row of `ops` each event is of, NONE where of none: devices may number their operations alike."""
+    of_op = ops["op_id"].to_numpy(dtype=np.int64)
+    of_device = ops["device"].to_numpy(dtype=np.int64, na_value=NONE)
+    known, which = np.unique(np.concatenate([of_op, op]), return_inverse=True)
+    most = int(max(of_device.max(), device.max())) + 2
+    keys = which * most + np.concatenate([of_device, device]) + 1
+    order = np.argsort(keys[: len(ops)], kind="stable")
+    at = np.minimum(np.searchsorted(keys[: len(ops)][order], keys[len(ops) :]), len(ops) - 1)
+    return np.where(keys[: len(ops)][order][at] == keys[len(ops) :], order[at], NONE)
 
 
 def _lanes(ops: pd.DataFrame) -> tuple[Ints, list[Lane]]:

@@ -21,7 +21,7 @@ FLAGS = (
     "--disable-sync",
     "--no-first-run",
 )
-PATIENCE_MS = 60_000  # for whatever is waited for: other tests run beside these, on as many processors as they like
+PATIENCE_MS = 60_000
 HOW = "no Chromium here: install the system package `chromium` and the Python package `playwright`"
 
 
@@ -44,15 +44,11 @@ def browser():
     if path is None:
         _missing(HOW)
     try:
-        from playwright.sync_api import Locator, expect, sync_playwright
+        from playwright.sync_api import expect, sync_playwright
     except ImportError:
         _missing(HOW)
-    from tests.browser.drawn import ACTIONS, patient
-
-    expect.set_options(timeout=PATIENCE_MS)
-    with pytest.MonkeyPatch.context() as patch, sync_playwright() as playwright:
-        for name in ACTIONS:
-            patch.setattr(Locator, name, patient(getattr(Locator, name)))
+    expect.set_options(timeout=PATIENCE_MS)  # as for all else that is waited for: other tests run beside these
+    with sync_playwright() as playwright:
         started = playwright.chromium.launch(executable_path=path, args=list(FLAGS))
         yield started
         started.close()

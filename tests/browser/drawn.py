@@ -1,17 +1,9 @@
 """What plotly drew, read back from the page."""
 
-import contextlib
-import functools
 import re
-from collections.abc import Callable
-from typing import Any
 
-from playwright.sync_api import Locator, Page, expect
-from playwright.sync_api import TimeoutError as Late
+from playwright.sync_api import Page, expect
 
-WHOLE = "html:not(:has([data-testid=stApp])), [data-testid=stApp][data-test-script-state=notRunning]"  # or none of ours
-GOES_ON_MS = 30_000  # a page that is drawn for longer is drawn until somebody ends it
-ACTIONS = ("check", "click", "fill", "focus", "press")
 DATA = """() => { const g = document.querySelectorAll('.js-plotly-plot')[0];
   return [...g.data[0].customdata].map((path, i) => ({path, i})) }"""
 
@@ -20,28 +12,9 @@ def ready(page: Page) -> None:
     page.wait_for_function("() => document.querySelectorAll('.js-plotly-plot .points .point').length > 0")
 
 
-def settled(page: Page, at_most_ms: int | None = None) -> None:
+def settled(page: Page) -> None:
     """Waits until the page is whole: what is clicked while it is drawn may move, and something else be hit."""
-    page.wait_for_selector(WHOLE, state="attached", timeout=at_most_ms)
-
-
-def patient(act: Callable[..., Any]) -> Callable[..., Any]:
-    """An action on an element, once that is there and its page is whole. A page that goes on and on is acted on while
-    it does."""
-
-    @functools.wraps(act)
-    def acted(element: Locator, *given: Any, **more: Any) -> Any:
-        with contextlib.suppress(Late):  # the action itself says what it waits for
-            element.first.wait_for(state="attached")
-            settled(element.page, GOES_ON_MS)
-        return act(element, *given, **more)
-
-    return acted
-
-
-def click_at_once(element: Locator) -> None:
-    """As somebody clicks who does not wait for the page to be whole."""
-    getattr(Locator.click, "__wrapped__", Locator.click)(element)
+    page.wait_for_selector("[data-testid=stApp][data-test-script-state=notRunning]")
 
 
 def click_bar(page: Page, path: str) -> None:

@@ -5,7 +5,6 @@ from playwright.sync_api import expect
 from runs.store import Store
 from tests.app import made_runs
 from tests.app.serving import serving
-from tests.browser.drawn import click_at_once
 from tests.browser.test_menu import menu
 
 
@@ -15,7 +14,7 @@ def test_what_is_open_on_the_page_stays_open_when_the_mark_comes(visit, tmp_path
         page = visit(f"{address}/goodput?run={run}")
         nav = menu(page)
         choices = page.get_by_role("button", name="All of the job")
-        click_at_once(choices)
+        choices.click()
         opened = page.get_by_test_id("stPopoverBody")
         expect(opened).to_be_visible()
         expect(nav.get_by_role("img").first).to_be_visible()

@@ -4,7 +4,7 @@ import re
 
 from playwright.sync_api import Page, expect
 
-from tests.browser.drawn import bars, click_bar, ready, settled, shown_titles, wait_for_bars
+from tests.browser.drawn import bars, click_bar, ready, shown_titles, wait_for_bars
 
 
 def test_a_click_opens_an_account_and_the_address_says_so(visit, server, run):
@@ -42,7 +42,6 @@ def test_a_permalink_opens_identically_in_a_fresh_browser(visit, server, run):
 def test_a_row_of_the_evidence_leads_into_the_figure(visit, server, run):
     page = visit(f"{server}/ledger?run={run.run_id}")
     ready(page)
-    settled(page)
     table = page.get_by_test_id("stDataFrame")
     table.scroll_into_view_if_needed()
     box = table.bounding_box()
