@@ -234,7 +234,7 @@ def _periods(steps: pd.DataFrame) -> pd.DataFrame:
 def _rows(past: History, seen: _Seen, tables: Tables) -> pd.DataFrame:
     """Every step taken, with what profiles and the job's own log tell of its input. Where a profile saw it, its
     duration and its fetch are the profile's: a job may mark a step's start before its fetch, a trace after it."""
-    rows = past.rows.reset_index(drop=True)
+    rows = past.rows[past.rows["step"].notna()].reset_index(drop=True)
     ordinary = rows["kept"].astype(bool) & (rows["implausible"] == "") & ~rows["first"].astype(bool)
     out = pd.DataFrame(
         {
@@ -363,6 +363,8 @@ def _verdict(
 
 def _notes(rows: pd.DataFrame, fed: bool, seen: _Seen, past: History, verdict: str) -> tuple[str, ...]:
     notes = []
+    if unnumbered := int(past.rows["step"].isna().sum()):
+        notes.append(f"{unnumbered:,} of the steps that were taken have no number: they are left out here.")
     if not fed:
         notes.append(
             "No input says when the training loop waited for a batch: record data_loading in the goodput log, "

@@ -6,6 +6,7 @@
 Shown is what is stored: of every level the events and the time of its bins sum to those of the events (`sums`).
 """
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -73,21 +74,22 @@ class Timeline:
 
 def timeline(tables: Tables, facts: Facts) -> Timeline:
     """Raises QuestionError where nothing of the run has a place in time."""
-    found = [part for part in (*strips(tables, facts), *parts(tables, facts)) if len(part.start)]
+    lost = Counter[str]()
+    found = [part for part in (*strips(tables, facts), *parts(tables, facts, lost)) if len(part.start)]
     if not found:
         raise QuestionError(
             "nothing of this run has a place in time",
             expected="a profile, steps or lifecycle entries with times, or requests",
         )
-    dated = [part for part in found if part.base_ns > 0]
+    dated = [part for part in found if part.dated]
     origin = min(part.base_ns + int(part.start.min()) // part.per_ns for part in (dated or found))
     last = max(
         part.base_ns + int((part.start + np.maximum(part.dur, 0)).max()) // part.per_ns for part in (dated or found)
     )
     per_ns = PS_PER_NS if last - origin < LONGEST_NS else 1
     lanes = sorted(dict.fromkeys(part.lane for part in found), key=_place)
-    unplaced = tables.rows("op_events") - sum(len(part.start) for part in found if part.event is not None)
-    return _joined(found, lanes, origin, per_ns, bool(dated), unplaced)
+    lost["events"] = tables.rows("op_events") - sum(len(part.start) for part in found if part.event is not None)
+    return _joined(found, lanes, origin, per_ns, bool(dated), lost)
 
 
 def _place(lane: Lane) -> tuple[Any, ...]:
@@ -96,7 +98,9 @@ def _place(lane: Lane) -> tuple[Any, ...]:
     return GROUPS.index(lane.group), natural_key(lane.host), device, role, natural_key(lane.line)
 
 
-def _joined(found: list[Part], lanes: list[Lane], origin: int, per_ns: int, dated: bool, unplaced: int) -> Timeline:
+def _joined(
+    found: list[Part], lanes: list[Lane], origin: int, per_ns: int, dated: bool, lost: Counter[str]
+) -> Timeline:
     at = {lane: n for n, lane in enumerate(lanes)}
     sizes = [len(part.start) for part in found]
     lane = np.repeat([at[part.lane] for part in found], sizes).astype(np.int64)
@@ -128,9 +132,9 @@ def _joined(found: list[Part], lanes: list[Lane], origin: int, per_ns: int, date
         capture=column(captures).astype(np.int32),
         event=column([part.event for part in found]),
         op=column([part.op for part in found]),
-        stored=sum(sizes) - sum(_drawn_beside(found)) + unplaced,
+        stored=sum(sizes) - sum(_drawn_beside(found)) + lost.total(),
         strips=sum(_drawn_beside(found)),
-        notes=_notes(backwards, unplaced, found, dated),
+        notes=_notes(backwards, lost, found, dated),
     )
 
 
@@ -139,7 +143,7 @@ def _drawn_beside(found: list[Part]) -> list[int]:
 
 
 def _ticks(part: Part, times: Ints, origin: int, per_ns: int) -> Ints:
-    since = (part.base_ns - origin) * per_ns
+    since = (part.base_ns - origin) * per_ns if part.dated or origin <= 0 else 0
     return since + (times if part.per_ns == per_ns else times * per_ns if part.per_ns == 1 else times // part.per_ns)
 
 
@@ -195,13 +199,15 @@ def _told(lanes: list[Lane], lane: Ints, start: Ints, end: Ints, first: Ints) ->
     ]
 
 
-def _notes(backwards: int, unplaced: int, found: list[Part], dated: bool) -> tuple[str, ...]:
+def _notes(backwards: int, lost: Counter[str], found: list[Part], dated: bool) -> tuple[str, ...]:
     said = []
     if backwards:
         said.append(f"{backwards:,} events end before they begin: they are drawn as instants.")
-    if unplaced:
-        said.append(f"{unplaced:,} events are of no operation or capture that the run holds: they are not drawn.")
-    if dated and any(part.base_ns == 0 for part in found):
+    for what, count in lost.items():
+        if count:
+            why = "no operation, capture or time that the run holds" if what == "events" else "no begin or no end"
+            said.append(f"{count:,} {what} are not drawn: they have {why}.")
+    if dated and any(not part.dated for part in found):
         said.append("Some captures have no time of day: they stand at the beginning.")
     return tuple(said)
 

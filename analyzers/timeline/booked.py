@@ -41,6 +41,8 @@ def strips(tables: Tables, facts: Facts) -> Iterator[Part]:
     if fact(facts, "outcome") is not None or is_serving(tables):
         return
     past, days = job_past(tables, facts)
+    if days is None and len(past.rows) and past.origin != "profile" and not past.timed:
+        return  # the ledger is of step lines, and books no device
     if days is not None:
         names = {n: "productive" if h == "kept" else h for h, n in HEADING.items() if h != "outside"}
         yield _strip(Lane(JOB, "", None, "accounts", ACCOUNT), days.painting, names, 0)

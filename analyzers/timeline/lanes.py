@@ -12,6 +12,7 @@ An event has the colour of the account that such work is entered in where nothin
 useful maths, other computing that of below roofline. In which account each instant is entered is the ledger's matter.
 """
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -42,6 +43,8 @@ OF_CATEGORY = {
 }
 NONE = -1
 PS_PER_NS = 1_000
+FARTHEST_PS = 1 << 60  # of a capture: 13 days
+UNTOLD = np.iinfo(np.int64).max
 INSTANT = {"slices"}  # kinds of `lifecycle` that last until the next of them
 
 
@@ -62,7 +65,7 @@ class Part:
     """Events of one lane from one source. `start`, `dur`: since `base_ns` (ns since 1970), `per_ns` to a nanosecond;
     `text`: what they are called; `number`: of the step, request or pass, NONE where it has none; `code`: in CODES;
     `whole`: those of one number stand in one row, as the phases of a request do; None: each by itself; `capture`,
-    `event`, `op`: in `op_events`, NONE where they are of another table."""
+    `event`, `op`: in `op_events`, NONE where they are of another table; `dated`: whether `base_ns` is a time of day."""
 
     lane: Lane
     base_ns: int
@@ -76,14 +79,15 @@ class Part:
     capture: int = NONE
     event: Ints | None = None
     op: Ints | None = None
+    dated: bool = True
 
 
-def parts(tables: Tables, facts: Facts) -> Iterator[Part]:
-    """All events of a run that have a place in time."""
-    yield from _job(tables)
-    yield from _steps(tables, facts)
-    yield from _requests(tables)
-    yield from _passes(tables)
+def parts(tables: Tables, facts: Facts, unplaced: Counter[str]) -> Iterator[Part]:
+    """All events of a run that have a place in time. `unplaced`: of each table, how many rows have none, is filled."""
+    yield from _job(tables, unplaced)
+    yield from _steps(tables, facts, unplaced)
+    yield from _requests(tables, unplaced)
+    yield from _passes(tables, unplaced)
     yield from _traced(tables)
 
 
@@ -111,10 +115,18 @@ def _hosts(rows: pd.DataFrame, column: str = "host") -> Iterator[tuple[str, pd.D
         yield str(host), mine
 
 
-def _job(tables: Tables) -> Iterator[Part]:
+def _placed(rows: pd.DataFrame, times: list[str], table: str, unplaced: Counter[str]) -> pd.DataFrame:
+    """Those with all of these times, the first of them a time of day."""
+    kept = rows.dropna(subset=times)
+    kept = kept[kept[times[0]] > 0]
+    unplaced[table] += len(rows) - len(kept)
+    return kept
+
+
+def _job(tables: Tables, unplaced: Counter[str]) -> Iterator[Part]:
     rows = frame(tables, "lifecycle", ["kind", "start_ns", "end_ns", "host", "detail"])
-    rows = rows.dropna(subset=["start_ns", "end_ns"])
     rows = rows[~rows["kind"].isin(INSTANT)]
+    rows = _placed(rows, ["start_ns", "end_ns"], "entries of the job", unplaced)
     for host, mine in _hosts(rows):
         kind = _texts(mine["kind"])
         said = np.array([str(name).replace("_", " ") for name in kind], dtype=object)
@@ -122,12 +134,12 @@ def _job(tables: Tables) -> Iterator[Part]:
         yield _ns(Lane(JOB, host, None, "job", "job"), mine, named, _codes(kind))
 
 
-def _steps(tables: Tables, facts: Facts) -> Iterator[Part]:
+def _steps(tables: Tables, facts: Facts, unplaced: Counter[str]) -> Iterator[Part]:
     """As the job took them, whoever told of it; those of a profile alone stand in its own lines."""
     past = steps_taken(tables, facts)
     if past.origin == "profile":
         return
-    rows = past.rows.dropna(subset=["start_ns", "dur_ns"])
+    rows = _placed(past.rows, ["start_ns", "dur_ns"], "steps", unplaced)
     rows = rows.assign(end_ns=rows["start_ns"] + rows["dur_ns"])
     kept = rows["kept"].astype(bool).to_numpy()
     number = rows["step"].to_numpy(dtype=np.int64, na_value=NONE)
@@ -137,9 +149,10 @@ def _steps(tables: Tables, facts: Facts) -> Iterator[Part]:
         yield _ns(Lane(JOB, "", None, "steps", "step"), rows, text, code, number=number)
 
 
-def _requests(tables: Tables) -> Iterator[Part]:
+def _requests(tables: Tables, unplaced: Counter[str]) -> Iterator[Part]:
     rows = frame(tables, "requests", ["replica", "arrival_ns", "scheduled_ns", "first_token_ns", "last_token_ns"])
-    rows = rows.assign(number=np.arange(len(rows))).dropna(subset=["arrival_ns", "last_token_ns"])
+    rows = rows.assign(number=np.arange(len(rows)))
+    rows = _placed(rows, ["arrival_ns", "last_token_ns"], "requests", unplaced)
     ends = rows[["arrival_ns", "scheduled_ns", "first_token_ns", "last_token_ns"]].copy()
     ends["scheduled_ns"] = ends["scheduled_ns"].fillna(ends["arrival_ns"])
     ends["first_token_ns"] = ends["first_token_ns"].fillna(ends["last_token_ns"])
@@ -158,9 +171,9 @@ def _requests(tables: Tables) -> Iterator[Part]:
         yield _ns(lane, some[kept], text[kept], code[kept], number=number[kept], whole=number[kept])
 
 
-def _passes(tables: Tables) -> Iterator[Part]:
+def _passes(tables: Tables, unplaced: Counter[str]) -> Iterator[Part]:
     rows = frame(tables, "iterations", ["order", "replica", "start_ns", "dur_ns", "prefill_tokens", "decode_tokens"])
-    rows = rows.dropna(subset=["start_ns", "dur_ns"])
+    rows = _placed(rows, ["start_ns", "dur_ns"], "passes", unplaced)
     rows = rows.assign(end_ns=rows["start_ns"] + rows["dur_ns"])
     for replica, mine in _hosts(rows, "replica"):
         fills = (mine["prefill_tokens"].fillna(0) > 0).to_numpy()
@@ -171,21 +184,24 @@ def _passes(tables: Tables) -> Iterator[Part]:
 
 
 def _traced(tables: Tables) -> Iterator[Part]:
-    captures = frame(tables, "captures", ["capture", "start_ns"]).dropna(subset=["capture"])
+    captures = frame(tables, "captures", ["capture", "start_ns"]).dropna(subset=["capture"]).drop_duplicates("capture")
     for capture, start_ns in zip(captures["capture"], captures["start_ns"], strict=True):
-        yield from _captured(tables, int(capture), 0 if pd.isna(start_ns) else int(start_ns))
+        dated = not pd.isna(start_ns) and int(start_ns) > 0
+        yield from _captured(tables, int(capture), int(start_ns) if dated else 0, dated)
 
 
-def _captured(tables: Tables, capture: int, base_ns: int) -> Iterator[Part]:
+def _captured(tables: Tables, capture: int, base_ns: int, dated: bool) -> Iterator[Part]:
     mine = [("capture", "==", capture)]
     ops = frame(tables, "ops", ["op_id", "host", "device", "line", "role", "op", "category"], mine)
     ops = ops.dropna(subset=["op_id"]).drop_duplicates(["op_id", "device"])
     rows = tables.arrow("op_events", ["op_id", "device", "event", "start_ps", "dur_ps"], mine)
     if not len(ops) or not rows.num_rows:
         return
-    start, dur = int_column(rows, "start_ps", NONE), int_column(rows, "dur_ps", NONE)
+    start, dur = int_column(rows, "start_ps", UNTOLD), int_column(rows, "dur_ps", UNTOLD)
     op, event = int_column(rows, "op_id", NONE), int_column(rows, "event", NONE)
     place = _places(ops, op, int_column(rows, "device", NONE))
+    far = (start > FARTHEST_PS) | (start < -FARTHEST_PS) | (dur > FARTHEST_PS)
+    place[far] = NONE  # not told, or no time of a capture
     names, codes = _texts(ops["op"]), _op_codes(ops)
     lane_of, lanes = _lanes(ops)
     lane = np.where(place >= 0, lane_of[np.maximum(place, 0)], NONE)
@@ -196,20 +212,28 @@ def _captured(tables: Tables, capture: int, base_ns: int) -> Iterator[Part]:
         which = place[some]
         yield Part(
             found, base_ns, PS_PER_NS, start[some], dur[some], names[which], codes[which],
-            capture=capture, event=event[some], op=op[some],
+            capture=capture, event=event[some], op=op[some], dated=dated,
         )  # fmt: skip
 
 
 def _places(ops: pd.DataFrame, op: Ints, device: Ints) -> Ints:
-    """Which row of `ops` each event is of, NONE where of none: devices may number their operations alike."""
-    of_op = ops["op_id"].to_numpy(dtype=np.int64)
-    of_device = ops["device"].to_numpy(dtype=np.int64, na_value=NONE)
-    known, which = np.unique(np.concatenate([of_op, op]), return_inverse=True)
+    """Which row of `ops` each event is of, NONE where of none. Devices may number their operations alike; an event that
+    does not say its device is of the only operation with its number."""
+    of_op, of_device = (ops[n].to_numpy(dtype=np.int64, na_value=NONE) for n in ("op_id", "device"))
+    numbers, which = np.unique(np.concatenate([of_op, op]), return_inverse=True)
     most = int(max(of_device.max(), device.max())) + 2
     keys = which * most + np.concatenate([of_device, device]) + 1
-    order = np.argsort(keys[: len(ops)], kind="stable")
-    at = np.minimum(np.searchsorted(keys[: len(ops)][order], keys[len(ops) :]), len(ops) - 1)
-    return np.where(keys[: len(ops)][order][at] == keys[len(ops) :], order[at], NONE)
+    found = _found(keys[: len(ops)], keys[len(ops) :])
+    alone = np.bincount(which[: len(ops)], minlength=len(numbers))[which[len(ops) :]] == 1
+    by_number = _found(which[: len(ops)], which[len(ops) :])
+    return np.where((found < 0) & alone & (op != NONE), by_number, found)
+
+
+def _found(known: Ints, wanted: Ints) -> Ints:
+    """Where each wanted number stands among the known ones, NONE where it does not."""
+    order = np.argsort(known, kind="stable")
+    at = np.minimum(np.searchsorted(known[order], wanted), len(known) - 1)
+    return np.where(known[order][at] == wanted, order[at], NONE)
 
 
 def _lanes(ops: pd.DataFrame) -> tuple[Ints, list[Lane]]:

@@ -24,19 +24,7 @@ HOST = {  # what Streamlit's own route `host-config` answers, but for the origin
     "metricsUrl": "",
     "blockErrorDialogs": False,
 }
-_TOLD = """<script>
-      window.__streamlit = {
-        BACKEND_BASE_URL: new URL("./", location.href).href,
-        HOST_CONFIG: { ...HOST, allowedOrigins: [location.origin] },
-      };
-    </script>
-    """
-_FETCHED = """<script type="module">
-      const idle = window.requestIdleCallback ?? setTimeout;
-      const read = ([first, ...rest]) => first && idle(() => import(first).finally(() => read(rest)));
-      addEventListener("load", () => read(LATER));
-    </script>
-    """
+_HEAD = Path(__file__).with_suffix(".html")
 
 
 def front_routes() -> list[Route]:
@@ -55,12 +43,11 @@ def front_page(static: Path) -> str:
     """Streamlit's page in `static`, with what it is told."""
     found = [path for name in LATER for path in sorted((static / "static/js").glob(name))]
     later = [f"./{path.relative_to(static).as_posix()}" for path in found]
-    fetched = "".join(
-        f'<link rel="modulepreload" crossorigin fetchpriority="low" href="{path}">\n    ' for path in later
-    )
-    told = _TOLD.replace("HOST,", f"{_script(HOST)},") + fetched + _FETCHED.replace("LATER", _script(later))
+    fetched = "\n    ".join(f'<link rel="modulepreload" crossorigin fetchpriority="low" href="{p}">' for p in later)
+    told = _HEAD.read_text(encoding="utf-8").replace("...HOST", f"...{_script(HOST)}")
+    told = told.replace("<!-- FETCHED -->", fetched).replace("read(LATER)", f"read({_script(later)})")
     text = re.sub(r"<title>.*?</title>", "<title>Chipledger</title>", (static / "index.html").read_text(), count=1)
-    return text.replace('<script type="module"', f'{told}<script type="module"', 1)
+    return text.replace("</head>", f"{told}</head>", 1)  # Streamlit's own script is a module: it runs after the head
 
 
 def _script(value: Any) -> str:

@@ -11,7 +11,8 @@ const FONT = "12px ",
   BAR = 15,
   NAMED_PX = 34,
   TICK_PX = 110,
-  DIM = 0.3;
+  DIM = 0.3,
+  MOST_TICKS = 500;
 
 export class Drawing {
   /** @param {HTMLCanvasElement} canvas */
@@ -165,7 +166,7 @@ export class Drawing {
     const first = Math.ceil(from / each) * each;
     const apart = first > 50 * each; // what is near together far from the beginning is told from the first of them
     pen.fillStyle = this.ink;
-    for (let n = 0, at = first; at <= to; n++, at = first + n * each) {
+    for (let n = 0, at = first; at <= to && n < MOST_TICKS; n++, at = first + n * each) {
       const x = LABELS + (at - from) * scale;
       pen.globalAlpha = 0.12;
       pen.fillRect(x, RULER - 6, 1, this.height);

@@ -30,7 +30,7 @@ from app.questions.timeline.words import title
 from runs.accounts import ACCOUNTS
 
 PARTS = 16  # of a pixel: how fine marks are placed
-FARTHEST = 1 << 30  # units: what reaches farther out of a window is cut there
+FARTHEST = (1 << 30) - 1  # units: what reaches farther out of a window is cut there; twice that is a width
 MOST_NAMES, LONGEST = 50_000, 80  # that are written into events; all of them are told on a click
 HOST_COLOUR = "#7C8894"
 

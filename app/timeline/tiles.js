@@ -3,6 +3,8 @@
 /** @import { Held, Tile } from "./types.d.ts" */
 
 const KEPT = 24;
+/** Units: what reaches as far out of a window was cut there by the server. */
+export const CUT = 2 ** 30 - 1;
 
 /** @param {string} path */
 export function address(path) {

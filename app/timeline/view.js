@@ -6,7 +6,7 @@ import { part } from "../components/parts.js";
 import { card, legend } from "./cards.js";
 import { lasted, when } from "./clock.js";
 import { Drawing, LABELS, RULER, ROW } from "./drawing.js";
-import { address, answer, Tiles } from "./tiles.js";
+import { address, answer, CUT, Tiles } from "./tiles.js";
 
 const NEAREST_PS = 200,
   FARTHEST = 1.05,
@@ -14,7 +14,9 @@ const NEAREST_PS = 200,
   MANY_ROWS = 40,
   TURN = 1.0015,
   STEP = 0.25,
-  DRAGGED_PX = 4;
+  DRAGGED_PX = 4,
+  MOST_TURN = 2000,
+  FINEST = 2 ** -46; // of the whole: numbers of 53 bits tell no less apart
 
 export class Viewer {
   /**
@@ -67,11 +69,14 @@ export class Viewer {
     this.tip.hidden = true;
   }
 
-  /** @param {unknown} error */
-  say(error) {
+  /**
+   * @param {unknown} error
+   * @param {string} what
+   */
+  say(error, what = "The timeline cannot be drawn") {
     const said = part(this.root, ".said", HTMLElement);
     said.hidden = !error;
-    said.textContent = error ? `The timeline cannot be drawn: ${error instanceof Error ? error.message : error}` : "";
+    said.textContent = error ? `${what}: ${error instanceof Error ? error.message : error}` : "";
   }
 
   /** @param {Described} of */
@@ -81,7 +86,8 @@ export class Viewer {
     for (const lane of of.lanes) if (rows > MANY_ROWS && lane.rows > 2 && lane.group === "host") this.folded.add(lane);
     const said = new URLSearchParams(location.search);
     const [from, to] = [Number(said.get("from")), Number(said.get("to"))];
-    [this.from, this.to] = to > from ? [from, to] : [0, of.span_ticks];
+    if (to > from && Number.isFinite(to - from)) this.look(from, to);
+    else this.look(0, of.span_ticks);
     legend(part(this.root, ".legend", HTMLElement), of);
     this.lay();
     if (said.get("at")) this.open(Number(said.get("at")));
@@ -190,7 +196,7 @@ export class Viewer {
     const of = this.of;
     if (!of) return;
     const most = of.span_ticks * FARTHEST,
-      least = Math.max(NEAREST_PS / of.tick_ps, 1);
+      least = Math.max(NEAREST_PS / of.tick_ps, 1, of.span_ticks * FINEST);
     let span = Math.min(Math.max(to - from, least), most);
     const middle = (from + to) / 2;
     const beyond = of.span_ticks * (FARTHEST - 1);
@@ -253,7 +259,11 @@ export class Viewer {
     event.preventDefault();
     const across = event.shiftKey ? event.deltaY || event.deltaX : event.deltaX;
     if (event.shiftKey || Math.abs(event.deltaX) > Math.abs(event.deltaY)) this.move(across / this.wide);
-    else this.zoom(TURN ** event.deltaY, event.clientX - this.canvas.getBoundingClientRect().left);
+    else
+      this.zoom(
+        TURN ** Math.min(Math.max(event.deltaY, -MOST_TURN), MOST_TURN),
+        event.clientX - this.canvas.getBoundingClientRect().left,
+      );
   }
 
   /** @param {KeyboardEvent} event */
@@ -319,7 +329,8 @@ export class Viewer {
       i = mark.mark;
     const alone = tile.count[i] <= 1;
     const name = of.names[tile.name[i]] ?? "an event";
-    const long = lasted(tile.width[i] * tile.unit * of.tick_ps);
+    const cut = tile.begin[i] <= -CUT || tile.begin[i] + tile.width[i] >= CUT;
+    const long = `${cut ? "more than " : ""}${lasted(tile.width[i] * tile.unit * of.tick_ps)}`;
     const what = of.codes[tile.code[i]]?.title ?? "";
     this.tip.textContent = alone
       ? `${name}: ${long}, ${what}`
@@ -367,8 +378,12 @@ export class Viewer {
     this.chosen = event;
     answer(address(`runs/${this.run}/timeline/event?event=${event}`))
       .then((got) => got.json())
-      .then((told) => this.of && card(part(this.root, ".card", HTMLElement), told, this.of))
-      .catch((error) => this.say(error));
+      .then((told) => {
+        if (this.chosen !== event || !this.of) return; // another one was chosen meanwhile
+        card(part(this.root, ".card", HTMLElement), told, this.of);
+        this.say("");
+      })
+      .catch((error) => this.say(error, "That event is not told"));
     this.tell();
     this.later();
   }
@@ -394,12 +409,14 @@ export class Viewer {
     answer(address(`runs/${this.run}/timeline/search?q=${encodeURIComponent(text.trim())}`))
       .then((got) => got.json())
       .then((told) => {
+        if (part(this.root, ".q", HTMLInputElement).value !== text) return; // something else is looked for
+        this.say("");
         this.hits = told.events;
         said.textContent = `${told.hits.toLocaleString("en")} found`;
         able(told.hits > 0);
         this.walk(1);
       })
-      .catch((error) => this.say(error));
+      .catch((error) => this.say(error, "Nothing was found"));
   }
 
   /** To the next hit or the one before. @param {number} by */

@@ -166,7 +166,7 @@ def test_what_ends_before_it_begins_is_an_instant_and_what_is_of_no_operation_is
     told = answer.to_dict()
     assert (told["events_stored"], told["events_in_tiles"]) == (4, 3)
     assert [n for n in answer.notes if n.startswith("1 events end before they begin")]
-    assert [n for n in answer.notes if n.startswith("1 events are of no operation")]
+    assert [n for n in answer.notes if n.startswith("1 events are not drawn: they have no operation")]
     assert next(lane for lane in told["lanes"] if lane["group"] == "host")["busy_s"] == 0
 
 
@@ -254,3 +254,43 @@ def test_a_served_run_has_no_strip_of_a_job():
     lifecycle = {"kind": ["training_preparation"], "start_ns": [T0 - S], "end_ns": [T0]}
     of = timeline(MemoryTables({"iterations": iterations, "requests": requests, "lifecycle": lifecycle}), {})
     assert sorted(row.lane.role for row in of.lanes) == ["job", "pass", "request"]
+
+
+def test_devices_that_number_their_operations_alike_have_lanes_of_their_own():
+    ops = {"capture": [0, 0], "op_id": [5, 5], "host": ["a", "a"], "device": [0, 1], "line": ["x", "x"]}
+    ops |= {"role": ["compute"] * 2, "op": ["dot", "add"], "category": ["matmul", "elementwise"]}
+    events = {"capture": [0, 0, 0], "event": [0, 1, 2], "device": [0, 1, 1], "op_id": [5, 5, 5]}
+    events |= {"start_ps": [0, 0, 10], "dur_ps": [7, 8, 9]}
+    captures = {"capture": [0], "host": ["a"], "start_ns": [T0]}
+    of = timeline(MemoryTables({"captures": captures, "ops": ops, "op_events": events}), {})
+    told = {row.lane.device: (row.rows, row.events, row.busy_ticks) for row in of.lanes if row.lane.role == "compute"}
+    assert told == {0: (1, 1, 7), 1: (1, 2, 17)}
+
+
+def test_an_undated_capture_beside_dated_entries_stands_at_the_beginning():
+    rows = {name: profile([5], [9]).arrow(name).to_pydict() for name in ("ops", "op_events")}
+    captures = {"capture": [0], "host": ["a"], "start_ns": [None]}
+    lifecycle = {"kind": ["eval"], "start_ns": [T0], "end_ns": [T0 + S]}
+    of = timeline(MemoryTables({"captures": captures, "lifecycle": lifecycle, **rows}), {})
+    assert of.origin_ns == T0 and of.span == S * 1_000
+    [lane] = [row for row in of.lanes if row.lane.group == "device"]
+    assert (lane.start, lane.end) == (5, 14)
+    assert [n for n in of.notes if "no time of day" in n]
+
+
+def test_what_has_no_begin_or_no_end_is_counted_and_never_put_somewhere():
+    lifecycle = {"kind": ["eval", "custom", "custom"], "start_ns": [T0, T0, -5], "end_ns": [T0 + S, None, T0]}
+    requests = {"id": ["a"], "arrival_ns": [T0], "last_token_ns": [None]}
+    tables = profile([None, 3, 1 << 62], [1, None, 1])
+    rows = {name: tables.arrow(name).to_pydict() for name in ("captures", "ops", "op_events")}
+    answer = analyze(MemoryTables({"lifecycle": lifecycle, "requests": requests, **rows}), {}, {})
+    told = answer.to_dict()
+    assert (told["events_stored"], told["events_in_tiles"]) == (1 + 2 + 1 + 3, 1)
+    assert [n.split(" are not drawn")[0] for n in answer.notes] == ["2 entries of the job", "1 requests", "3 events"]
+
+
+def test_a_log_without_times_of_day_beside_a_profile_has_no_strip_of_devices():
+    steps = {"step": [0, 1], "start_ns": [None, None], "dur_ns": [S, S], "host": ["a", "a"]}
+    rows = {n: profile([0], [5]).arrow(n).to_pydict() for n in ("captures", "ops", "op_events")}
+    of = timeline(MemoryTables({"steps": steps, **rows}), {})
+    assert [row for row in of.lanes if row.lane.role == ACCOUNT] == []

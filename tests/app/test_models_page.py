@@ -67,6 +67,7 @@ def test_a_serving_run_is_asked_about_serving(place):
     assert files(served) == (
         "questions/findings/page.py",
         "questions/ledger/page.py",
+        "questions/timeline/page.py",
         "questions/latency/page.py",
         "questions/objectives/page.py",
         "questions/load/page.py",
@@ -101,7 +102,7 @@ def test_links_stand_in_groups_and_what_cannot_be_told_is_grey_and_says_why(plac
     assert not {"hlo", "heap"} & {p.name for p in pages_of(run)}, "PyTorch names modules and keeps no program"
     groups = grouped(run)
     assert [(p.name, tells) for p, tells in groups["Program"]] == [(n, False) for n in ("hlo", "hlo_graph", "hlo_diff")]
-    assert [p.name for p, _ in groups["Overview"]] == ["findings", "ledger", "compare"]
+    assert [p.name for p, _ in groups["Overview"]] == ["findings", "ledger", "timeline", "compare"]
     assert [p.name for p, _ in groups["More"]] == ["facts", "query"]
     pages = {p.name for p in every_page()} | {q.name for q in QUESTIONS}
     assert {n for names in GROUPS.values() for n in names.split()} <= pages

@@ -29,7 +29,19 @@ SOME = {  # a word that only the right answer has
 
 def test_every_page_about_a_run_is_looked_at():
     names = {q.path for q in QUESTIONS if "job" in q.about}  # those of serving are in test_serving.py
-    own = {"ledger", "steps", "slowdown", "launches", "modules", "hangs", "hlo", "hlo_graph", "hlo_diff", "heap"}
+    own = {
+        "ledger",
+        "steps",
+        "slowdown",
+        "launches",
+        "modules",
+        "hangs",
+        "hlo",
+        "hlo_graph",
+        "hlo_diff",
+        "heap",
+        "timeline",
+    }
     assert names - set(SOME) == own, "these have browser tests of their own"
 
 
