@@ -3,7 +3,7 @@
 from typing import Any
 
 from analyzers.difference import DifferenceResult
-from analyzers.difference.differs import differs
+from analyzers.difference.differs import Differs, differs
 from analyzers.serving.ab import AbResult
 from app.comparing import job_words, words
 from app.comparing.gate_figures import Sides
@@ -15,7 +15,8 @@ from runs.run import Run
 
 
 class Compared:
-    """The answer, in words, rows and JSON. `jobs`: that of two jobs, `served`: that of two servers; else None."""
+    """The answer, in words, rows and JSON. `jobs`: that of two jobs, `served`: that of two servers; else None.
+    `differing`: what is known to differ between the two."""
 
     def __init__(self, a: Run, b: Run, place: Workspace, load_a: str | None = None, load_b: str | None = None):
         self.names = a.manifest.name, b.manifest.name
@@ -23,17 +24,19 @@ class Compared:
         self._of = a, b, place
         self.jobs: DifferenceResult | None = None
         self.served: AbResult | None = None
+        self.differing: tuple[Differs, ...]
         self.verdict: Verdict
         self.notes: tuple[str, ...]
         if load_a or load_b or (a.manifest.kind == b.manifest.kind == "serving"):
             self.served = served = compare_runs(a, b, load_a, load_b)
-            known = differs(a.manifest.facts, b.manifest.facts)
+            self.differing = known = differs(a.manifest.facts, b.manifest.facts)
             self.verdict = words.verdict(served, a.manifest.name, b.manifest.name, known)
             self.table: Table = words.table(served)
             self.notes = (*served.traffic.warnings, *served.notes)
             self._told = {"differs": [d.to_dict() for d in known], **served.to_dict()}
         else:
             self.jobs = compare_jobs(a, b, place)
+            self.differing = self.jobs.differs
             self.verdict, self.table = job_words.verdict(self.jobs), job_words.table(self.jobs)
             self.notes = self.jobs.notes
             self._told = self.jobs.to_dict()

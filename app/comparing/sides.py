@@ -12,6 +12,7 @@ from analyzers.difference.step_time import FLOOR, StepTimes, step_times
 from analyzers.time.job_past import steps_taken
 from analyzers.time.step_accounts import step_accounts
 from app.comparing.figures import figures_of
+from app.comparing.requests import one_twice
 from app.library.changes import FOLLOWED
 from app.questions.asking import ask
 from app.questions.base import Question
@@ -20,7 +21,7 @@ from app.questions.ledger import LEDGER
 from app.questions.operations import OPERATIONS
 from app.questions.steps import STEPS
 from app.workspace import Workspace
-from errors import ChipledgerError, QuestionError
+from errors import ChipledgerError
 from runs.kept import Answers
 from runs.run import Run
 
@@ -32,7 +33,7 @@ _sides = Answers(128 << 20)
 def compare_jobs(a: Run, b: Run, place: Workspace, floor: float = FLOOR) -> DifferenceResult:
     """B against A. Raises QuestionError where they are one run, or nothing of them can be compared."""
     if a.run_id == b.run_id:
-        raise QuestionError(f"{a.manifest.name} is both runs", expected="two different runs", advice="Name another one")
+        raise one_twice(a)
     live = _runs_still(a, place), _runs_still(b, place)
     names = a.manifest.name, b.manifest.name  # people give others
     return _compared.get((a.writing, b.writing, floor, live, names), lambda: _compare(a, b, place, floor, live))

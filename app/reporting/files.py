@@ -5,38 +5,74 @@ import os
 import uuid
 from pathlib import Path
 
+from app.words import short
 from errors import InputError
 
 FORCE = "Add --force to write over it, or name another file."
+A_FILE = "the name of a file"
+PERMISSIONS = 0o777
+LONGEST = 200  # characters of a place that are told
+KEPT = 40  # characters of a name that stand in that of its unfinished file: no file system refuses so few
 
 
 def check(path: Path, force: bool) -> None:
     """Before anything is worked out. Raises InputError where nothing can be written there."""
-    if path.is_dir():
-        raise InputError("is a folder", where=str(path), expected="the name of a file")
-    if not path.parent.is_dir():
-        raise InputError("there is no such folder", where=str(path.parent), advice="Make it first.")
+    where = short(path, LONGEST)
+    try:
+        if path.is_dir():
+            raise InputError("is a folder", where=where, expected=A_FILE)
+        if not path.parent.is_dir():
+            raise InputError("there is no such folder", where=short(path.parent, LONGEST), advice="Make it first.")
+        if path.exists() and not path.is_file():  # a device or a pipe: what is there stays what it is
+            raise InputError("is no file", where=where, expected=A_FILE, advice="Give - to print it.")
+    except OSError as e:  # a name that is too long, a folder that nobody may look into
+        raise _cannot(path, e) from e
     if not force and os.path.lexists(path):
-        raise InputError("is there already", where=str(path), advice=FORCE)
+        raise InputError("is there already", where=where, advice=FORCE)
 
 
 def keep(path: Path, data: bytes, force: bool) -> None:
-    """Write a file, so that at any moment there is none, the old one or the new one, whole. Raises InputError where it
-    cannot be written, or is there already and `force` is not given."""
-    partial = path.with_name(f".{path.name[:100]}.{uuid.uuid4().hex}")
+    """Write a file, so that at any moment there is none, the old one or the new one, whole. One that is written over
+    keeps its permissions, and a link to it still leads there. Raises InputError where it cannot be written, or is
+    there already and `force` is not given."""
+    target = Path(os.path.realpath(path)) if force else path
+    partial = target.with_name(f".{target.name[:KEPT]}.{uuid.uuid4().hex}")
     try:
         with partial.open("xb") as f:
+            _like(target, f.fileno())  # before there is anything to read
             f.write(data)
             f.flush()
             os.fsync(f.fileno())
         if force:
-            partial.replace(path)
+            partial.replace(target)
         else:
-            os.link(partial, path)  # refuses where another wrote it meanwhile
+            _name(partial, target)
     except FileExistsError as e:
-        raise InputError("is there already", where=str(path), advice=FORCE) from e
+        raise InputError("is there already", where=short(path, LONGEST), advice=FORCE) from e
     except OSError as e:
-        raise InputError(f"cannot be written ({e.strerror or e})", where=str(path)) from e
+        raise _cannot(path, e) from e
     finally:
         with contextlib.suppress(OSError):
             partial.unlink(missing_ok=True)
+
+
+def _like(old: Path, new: int) -> None:
+    """The permissions of a file that is written over; some file systems have none to give."""
+    with contextlib.suppress(OSError):
+        os.fchmod(new, old.stat().st_mode & PERMISSIONS)
+
+
+def _name(partial: Path, path: Path) -> None:
+    """Give it its name. A link refuses where another wrote it meanwhile; where there are no links (a stick, a bucket
+    that is mounted) it is looked for once more."""
+    try:
+        os.link(partial, path)
+    except FileExistsError:
+        raise
+    except OSError:
+        check(path, False)
+        partial.replace(path)
+
+
+def _cannot(path: Path, why: OSError) -> InputError:
+    return InputError(f"cannot be written ({why.strerror or why})", where=short(path, LONGEST))

@@ -8,10 +8,11 @@ from app.reporting.gathering import About, about, pair, what
 from app.reporting.sections import JOBS, RUN, SERVED, parts
 from app.workspace import Workspace
 from errors import format as fmt
-from runs.run import Run
+from runs.run import Manifest, Run
 
 SIMULATED = "Simulated: nobody ran this. Its numbers are those of a model."
 COMPILED = "Compiled: nobody ran this. Its times are the least that the program needs, not what a step takes."
+NOT_COMPILED = "Did not compile: nobody ran this, and it has no times."
 RUNNING = "Still running: this tells what it wrote so far."
 
 
@@ -43,11 +44,16 @@ def marks(gathered: About) -> tuple[str, ...]:
     manifest = gathered.run.manifest
     found = (
         SIMULATED if manifest.simulated else "",
-        COMPILED if manifest.kind == "compiled" else "",
+        _compiled(manifest) if manifest.kind == "compiled" else "",
         RUNNING if gathered.live else "",
         f"Damaged: {gathered.damage}" if gathered.damage else "",
     )
     return tuple(filter(None, found))
+
+
+def _compiled(manifest: Manifest) -> str:
+    """A program that its compiler refused has no operation that a time could be worked out of."""
+    return COMPILED if manifest.fact("outcome") in (None, "compiled") else NOT_COMPILED
 
 
 def made() -> str:

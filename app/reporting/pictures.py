@@ -74,7 +74,11 @@ DRAWINGS = (  # what stands first is drawn first
     Drawing("mfu", "Model FLOPs utilisation of each step.", lambda r, n: mfu.over_steps(r)),
     Drawing("goodput", "Badput by cause, the largest first.", lambda r, n: goodput.bars(r, None)),
     Drawing("compiled", "What the least time of a step is made of.", lambda r, n: compiled.least([(n, r)])),
-    Drawing("memory", "What fills a device, against its limit.", lambda r, n: memory.fill({"": r})),
+    Drawing(
+        "memory",
+        "What fills a device, against its limit.",
+        lambda r, n: memory.fill({"": r}) if r.parts_bytes else None,
+    ),
     Drawing("latency", "Time to first token, requests in order of it.", lambda r, n: latency.ttft_split(r)),
     Drawing(
         "latency",

@@ -74,7 +74,7 @@ class Api:
             *Shelving(self._place, self._find).routes(),
             *Timelines(self._place, self._find).routes(),
             *Baselining(self._place).routes(),
-            *Reporting(self._place, self._find).routes(),
+            *Reporting(self._place, self._find, self._compared).routes(),
             Route("/api/runs/{run_id}/facts", self.facts, methods=["GET"]),
             Route("/api/runs/{run_id}/facts", self.say, methods=["PATCH"]),
             Route("/api/runs/{run_id}/show/{analysis}", self.show, methods=["GET"]),

@@ -26,10 +26,11 @@ APART = "sandbox allow-scripts allow-downloads"  # of the origin of the pages th
 
 
 class Reporting:
-    """The handlers. `find`: a run by its name in an address; raises NotFound."""
+    """The handlers. `find`: a run by its name in an address, `compared`: one of two, a baseline too; both raise
+    NotFound."""
 
-    def __init__(self, place: Workspace, find: Callable[[str], Run]):
-        self._place, self._find = place, find
+    def __init__(self, place: Workspace, find: Callable[[str], Run], compared: Callable[[str], Run]):
+        self._place, self._find, self._compared = place, find, compared
 
     def routes(self) -> list[Route]:
         return [
@@ -52,7 +53,7 @@ class Reporting:
         given = from_query(request.query_params.multi_items(), (*SIDES, *LOADS, AS, TAKEN))
         if missing := [o.name for o in SIDES if given.get(o.name) is None]:
             raise QuestionError("two runs are compared", expected=" and ".join(missing))
-        a, b = (self._find(given[o.name]) for o in SIDES)
+        a, b = (self._compared(given[o.name]) for o in SIDES)
         loads = [given.get(o.name) for o in LOADS]
         return await run_in_threadpool(self._given, given, lambda: _of_pair(a, b, self._place, *loads))
 

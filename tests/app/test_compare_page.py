@@ -8,9 +8,10 @@ from analyzers.serving.ab import compare
 from analyzers.serving.served import served
 from app.cli import main
 from app.comparing import words as said
+from app.comparing.answer import Compared
 from app.pages.compare import figure as draw
 from tests.analyzers.served_worlds import world
-from tests.app import served_runs
+from tests.app import made_runs, served_runs
 from tests.app.test_pages import opened, words
 
 PAGE = "pages/compare/page.py"
@@ -31,6 +32,17 @@ def test_the_page(place, pair):
     assert not at.exception and not at.warning
     assert said.verdict(compare(served(a.tables), served(b.tables)), "usual", served_runs.ODD) in words(at)
     assert "is better where it can be told" in words(at) and at.metric[-1].value == "500 · 500"
+
+
+def test_the_page_says_what_is_known_to_differ(place):
+    tables = {"requests": world(**LIGHT).requests}, {"requests": world(**LIGHT, slower=0.85).requests}
+    a, b = (
+        made_runs.write(place.store, str(batch), made, {"max_num_seqs": batch}, kind="serving")
+        for made, batch in zip(tables, (8, 16), strict=True)
+    )
+    told = words(opened(PAGE, run=a.run_id, **{"with": b.run_id}))
+    assert "because the limit of running requests is 16, not 8" in told
+    assert all(said in told for said in Compared(a, b, place).verdict.rest)
 
 
 def test_a_partner_is_chosen_on_the_page(place, pair):

@@ -24,7 +24,7 @@ from errors.numbers import Number
 from errors.options import Option
 from runs.registry import Registry
 from runs.run import Run
-from tests.app import made_runs
+from tests.app import made_runs, served_runs
 from tests.bundled import bundled
 
 MOST = 50_000
@@ -212,10 +212,12 @@ def test_what_ifs_and_networks_are_those_of_the_api(place, run):
     assert two["links"]["json"] == "/api/topology?spec=v5e:4x4&spec=v5e:4x8&fail=chip%3D5"
 
 
-def test_two_served_runs_are_compared(serving):
-    place, run = serving
-    told = asked_of("compare", place, a=run.run_id, b=run.run_id)
-    assert told["answer"]["differences"] and told["links"]["page"] == f"/compare?run={run.run_id}&with={run.run_id}"
+def test_two_served_runs_are_compared(serving, place):
+    a, b = (served_runs.busy(place.store, f"seed {seed}", seed=seed).run_id for seed in (3, 4))
+    told = asked_of("compare", place, a=a, b=b)
+    assert told["answer"]["differences"] and told["links"]["page"] == f"/compare?run={a}&with={b}"
+    with pytest.raises(ChipledgerError, match="is both runs"):
+        asked_of("compare", serving[0], a=serving[1].run_id, b=serving[1].run_id)
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,12 @@ import base64
 import gzip
 import hashlib
 import json
+import os
 import re
+import stat
+import urllib.request
 from html.parser import HTMLParser
+from urllib.parse import quote
 
 import pytest
 
@@ -14,16 +18,19 @@ from app.questions import QUESTIONS
 from app.questions.asking import ask
 from app.questions.findings import FINDINGS
 from app.questions.ledger import LEDGER
-from app.reporting.document import Picture, Rows
+from app.reporting.document import Head, Items, Numbers, Picture, Rows, Text
+from app.reporting.files import check, keep
 from app.reporting.formats import FORMATS, HTML, MARKDOWN, PDF, asked_for, written
 from app.reporting.made import of_pair, of_run
 from app.reporting.pictures import DRAWINGS
 from app.reporting.writers import pdf as printing
 from app.reporting.writers.markdown import md
 from app.workspace import workspace
-from errors import ChipledgerError, QuestionError
-from tests.app import made_runs
+from errors import ChipledgerError, InputError, QuestionError
+from tests.analyzers.served_worlds import world
+from tests.app import made_runs, served_runs
 from tests.app.commands import out
+from tests.app.serving import get, request, serving
 
 HOSTILE = "</script><img src=x onerror=alert(1)>\"'`|[a](javascript:x)\u2028${1}<!--"
 PARTS = ["short", "findings", "ledger", "losses", "own", "untold", "facts", "definitions", "inputs"]
@@ -175,9 +182,43 @@ def test_two_runs_tell_what_differs_and_each_by_itself(run, place):
     assert f"A: {run.manifest.name}" in told and "B: again" in told
 
 
+def test_two_runs_tell_what_reading_each_told(run, hostile, place):
+    said = next(part for part in of_pair(run, hostile, place).parts if part.name == "read")
+    assert said.blocks == (Head(f"B: {HOSTILE}"), Items((HOSTILE,)))
+
+
+def test_two_runs_without_a_figure_have_no_empty_table(place):
+    facts = {"chip": "TPU v5p", "chips": 4}
+    step = {"step": [0], "start_ns": [0], "attempt": [0], "order": [0], "source": ["x"]}
+    a, b = (made_runs.write(place.store, name, {"steps": step}, facts) for name in ("one step", "one more"))
+    document = of_pair(a, b, place)
+    assert all(block.numbers for part in document.parts for block in part.blocks if isinstance(block, Numbers))
+
+
+def two_served(place):
+    """The same requests, to engines of other settings."""
+    made = []
+    for name, batch in (("usual", 8), ("wider", 16)):
+        requests = world(n=500, rate=3.0, slots=32, seed=1, slower=8 / batch).requests
+        facts = {"max_num_seqs": batch}
+        made.append(made_runs.write(place.store, name, {"requests": requests}, facts, kind="serving"))
+    return made
+
+
+def test_two_served_runs_tell_what_is_known_to_differ(place):
+    one, other = two_served(place)
+    document = of_pair(one, other, place)
+    assert [part.name for part in document.parts][:3] == ["short", "differs", "traffic"]
+    cells = next(b.table.rows for b in document.parts[1].blocks if isinstance(b, Rows))
+    assert cells == (("max num seqs", "8", "16"),)
+
+
 def test_one_run_twice_is_said_in_a_sentence(run, place):
     with pytest.raises(QuestionError, match="is both runs"):
         of_pair(run, run, place)
+    served = served_runs.busy(place.store, "x" * 90)
+    with pytest.raises(QuestionError, match="^x{20}…x{19} is both runs; expected two different runs, or two loads"):
+        of_pair(served, served, place)
 
 
 def test_a_run_that_tells_nothing_has_a_report_that_says_so(place):
@@ -189,6 +230,14 @@ def test_a_run_that_tells_nothing_has_a_report_that_says_so(place):
 def test_what_nobody_ran_is_marked_at_the_top(place):
     made = made_runs.interrupted(place.store, "made up", kind="simulated")
     assert any("nobody ran this" in mark for mark in of_run(made, place).marks)
+
+
+def test_a_program_that_did_not_compile_is_marked_as_one_without_times(place):
+    facts = {"outcome": "out_of_memory", "fits": False, "needed_bytes": 40 << 30, "limit_bytes": 31 << 30}
+    document = of_run(made_runs.write(place.store, "too large", {}, facts, kind="compiled"), place)
+    assert document.marks == ("Did not compile: nobody ran this, and it has no times.",)
+    first, *_, last = (block.text for block in document.parts[0].blocks if isinstance(block, Text))
+    assert first.startswith("It does not fit") and last.startswith("What is wrong with this run cannot be told")
 
 
 def test_a_damaged_run_says_what_is_damaged(tmp_path):
@@ -238,6 +287,38 @@ def test_where_nothing_can_be_written_is_said_before_anything_is_asked(where, ru
     assert code == 2 and "folder" in said and not list(tmp_path.iterdir())
 
 
+@pytest.mark.parametrize("file", ["~nosuchuser/r.md", f"{'a' * 300}.md", f"{'d' * 300}/r.md"])
+def test_a_place_that_cannot_be_is_one_line(file, run, place, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    code, _, said = out(capsys, "--store", str(place.store.root), "report", run.run_id, "-o", file)
+    assert code == 2 and said.count("\n") == 1 and len(said) < 300 and not list(tmp_path.iterdir())
+
+
+def test_what_is_no_file_stays_what_it_is(tmp_path):
+    pipe, link, here = tmp_path / "pipe", tmp_path / "link", tmp_path / "here"
+    os.mkfifo(pipe)
+    for force in (True, False):
+        with pytest.raises(InputError, match="is no file.*Give - to print it"):
+            check(pipe, force)
+    here.write_bytes(b"old")
+    here.chmod(0o600)
+    link.symlink_to(here)
+    check(link, True)
+    keep(link, b"new", True)
+    assert link.is_symlink() and here.read_bytes() == b"new" and stat.S_IMODE(here.stat().st_mode) == 0o600
+
+
+def test_where_there_are_no_links_it_is_written_all_the_same_and_over_nothing(tmp_path, monkeypatch):
+    def none(*_):
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr(os, "link", none)
+    keep(tmp_path / "r.md", b"first", False)
+    with pytest.raises(InputError, match="is there already"):
+        keep(tmp_path / "r.md", b"second", False)
+    assert [(f.name, f.read_bytes()) for f in tmp_path.iterdir()] == [("r.md", b"first")]
+
+
 def test_a_load_of_one_run_alone_is_refused(run, place, capsys):
     code, _, said = out(capsys, "--store", str(place.store.root), "report", run.run_id, "-o", "-", "--load-a", "x")
     assert code == 2 and "two runs" in said
@@ -257,3 +338,31 @@ def test_a_browser_that_prints_nothing_is_said_to(monkeypatch):
 
 def test_the_command_names_the_route_that_gives_the_same():
     assert command.API == "/api/runs/RUN/report"
+
+
+def fetched(url: str):
+    """(headers, body) of what is no JSON."""
+    with urllib.request.urlopen(url, timeout=60) as answer:
+        return answer.headers, answer.read()
+
+
+def test_a_server_gives_both_reports_apart_from_its_pages_and_as_files(tmp_path, capsys):
+    place = workspace(str(tmp_path / "store"))
+    one, two = made_runs.interrupted(place.store, "a é"), made_runs.interrupted(place.store, "b", tags={"x": "y"})
+    with serving(place.store.root) as address:
+        of_one, of_two = f"{address}/api/runs/{one.run_id}/report", f"{address}/api/compare/report"
+        assert request("PUT", f"{address}/api/baselines/main", {"run": two.run_id})[0] == 200
+        pair = f"{of_two}?a={one.run_id}&b=baseline:main"
+        for url, name in ((f"{of_one}?", "a é"), (f"{pair}&", "a é and b")):
+            for format, media, ending in (("html", "text/html", ".html"), ("markdown", "text/markdown", ".md")):
+                headers, body = fetched(f"{url}format={format}")
+                assert headers["Content-Security-Policy"] == "sandbox allow-scripts allow-downloads"
+                assert headers["X-Content-Type-Options"] == "nosniff" and headers["Content-Disposition"] is None
+                assert headers["Content-Type"].startswith(media) and len(body) == int(headers["Content-Length"])
+                kept = fetched(f"{url}format={format}&download=true")[0]["Content-Disposition"]
+                assert kept == f"attachment; filename*=UTF-8''{quote(name + ending)}"
+        wrong = ((f"{of_one}?format=pdf", 400), (f"{of_two}?a=b", 400), (f"{of_two}?a=b&b=baseline:none", 404))
+        assert [get(url)[0] for url, _ in wrong] == [code for _, code in wrong]
+        served = fetched(f"{pair}&format=markdown")[1].decode()
+    code, told, _ = out(capsys, "--store", place.store.root, "report", one.run_id, "baseline:main", "-o", "-")
+    assert code == 0 and told.splitlines()[:3] == served.splitlines()[:3]

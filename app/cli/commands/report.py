@@ -1,6 +1,7 @@
 """`chipledger report RUN` and `chipledger report A B`: what the pages tell, as one file to hand on."""
 
 import argparse
+import os
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,13 +20,21 @@ from errors.options import SWITCH, Option
 
 if TYPE_CHECKING:
     from app.reporting.document import Document
+    from runs.run import Run
 
 NAME = "report"
 HELP = "write what the pages tell of a run, or of two beside each other, into one file to hand on"
 API = "/api/runs/RUN/report"
 PRINTED = "-"
 RUN = Option("run", str, None, "id or name of a run, or the beginning of either", of_run=True, local=True)
-OTHER = Option("other", str, None, "a second run, which is held against the first", of_run=True, local=True)
+OTHER = Option(
+    "other",
+    str,
+    None,
+    "a second run, which is held against the first; of two either may be baseline:NAME",
+    of_run=True,
+    local=True,
+)
 OUTPUT = Option(
     "output",
     str,
@@ -86,18 +95,25 @@ def report(place: Workspace, name: str, other: str | None, asked: Asked) -> None
 def made(place: Workspace, name: str, other: str | None, asked: Asked) -> "Document":
     from app.reporting.made import of_pair, of_run
 
-    found = place.store.find(name)
-    if other is None:
-        if asked.load_a or asked.load_b:
-            raise QuestionError("a load of one run alone", expected="two runs, of which loads are compared")
-        return of_run(found, place)
-    return of_pair(found, place.store.find(other), place, asked.load_a, asked.load_b)
+    found = _runs(place, name, other)
+    if len(found) == 2:
+        return of_pair(found[0], found[1], place, asked.load_a, asked.load_b)
+    if asked.load_a or asked.load_b:
+        raise QuestionError("a load of one run alone", expected="two runs, of which loads are compared")
+    return of_run(found[0], place)
 
 
 def _target(place: Workspace, name: str, other: str | None, asked: Asked) -> tuple[Path, Format]:
     """The file and its format; where no file is named, the name of the run in this folder."""
     if asked.output:
-        return Path(asked.output).expanduser(), asked_for(asked.output, asked.format)
-    names = [place.store.find(n).manifest.name for n in (name, other) if n is not None]
+        return Path(os.path.expanduser(asked.output)), asked_for(asked.output, asked.format)
+    names = [run.manifest.name for run in _runs(place, name, other)]
     format = asked_for("", asked.format or HTML.name)
     return Path(f"{file_name(' and '.join(names))}{format.endings[0]}"), format
+
+
+def _runs(place: Workspace, name: str, other: str | None) -> "list[Run]":
+    """One as any command finds it; of two, either by a baseline too."""
+    from app.baselines import find_run
+
+    return [place.store.find(name)] if other is None else [find_run(place, one) for one in (name, other)]

@@ -3,6 +3,7 @@
 import pandas as pd
 import streamlit as st
 
+from analyzers.difference.differs import differs
 from analyzers.serving.ab import METRICS, AbResult
 from analyzers.serving.ab_terms import PAIRED, TERMS
 from analyzers.serving.served import served
@@ -25,6 +26,7 @@ from app.figures.base import standalone
 from app.menu import kind_of
 from app.pages.compare import figure as draw
 from app.pages.compare.jobs import two_jobs
+from app.words import Verdict
 from app.workspace import Workspace
 from errors import format as fmt
 from runs.run import Run
@@ -52,14 +54,15 @@ def page() -> None:
         return
     with answering("Comparing request by request", lambda: howto(run, TERMS, (), INPUTS)):
         result = compare_runs(run, other)
-    a, b = run.manifest.name, other.manifest.name
-    verdict(words.verdict(result, a, b))
+    known = differs(run.manifest.facts, other.manifest.facts)
+    said = words.verdict(result, run.manifest.name, other.manifest.name, known)
+    verdict(said)
     figures_row(figures(result))
     for warning in result.traffic.warnings:
         st.warning(md(warning), icon=":material/warning:")
-    explore(run, other, result)
+    explore(run, other, result, said)
     report_buttons(f"/api/compare/report?a={run.run_id}&b={other.run_id}", OF_TWO)
-    beyond(words.verdict(result, a, b))
+    beyond(said)
     howto(run, TERMS, result.notes, INPUTS)
 
 
@@ -114,10 +117,10 @@ def figures(result: AbResult) -> list[Figure]:
     return [*shown, Figure("Requests: A · B", counts, how, "measured")]
 
 
-def explore(run: Run, other: Run, result: AbResult) -> None:
+def explore(run: Run, other: Run, result: AbResult, said: Verdict) -> None:
     """All differences on one axis, both distributions of one latency, and the rows to take away."""
     a, b = run.manifest.name, other.manifest.name
-    name, said = f"{a}-or-{b}", words.verdict(result, a, b)
+    name = f"{a}-or-{b}"
     st.markdown("**B over A**, with 95 % intervals: one that crosses the dashed line tells no difference.")
     figure = draw.differences(result)
     if figure is not None:

@@ -43,6 +43,7 @@ RUN = (
 
 _BOTH = (
     Section("alone", "Each run by itself", sides.alone),
+    Section("read", "What reading the inputs told", sides.read),
     Section("facts", "What is known of both", sides.facts),
     Section("definitions", "What words and numbers mean", sides.definitions),
     Section("inputs", "What this was made of", sides.inputs),
@@ -58,6 +59,7 @@ JOBS = (
 """Of two jobs, or of two compiled programs; each reads a `Pair`."""
 SERVED = (
     Section("short", "In short", requests.change),
+    Section("differs", "What is known to differ", differences.differs),
     Section("traffic", "What was asked of both", requests.traffic),
     Section("latencies", "Figure by figure", requests.latencies),
     Section("untold", "What the comparison rests on", requests.untold),

@@ -28,19 +28,21 @@ def change(pair: Pair) -> Iterator[Block]:
 
     result, said = jobs_of(pair), pair.compared.verdict
     yield Text(said.whole, "verdict")
-    yield Numbers(tuple(Number(f.label, f.value, f.meaning, f.basis) for f in figures(result)))
+    numbers = tuple(Number(f.label, f.value, f.meaning, f.basis) for f in figures(result))
+    if numbers:
+        yield Numbers(numbers)
     if (drawn := draw.by_account(result)) is not None:
         yield Picture(drawn, "What takes more of a step, and what less? Pale bars may be chance.", said.whole)
 
 
 def differs(pair: Pair) -> Iterator[Block]:
     """Settings that the two tell differently, those that both tell first."""
-    result = jobs_of(pair)
-    if not result.differs:
+    known = pair.compared.differing
+    if not known:
         yield Text("The two tell nothing that differs.")
         return
-    yield Text("This is no proof of a cause: accounts say what changed, settings what may have changed it.", "quiet")
-    cells = tuple((d.name.replace("_", " "), _told(d.a), _told(d.b)) for d in result.differs)
+    yield Text("This is no proof of a cause: figures say what changed, settings what may have changed it.", "quiet")
+    cells = tuple((d.name.replace("_", " "), _told(d.a), _told(d.b)) for d in known)
     yield Rows(Table(("setting", "A", "B"), cells))
 
 

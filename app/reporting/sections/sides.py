@@ -14,11 +14,13 @@ from app.reporting.sections import verdict
 
 
 def each(pair: Pair, blocks: Callable[[About], Iterator[Block]]) -> Iterator[Block]:
-    """The blocks of A below its name, then those of B; once where both are one run."""
+    """The blocks of A below its name, then those of B; once where both are one run. One without any is not named."""
     sides = (("A", pair.a), ("B", pair.b)) if pair.a.run.run_id != pair.b.run.run_id else (("A and B", pair.a),)
     for side, about in sides:
-        yield Head(f"{side}: {about.name}")
-        yield from blocks(about)
+        told = tuple(blocks(about))
+        if told:
+            yield Head(f"{side}: {about.name}")
+            yield from told
 
 
 def alone(pair: Pair) -> Iterator[Block]:
@@ -59,7 +61,9 @@ def _joined(before: TermsBlock | None, now: TermsBlock) -> TermsBlock:
 
 def read(pair: Pair) -> Iterator[Block]:
     """What reading the inputs of either told."""
-    for about in (pair.a, pair.b):
-        if about.run.manifest.warnings:
-            yield Head(f"What reading {about.name} told")
-            yield Items(tuple(about.run.manifest.warnings))
+    return each(pair, _read)
+
+
+def _read(about: About) -> Iterator[Block]:
+    if about.run.manifest.warnings:
+        yield Items(tuple(about.run.manifest.warnings))

@@ -18,8 +18,8 @@ def short(about: About) -> Iterator[Block]:
     """The verdict with the figures below it, and where the chip time went as a picture."""
     told = about.findings
     if told.result is None:
-        yield Text(f"What is wrong with this run cannot be told: {told.why}")
         yield from (Text(own.verdict, "verdict") for own in about.own if own.result is not None)
+        yield Text(f"What is wrong with this run cannot be told: {told.why}")
     else:
         yield Text(told.verdict, "verdict")
         yield Numbers(tuple(_numbers(told)))
