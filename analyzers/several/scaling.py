@@ -149,8 +149,8 @@ def scaling(grown: Sequence[Grown], others: Sequence[tuple[str, str]] = ()) -> S
     """`others`: runs that cannot be part of any series, with why. No series where no two runs differ in chips alone."""
     told = {g.member.run_id: settings(g.member) for g in grown}
     kinds: tuple[Kind, ...] = ("strong", "weak")
-    every = {kind: _members(grown, told, kind) for kind in kinds}
-    found = {kind: some for kind, some in every.items() if len({g.chips for g in some}) > 1}
+    every: dict[Kind, list[Grown]] = {kind: _members(grown, told, kind) for kind in kinds}
+    found: dict[Kind, list[Grown]] = {kind: some for kind, some in every.items() if len({g.chips for g in some}) > 1}
     used = {g.member.run_id for s in found.values() for g in s}
     heads = [next(iter(s)) for s in found.values()]
     left = [(g.member.name, _why(g, heads, told)) for g in grown if g.member.run_id not in used]

@@ -131,6 +131,12 @@ def test_a_smoothed_value_is_the_mean_of_its_neighbours(given_values, width):
         assert found[at] == pytest.approx(series[at - reach : at + reach + 1].mean(), rel=1e-6, abs=1e-3)
 
 
+def test_a_spike_moves_no_value_that_it_is_not_part_of():
+    series = np.full(100, 2.0)
+    series[10] = 1e18
+    assert [n for n, v in enumerate(smoothed(series, 5)) if v != 2.0] == [8, 9, 10, 11, 12]
+
+
 @given(st.lists(st.floats(0.1, 10), min_size=1, max_size=300), st.integers(2, 40))
 @settings(max_examples=100, deadline=None)
 def test_a_reduced_curve_keeps_the_least_and_the_greatest(given_values, most):

@@ -208,5 +208,10 @@ def _key(value: Any) -> tuple[int, Any]:
 
 
 def _ordered(chosen: Chosen, order: Sequence[int]) -> Chosen:
-    rows, runs, members = (tuple(of[n] for n in order) for of in (chosen.rows, chosen.runs, chosen.members))
-    return Chosen(rows, runs, members, chosen.said, chosen.pending)
+    return Chosen(
+        tuple(chosen.rows[n] for n in order),
+        tuple(chosen.runs[n] for n in order),
+        tuple(chosen.members[n] for n in order),
+        chosen.said,
+        chosen.pending,
+    )
