@@ -156,9 +156,11 @@ def several(
     over: str = "step",
     smooth: int = 1,
     numbers: Numbers = "later",
+    split: bool = True,
 ) -> Several:
-    """Raises QuestionError for runs that cannot be compared, InputError where the store cannot be read."""
-    chosen = choose(place, runs, q, group, numbers)
+    """`split`: whether commas in `runs` stand between names. Raises QuestionError for runs that cannot be
+    compared, InputError where the store cannot be read."""
+    chosen = choose(place, runs, q, group, numbers, split)
     said = list(chosen.said)
     wanted = _wanted(place, chosen, baseline, said)
     base = wanted or chosen.members[0].run_id
