@@ -106,6 +106,21 @@ HEADS: Mapping[str, str] = {
 """The kind of a setting by the head of its name; of a model's dimension by its tail, where that is no dimension."""
 FOLLOWS = frozenset(("model_flops_per_step", "parameters"))
 """What follows from other settings."""
+MOVES_NONE = frozenset(
+    (
+        "peak_flops_per_s",
+        "devices",
+        "devices_per_chip",
+        "processes",
+        "ranks",
+        "planned_steps",
+        "lr",
+        "learning_rate",
+        "seed",
+        "usd_per_chip_hour",
+    )
+)
+"""What is of no kind and moves no account: it follows from the chips, or says how long a job runs and what it costs."""
 
 
 @dataclass(frozen=True)
@@ -153,6 +168,11 @@ def is_unknown(name: str) -> bool:
 def unknown(differing: Iterable[Differs]) -> tuple[Differs, ...]:
     """Those that both runs tell, of which it is not known what they can move."""
     return tuple(d for d in differing if d.a is not None and d.b is not None and is_unknown(d.name))
+
+
+def others_may(differing: Iterable[Differs]) -> bool:
+    """Whether settings differ that may move any account, as far as it is known."""
+    return any(d.name.split(".")[-1] not in MOVES_NONE for d in unknown(differing))
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from analyzers.difference.causes import Because, because, settings, unknown
+from analyzers.difference.causes import Because, because, others_may, settings, unknown
 from analyzers.difference.differs import Differs
 from analyzers.serving.ab import RATE, AbResult, Difference
 from analyzers.serving.ab_parts import PARTS
@@ -92,7 +92,7 @@ def _cause(result: AbResult, differing: Sequence[Differs]) -> Because:
     if result.traffic.warnings:
         return Because()
     makers = [p.account for p in result.request.parts if p.clear and p.change * _way(result) > 0]
-    return because(settings(differing), makers[:1], bool(unknown(differing)))
+    return because(settings(differing), makers[:1], others_may(differing))
 
 
 def _way(result: AbResult) -> float:

@@ -181,6 +181,7 @@ def test_the_reason_given_can_have_moved_the_account_that_changed_most():
             "mesh is model=1, not",
         ),
         ({"remat": True}, {"remat": False}, "because remat is no, not yes"),
+        ({"remat": "a", "planned_steps": 9}, {"remat": "b", "planned_steps": 99}, "because remat is b, not a"),
         (
             {"compiler_flags": {"xla_a": 2}},
             {"compiler_flags": {"xla_a": 1}},
