@@ -50,6 +50,12 @@ def test_what_is_not_told_is_none_and_never_nought():
     assert all(x.name != "loss" for part in (found.differs, found.some, found.common) for x in part)
 
 
+def test_what_is_no_number_is_told_as_a_text_and_is_no_difference_from_itself():
+    found = differing([member("a", lr=math.nan, b=math.inf), member("b", lr=math.nan, b=1.0)], ())
+    assert [(x.name, x.values) for x in found.settings] == [("b", ("inf", 1.0))]
+    assert ("lr", ("nan", "nan")) in [(x.name, x.values) for x in found.common]
+
+
 def test_an_axis_that_a_mesh_does_not_name_has_one_place():
     meshes = [{"parallelism": {"fsdp": 8}}, {"parallelism": {"tensor": 8}}, {}]
     found = differing([member(f"r{n}", **facts) for n, facts in enumerate(meshes)], ())
