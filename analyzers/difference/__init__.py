@@ -16,7 +16,7 @@ from typing import Any
 
 from analyzers.base import Facts
 from analyzers.difference.accounts import AccountChange, leaves, of_ledgers, of_steps
-from analyzers.difference.causes import Because, because, settings
+from analyzers.difference.causes import Because, because, others_may, settings
 from analyzers.difference.differs import Differs, differs
 from analyzers.difference.figures import FigureChange, changes
 from analyzers.difference.operations import MOST, OpChange
@@ -94,8 +94,11 @@ class DifferenceResult:
 
     @property
     def because(self) -> Because:
-        """Which settings can have made the largest of what clearly changed; of none where no account did."""
-        return because(settings(self.differs), (c.account for c in self.makers))
+        """Which settings can have made the largest of what clearly changed; of none where no account did, and where a
+        bound is one of the two: what it leaves out no setting made."""
+        if self.bound:
+            return Because()
+        return because(settings(self.differs), [c.account for c in self.makers[:1]], others_may(self.differs))
 
     def figure(self, name: str) -> FigureChange | None:
         return next((f for f in self.figures if f.name == name), None)

@@ -22,12 +22,14 @@ ALL = (*WORK, *SENT, *HOST, *COPIED, *SERVED, "input_wait", "compilation")
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of setting: what it is called in a sentence, whether that takes a plural, and which accounts it moves."""
+    """A kind of setting: what it is called in a sentence, whether that takes a plural, and which accounts it moves.
+    `more`: what another part of it is called, where its parts do not follow from one another."""
 
     name: str
     called: str
     moves: tuple[str, ...]
     plural: bool = False
+    more: str = ""
 
 
 KINDS: tuple[Kind, ...] = (
@@ -38,7 +40,7 @@ KINDS: tuple[Kind, ...] = (
     Kind("model", "the model", ALL),
     Kind("batch", "the batch", ALL),
     Kind("sequence", "the sequence length", ALL),
-    Kind("precision", "precision", (*WORK, *SENT, *COPIED, *SERVED, "idle_host_code")),
+    Kind("precision", "precision", (*WORK, *SENT, *COPIED, *SERVED, "idle_host_code"), more="setting of it"),
     Kind("running", "the limit of running requests", SERVED),
     Kind("token_budget", "the limit of tokens in an iteration", SERVED),
     Kind("context", "the longest context", SERVED),
@@ -50,8 +52,8 @@ KINDS: tuple[Kind, ...] = (
     Kind("attention", "attention", (*WORK, *COPIED)),
     Kind("optimizer", "the optimiser", (*WORK, *SENT)),
     Kind("accumulation", "gradient accumulation", ALL),
-    Kind("flags", "the compiler's flags", (*WORK, *SENT, *COPIED), plural=True),
-    Kind("versions", "the version of", (*WORK, *SENT, *COPIED, *HOST, *SERVED, "compilation")),
+    Kind("flags", "the compiler's flags", (*WORK, *SENT, *COPIED), plural=True, more="flag"),
+    Kind("versions", "the version of", (*WORK, *SENT, *COPIED, *HOST, *SERVED, "compilation"), more="version"),
     Kind("input", "input workers", ("input_wait",), plural=True),
     Kind("logging", "the log period", ("idle_logging", "idle_device_to_host", "idle_host_code")),
     Kind("saving", "the checkpoint period", ("idle_checkpointing",)),
@@ -104,6 +106,21 @@ HEADS: Mapping[str, str] = {
 """The kind of a setting by the head of its name; of a model's dimension by its tail, where that is no dimension."""
 FOLLOWS = frozenset(("model_flops_per_step", "parameters"))
 """What follows from other settings."""
+MOVES_NONE = frozenset(
+    (
+        "peak_flops_per_s",
+        "devices",
+        "devices_per_chip",
+        "processes",
+        "ranks",
+        "planned_steps",
+        "lr",
+        "learning_rate",
+        "seed",
+        "usd_per_chip_hour",
+    )
+)
+"""What is of no kind and moves no account: it follows from the chips, or says how long a job runs and what it costs."""
 
 
 @dataclass(frozen=True)
@@ -112,6 +129,11 @@ class Setting:
 
     kind: Kind
     parts: tuple[Differs, ...]
+
+    @property
+    def several(self) -> bool:
+        """Whether it is several settings, any of which can have moved something."""
+        return bool(self.kind.more) and len(self.parts) > 1
 
     def can_move(self, account: str) -> bool:
         return account in self.kind.moves
@@ -143,21 +165,34 @@ def is_unknown(name: str) -> bool:
     return kind_of(name) is None and name.split(".")[-1] not in FOLLOWS
 
 
+def unknown(differing: Iterable[Differs]) -> tuple[Differs, ...]:
+    """Those that both runs tell, of which it is not known what they can move."""
+    return tuple(d for d in differing if d.a is not None and d.b is not None and is_unknown(d.name))
+
+
+def others_may(differing: Iterable[Differs]) -> bool:
+    """Whether settings differ that may move any account, as far as it is known."""
+    return any(d.name.split(".")[-1] not in MOVES_NONE for d in unknown(differing))
+
+
 @dataclass(frozen=True)
 class Because:
-    """`only`: the one setting that differs and can move these accounts; `among`: where several can, all of them."""
+    """`only`: the one setting that differs and can move these accounts; `among`: where several can, all of them, as far
+    as it is known what they move."""
 
     only: Setting | None = None
     among: tuple[Setting, ...] = ()
 
 
-def because(found: Iterable[Setting], accounts: Iterable[str]) -> Because:
-    """Which settings can have moved the first of these accounts, or else any other of them."""
+def because(found: Iterable[Setting], accounts: Iterable[str], others: bool = False) -> Because:
+    """Which settings can have moved the first of these accounts, or else any other of them. `others`: whether settings
+    differ too of which it is not known what they move: none is the only one then."""
     found = tuple(found)
     for account in accounts:
         able = tuple(s for s in found if s.can_move(account))
         if able:
-            return Because(able[0]) if len(able) == 1 else Because(None, able)
+            alone = len(able) == 1 and not others and not able[0].several
+            return Because(able[0]) if alone else Because(None, able)
     return Because()
 
 

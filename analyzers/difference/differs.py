@@ -80,6 +80,8 @@ def _parts(name: str, value: Any) -> Iterator[tuple[str, Any]]:
     if isinstance(value, Mapping):
         for key, inner in value.items():
             yield from _parts(f"{name}.{str(key)[:LONGEST]}", inner)
+    elif isinstance(value, float) and not math.isfinite(value):
+        yield name, str(value)  # a text: JSON knows no such number
     elif isinstance(value, bool | int | float) or value is None:
         yield name, value
     else:

@@ -98,10 +98,19 @@ def smoothed(values: Floats, width: int) -> Floats:
     """The mean of `width` neighbours around each value, fewer at the ends, where as many lie to either side."""
     if width <= 1 or len(values) < 2:
         return values
-    reach = np.minimum(width // 2, np.minimum(np.arange(len(values)), np.arange(len(values))[::-1]))
-    total = np.concatenate([[0.0], np.cumsum(values)])
-    at = np.arange(len(values))
-    return (total[at + reach + 1] - total[at - reach]) / (2 * reach + 1)
+    half = min(width // 2, (len(values) - 1) // 2)
+    whole = 2 * half + 1
+    # Sums from the start and the end of stretches of one window: a window is the end of one and the start of the next.
+    # A running sum over all of them would lose what follows a spike.
+    stretches = np.pad(values, (0, -len(values) % whole)).reshape(-1, whole)
+    before = np.cumsum(stretches, axis=1).ravel()
+    after = np.cumsum(stretches[:, ::-1], axis=1)[:, ::-1].ravel()
+    first = np.arange(len(values) - 2 * half)
+    inner = (before[first + 2 * half] + np.where(first % whole == 0, 0.0, after[first])) / whole
+    odd = np.arange(1, 2 * half, 2)
+    head = np.cumsum(values[: 2 * half])[::2] / odd
+    tail = np.cumsum(values[::-1][: 2 * half])[::2] / odd
+    return np.concatenate([head, inner, tail[::-1]])
 
 
 def reduced(x: Floats, y: Floats, points: int) -> tuple[Floats, Floats, Floats, Floats, int]:
@@ -137,4 +146,4 @@ def _along(rows: pd.DataFrame, over: str, chips: int | None) -> Floats | str:
 
 
 def _numbers(values: pd.Series) -> Floats:
-    return values.astype("Float64").to_numpy(dtype=float, na_value=np.nan)
+    return np.asarray(values.astype("Float64").to_numpy(dtype=float, na_value=np.nan), np.float64)

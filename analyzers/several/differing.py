@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from analyzers.base import Facts
-from analyzers.difference.differs import alike, flat, order_of
+from analyzers.difference.differs import AXES, alike, flat, order_of
 from errors import QuestionError
 
 LEAST, MOST = 2, 200  # runs that can be laid beside one another
@@ -90,6 +90,8 @@ def _settings(members: Sequence[Member]) -> list[Line]:
     """What each run is, then every setting that any of them tells; those that all tell first, of each in the order in
     which two runs are compared."""
     told = [dict(flat(m.facts)) for m in members]
+    axes = dict.fromkeys((name for mine in told for name in mine if name.startswith(AXES)), 1)
+    told = [axes | mine if any(name in axes for name in mine) else mine for mine in told]  # an axis that is not named
     names = sorted(set().union(*told), key=order_of)
     lines = [Line(name, False, tuple(mine.get(name) for mine in told)) for name in names]
     kinds = Line("kind", False, tuple("simulated" if m.simulated else m.kind for m in members))

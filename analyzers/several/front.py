@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 from analyzers.several.against import Better
 
 MOST_LINES = 5
+Numbers = Sequence[float] | NDArray[np.float64]
 
 
-def front(x: Sequence[float], y: Sequence[float], x_better: Better, y_better: Better) -> tuple[int, ...]:
+def front(x: Numbers, y: Numbers, x_better: Better, y_better: Better) -> tuple[int, ...]:
     """Which points no other beats, from the best x on; alike ones are all on it. Empty where either figure has no
     better direction."""
     if not x_better or not y_better or not len(x):
@@ -30,7 +31,7 @@ def front(x: Sequence[float], y: Sequence[float], x_better: Better, y_better: Be
     return tuple(kept)
 
 
-def iso_values(made: Sequence[float]) -> tuple[float, ...]:
+def iso_values(made: Numbers) -> tuple[float, ...]:
     """Round values between the least and the greatest of what the points make: 1, 2 or 5 of a power of ten, thinned to
     MOST_LINES; of points that make all the same, that alone."""
     some = np.array([v for v in made if np.isfinite(v) and v > 0], float)

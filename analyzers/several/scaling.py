@@ -11,7 +11,8 @@
     serial     s of T(n) = T1' (s + (1 - s) n1 / n), fitted to relative errors: of a step on the fewest chips, the share
                that more chips do not shorten. Its range is the wider of two: that of Student's t from what the fit
                misses, and that of the errors of the means themselves. Told of at least LEAST_FITTED numbers of chips,
-               where no point is missed by more than MISSED, and where the range leaves 0 out
+               where no point is missed by more than MISSED, where more chips shorten a step, and where the range
+               leaves 0 out
 
 What follows from the chips (slice, mesh, hosts, batches of a device) may differ; a run of which anything else differs
 is left out, by name. Which run the others are held to is the one by which most numbers of chips come together.
@@ -149,11 +150,10 @@ def scaling(grown: Sequence[Grown], others: Sequence[tuple[str, str]] = ()) -> S
     """`others`: runs that cannot be part of any series, with why. No series where no two runs differ in chips alone."""
     told = {g.member.run_id: settings(g.member) for g in grown}
     kinds: tuple[Kind, ...] = ("strong", "weak")
-    every = {kind: _members(grown, told, kind) for kind in kinds}
-    found = {kind: some for kind, some in every.items() if len({g.chips for g in some}) > 1}
+    every: dict[Kind, list[Grown]] = {kind: _members(grown, told, kind) for kind in kinds}
+    found: dict[Kind, list[Grown]] = {kind: some for kind, some in every.items() if len({g.chips for g in some}) > 1}
     used = {g.member.run_id for s in found.values() for g in s}
-    heads = [next(iter(s)) for s in found.values()]
-    left = [(g.member.name, _why(g, heads, told)) for g in grown if g.member.run_id not in used]
+    left = [(g.member.name, _why(g, found, told)) for g in grown if g.member.run_id not in used]
     series = [
         replace(_series(s, kind), untold=_untold([told[g.member.run_id] for g in s])) for kind, s in found.items()
     ]
@@ -202,11 +202,17 @@ def _same_work(a: Grown, b: Grown, kind: Kind) -> bool:
     return math.isclose(mine, theirs, rel_tol=BATCH_ALIKE)
 
 
-def _why(g: Grown, heads: Sequence[Grown], told: Mapping[str, Mapping[str, Any]]) -> str:
-    """What keeps a run out of every series: the fewest settings that differ from the first of one."""
+def _why(g: Grown, found: Mapping[Kind, Sequence[Grown]], told: Mapping[str, Mapping[str, Any]]) -> str:
+    """What keeps a run out of every series: of one whose work it shares the fewest settings in which it differs from
+    any run of it, else the fewest in which it differs from the first of one."""
     if g.batch is None:
         return "how much a step works on is not told"
-    apart = min((differing_in(told[h.member.run_id], told[g.member.run_id]) for h in heads), key=len, default=[])
+    sharing = [m for kind, some in found.items() if _same_work(some[0], g, kind) for m in some]
+    firsts = [some[0] for some in found.values()]
+    in_these, in_first = (
+        [differing_in(told[m.member.run_id], told[g.member.run_id]) for m in some] for some in (sharing, firsts)
+    )
+    apart = min(filter(None, in_these), key=len, default=None) or min(in_first, key=len, default=[])
     if apart:
         more = f" and {len(apart) - 2} more" if len(apart) > 2 else ""
         return f"it differs in {', '.join(n.replace('_', ' ') for n in apart[:2])}{more} as well"
@@ -277,6 +283,8 @@ def serial_share(points: Sequence[tuple[int, float]], errors: Sequence[float]) -
     missed = float(np.abs(left).max())
     if not (fixed + shared > 0 and missed <= MISSED):
         return None, f"one part that is shared out and one that is not miss a point by {missed:.0%}"
+    if not shared > 0:
+        return None, "more chips do not shorten a step"
     whole, free = fixed + shared, len(taken) - 2
     share = fixed / whole
     slope = np.array([shared, -fixed]) / whole**2 @ solve  # of the share, by each point's relative time

@@ -13,7 +13,7 @@ def print_several(place: Workspace, runs: Sequence[str], as_json: bool, q: str =
     from app.comparing.several.growing import grown
     from app.comparing.several.told import several_dict
 
-    found = several(place, runs, q, sort=sort, numbers="now")
+    found = several(place, runs, q, sort=sort, numbers="now", split=False)
     if as_json:
         print_json(several_dict(found))
         return

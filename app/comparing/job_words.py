@@ -2,9 +2,8 @@
 
 from analyzers.difference import UNTOLD, DifferenceResult
 from analyzers.difference.accounts import AccountChange
-from analyzers.difference.causes import is_unknown, settings
-from analyzers.difference.differs import Differs
-from app.comparing.cause_words import alone, called, evidence, reason, value
+from analyzers.difference.causes import settings, unknown
+from app.comparing.cause_words import alone, called, evidence, reason, unknown_called
 from app.words import MOST, Table, Verdict, headline, listed, short
 from errors import format as fmt
 
@@ -12,6 +11,14 @@ MOST_MAKERS, MOST_DIFFERS = 2, 3
 SAME, TWICE = 0.01, 2.0  # of a change: what is not worth a sentence; times: beyond it is told as times
 BEYOND = 1.25  # of the whole change: a part that others make up for
 LARGE = 0.05  # of a figure without a range: what is worth a word
+OTHER_WORK = {
+    "chip": "another chip",
+    "chips": "another number of chips",
+    "model": "another model",
+    "batch": "another batch",
+    "sequence": "another sequence length",
+}
+"""What makes a step other work than the one that was compiled."""
 ENOUGH = 0.99  # explained, from which on what is left is no more than scatter
 
 
@@ -31,15 +38,15 @@ def verdict(result: DifferenceResult) -> Verdict:
 
 
 def _reason(result: DifferenceResult) -> str:
-    """Why, as far as it is known, as the end of a sentence; empty where it is not."""
-    if not result.told:
+    """Why, as far as it is known, as the end of a sentence; empty where it is not, and beside a bound."""
+    if not result.told or result.bound:
         return ""
     return reason(result.because) or evidence(result)
 
 
 def _rest_is_noise(result: DifferenceResult) -> bool:
     """Whether all else that changed may be chance, and what is told is no account's own doubt."""
-    if not result.told or (result.explained_share or 0.0) < ENOUGH:
+    if not result.told or (result.explained_share or 0.0) < ENOUGH or _no_bound(result):
         return False
     named = {c.account for c in _named(result)}
     return bool(named) and not any(c.clear for c in result.ledger if c.account not in named)
@@ -87,11 +94,23 @@ def _beside_bound(result: DifferenceResult, a: str, b: str) -> str:
     assert step is not None
     measured, bound = (a, b) if result.bound == "b" else (b, a)
     took, least = (step.a, step.b) if result.bound == "b" else (step.b, step.a)
+    if why := _no_bound(result):
+        told = f"the {fmt.duration(least)} that {bound} tells is no bound of this job"
+        return f"A step of {measured} takes {fmt.duration(took)}; {told}: {why}."
     made = _makers(result)
     return (
         f"A step of {measured} takes {fmt.duration(took)}, {fmt.number(took / least, 2)} times the "
         f"{fmt.duration(least)} that the compiler's bound of {bound} allows at least{': ' if made else ''}{made}."
     )
+
+
+def _no_bound(result: DifferenceResult) -> str:
+    """Why what a compiler tells of one is no bound of a step of the other; empty where it is one, or none is told."""
+    if not result.bound or result.step is None:
+        return ""
+    others = [OTHER_WORK[s.kind.name] for s in settings(result.differs) if s.kind.name in OTHER_WORK]
+    took, least = (result.step.a, result.step.b) if result.bound == "b" else (result.step.b, result.step.a)
+    return listed(others) if others else "it takes less" if took < least else ""
 
 
 def _by_a_little(change: float) -> str:
@@ -157,19 +176,25 @@ def _makers(result: DifferenceResult) -> str:
     too: `below roofline +72 µs, against useful maths −40 µs`."""
     change = result.change_s or 0.0
     makers = _named(result)
+    way = _way(result)
     if makers and makers[0].change / change > BEYOND:
         against = [c for c in result.ledger if c.account not in UNTOLD and c.clear and c.change * change < 0][:1]
-        said = listed([_account(c) for c in makers])
-        return f"{said}, against {_account(against[0])}" if against else said
-    return listed([f"{_account(c)} ({_of_it(c.change / change)})" for c in makers]) if makers else ""
+        said = listed([_account(c, way) for c in makers])
+        return f"{said}, against {_account(against[0], way)}" if against else said
+    return listed([f"{_account(c, way)} ({_of_it(c.change / change)})" for c in makers]) if makers else ""
+
+
+def _way(result: DifferenceResult) -> int:
+    """By what changes are told: where B is a bound, the sentence is of what A takes beyond it."""
+    return -1 if result.bound == "b" else 1
 
 
 def _of_it(share: float) -> str:
     return "all of it" if 0.995 <= share <= 1.005 else f"{fmt.share(share, 2)} of it"
 
 
-def _account(c: AccountChange) -> str:
-    return f"{c.title[:1].lower()}{c.title[1:]} {seconds(c.change)}"
+def _account(c: AccountChange, way: int) -> str:
+    return f"{c.title[:1].lower()}{c.title[1:]} {seconds(way * c.change)}"
 
 
 def seconds(change: float) -> str:
@@ -183,19 +208,12 @@ def _settings(result: DifferenceResult) -> str:
     if not result.told:
         given = set()
     others = [called(s) for s in found if s.kind.name not in given]
-    others += [_unknown(d) for d in result.differs if d.a is not None and d.b is not None and is_unknown(d.name)]
+    others += [unknown_called(d) for d in unknown(result.differs)]
     if not others:
         return "No setting that is known of both differs." if result.told and not given else ""
     told, more = others[:MOST_DIFFERS], len(others) - MOST_DIFFERS
     too = " too" if given else ""
     return f"They differ{too} in {listed(told) if more <= 0 else ', '.join(told) + f', and {more} more'}."
-
-
-def _unknown(d: Differs) -> str:
-    """A setting of which it is not known what it moves."""
-    head, _, tail = d.name.partition(".")
-    name = f"{head}'s {tail}" if tail else head
-    return f"{short(name.replace('_', ' '))} ({value(d.a)}, then {value(d.b)})"
 
 
 def _left(result: DifferenceResult) -> str:
@@ -205,7 +223,11 @@ def _left(result: DifferenceResult) -> str:
     left = 1 - result.explained_share
     if left < SAME:
         return ""
-    return f"{fmt.share(left, 2)} of the change no account tells ({seconds(result.unexplained_s)})."
+    missed = result.unexplained_s
+    said = seconds(_way(result) * missed)
+    if missed * (result.change_s or 0.0) < 0 or left >= 1:  # no share of it: accounts tell more, or of the other way
+        return f"What accounts tell misses the change by {said}."
+    return f"{fmt.share(left, 2)} of the change no account tells ({said})."
 
 
 def _why(result: DifferenceResult) -> str:

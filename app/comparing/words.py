@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 
-from analyzers.difference.causes import Because, because, settings
+from analyzers.difference.causes import Because, because, others_may, settings, unknown
 from analyzers.difference.differs import Differs
 from analyzers.serving.ab import RATE, AbResult, Difference
 from analyzers.serving.ab_parts import PARTS
-from app.comparing.cause_words import called, reason
+from app.comparing.cause_words import called, reason, unknown_called
 from app.comparing.job_words import range_of, signed
 from app.words import Table, Verdict, headline, listed, short
 from errors import format as fmt
@@ -57,12 +57,12 @@ def verdict(result: AbResult, a: str, b: str, differing: Sequence[Differs] = ())
     clear = [d for d in result.differences if d.clear]
     a, b = short(a), short(b)
     warned = _other_traffic(result)
-    if not clear:
+    if not clear and not result.request.told:
         head = f"No difference between {a} (A) and {b} (B) can be told from chance."
         return headline(head, _more(result), warned, _differing(differing, ()))
     if result.request.whole is not None and not result.request.told:
         return headline(_same(result, a, b), _single(result, clear), _dark(result), warned, _differing(differing, ()))
-    sides = {d.better for d in clear}
+    sides = {d.better for d in clear} or {"A" if _way(result) > 0 else "B"}
     head = (
         f"B ({b}) is better where it can be told."
         if sides == {"B"}
@@ -71,9 +71,10 @@ def verdict(result: AbResult, a: str, b: str, differing: Sequence[Differs] = ())
         else "Each is better at something."
     )
     told = sorted(clear, key=lambda d: ORDER.index((d.metric, d.statistic)) if (d.metric, d.statistic) in ORDER else 99)
-    text = "; ".join(f"B's {name(d)} is {how_much(d)}" for d in told[:3]) + "."
+    text = "; ".join(f"B's {name(d)} is {how_much(d)}" for d in told[:3]) + ("." if told else "")
     open_ = [d for d in result.differences if not d.clear and not d.why]
-    chance = f"{fmt.count(len(open_), 'other figure')} cannot be told from chance." if open_ else ""
+    figures = fmt.count(len(open_), "other figure" if clear else "single figure")
+    chance = f"{figures} cannot be told from chance." if open_ else ""
     cause = _cause(result, differing)
     given = [s.kind.name for s in ((cause.only,) if cause.only else cause.among)]
     return headline(head, _request(result, cause), text, chance, _dark(result), warned, _differing(differing, given))
@@ -90,9 +91,14 @@ def _cause(result: AbResult, differing: Sequence[Differs]) -> Because:
     """Other traffic moves every part of a request: no setting is its reason then."""
     if result.traffic.warnings:
         return Because()
+    makers = [p.account for p in result.request.parts if p.clear and p.change * _way(result) > 0]
+    return because(settings(differing), makers[:1], others_may(differing))
+
+
+def _way(result: AbResult) -> float:
+    """By how much longer a request to B takes; 0 where it is not known."""
     whole = result.request.whole
-    way = 0.0 if whole is None else whole.b - whole.a
-    return because(settings(differing), [p.account for p in result.request.parts if p.clear and p.change * way > 0])
+    return 0.0 if whole is None else whole.b - whole.a
 
 
 def _request(result: AbResult, cause: Because) -> str:
@@ -144,7 +150,8 @@ def _single(result: AbResult, clear: Sequence[Difference]) -> str:
 
 def _differing(differing: Sequence[Differs], given: Sequence[str]) -> str:
     """What is known to differ besides what was given as the reason."""
-    others = [called(s) for s in settings(differing) if s.kind.name not in given][:3]
+    others = [called(s) for s in settings(differing) if s.kind.name not in given]
+    others = [*others, *map(unknown_called, unknown(differing))][:3]
     return f"They differ{' too' if given else ''} in {listed(others)}." if others else ""
 
 

@@ -1,12 +1,14 @@
 """A or B: runs of an engine whose speed is known, told apart or not."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from analyzers.serving.ab import RATE, compare
 from analyzers.serving.served import served
+from app.comparing.words import verdict
 from errors import QuestionError
 from runs.tables import MemoryTables
 from tests.analyzers.served_worlds import world
@@ -42,6 +44,17 @@ def test_an_engine_that_is_a_tenth_faster_is_told_in_pairs(base):
     assert mean.ratio_low < mean.ratio < mean.ratio_high < 1
     assert mean.slower_share < 0.5 and found["ttft_s", "mean"].better == "B"
     json.dumps(result.to_dict(), allow_nan=False)
+
+
+def test_a_change_of_requests_is_said_where_no_single_figure_is_clear(base):
+    result = compare(base, of(seed=1, slower=1.5))
+    alone = replace(result, differences=tuple(d for d in result.differences if not d.clear))
+    assert alone.to_dict()["told"] and "B's" in verdict(result, "one", "two").whole
+    said = verdict(alone, "one", "two").whole
+    assert (
+        said.startswith("A (one) is better where it can be told. A request to B takes") and "No difference" not in said
+    )
+    assert "B's" not in said
 
 
 def test_other_requests_of_the_same_traffic_are_no_difference(base):

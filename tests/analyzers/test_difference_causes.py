@@ -1,5 +1,7 @@
 """What can have moved an account, single figures, and what a measured step is beside a compiler's bound."""
 
+import dataclasses
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -136,6 +138,96 @@ def test_a_measured_step_stands_beside_a_compilers_bound_account_by_account():
     assert "times the 500 ms that the compiler's bound of bound allows at least" in verdict(found).whole
     back = difference(compiled("bound", useful_maths=0.4, exposed_communication=0.1), ran, FLOOR)
     assert back.bound == "a" and back.makers[0].account == "below_roofline"
+    said, other = verdict(found).whole, verdict(back).whole
+    assert said == other and "below roofline +30" in said and "exposed communication +" in said
+
+
+def test_a_bound_names_no_setting_as_a_reason_and_is_none_of_another_job():
+    of = {"useful_maths": 0.4, "below_roofline": 0.5}
+    for facts, bound_s, says in (
+        (({"remat": "full"}, {"remat": "none"}), 0.5, "They differ in remat (full, then none)."),
+        (
+            ({"remat": "full"}, {"remat": "none"}),
+            1.5,
+            "the 1.50 s that bound tells is no bound of this job: it takes",
+        ),
+        (
+            ({"model": "m", "chips": 4}, {"model": "n", "chips": 8}),
+            0.5,
+            "of this job: another number of chips and another",
+        ),
+    ):
+        ran = side("ran", 0.9, facts[0], **of)
+        bound = dataclasses.replace(compiled("bound", useful_maths=bound_s), facts=facts_of(facts[1]))
+        said = verdict(difference(ran, bound, FLOOR))
+        assert says in said.whole and "because" not in said.whole and "may make" not in said.whole
+        assert ("allows at least" in said.whole) == ("no bound" not in said.whole)
+
+
+def test_the_reason_given_can_have_moved_the_account_that_changed_most():
+    a = side("a", 1.0, {"remat": "none"}, below_roofline=0.9, input_wait=0.1)
+    b = side("bb", 1.33, {"remat": "full"}, below_roofline=0.93, input_wait=0.4)
+    found = difference(a, b, FLOOR)
+    assert [c.account for c in found.makers] == ["input_wait", "below_roofline"]
+    assert "because" not in verdict(found).whole and "They differ in remat (none, then full)." in verdict(found).whole
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "says"),
+    [
+        (
+            {"parallelism": {"data": 4, "model": 2}},
+            {"parallelism": {"data": 4, "model": 1}},
+            "mesh is model=1, not",
+        ),
+        ({"remat": True}, {"remat": False}, "because remat is no, not yes"),
+        ({"remat": "a", "planned_steps": 9}, {"remat": "b", "planned_steps": 99}, "because remat is b, not a"),
+        (
+            {"compiler_flags": {"xla_a": 2}},
+            {"compiler_flags": {"xla_a": 1}},
+            "because the compiler's flag xla_a is 1",
+        ),
+        (
+            {"jax": "0.4", "libtpu_version": "1", "jaxlib_version": "4"},
+            {"jax": "0.5", "libtpu_version": "2", "jaxlib_version": "5"},
+            "which the version of jax (0.4, then 0.5) and 2 more versions may make",
+        ),
+        (
+            {"precision": "bf16", "fused_mlp": False},
+            {"precision": "int8", "fused_mlp": True},
+            "which precision (bf16, then int8) may make; the rest is noise. They differ too in fused mlp (no, then",
+        ),
+        (
+            {"remat": 1, "precision": 1, "batch_size": None, "weights": 1, "optimizer": 1},
+            {"remat": 2, "precision": 2, "batch_size": None, "weights": 2, "optimizer": 2},
+            "or 1 more setting may make",
+        ),
+    ],
+)
+def test_a_reason_hides_no_other_that_differs(a, b, says):
+    sides = side("a", 0.5, a, below_roofline=0.5), side("bb", 0.7, b, below_roofline=0.7)
+    found = difference(*sides, FLOOR)
+    assert says in verdict(found).whole
+    assert bool(found.because.only) == ("because" in says or "mesh" in says)
+
+
+def test_what_is_evident_is_a_reason_only_where_it_points_the_same_way():
+    program = {"program_operations": 100.0, "program_flops": 2e12, "program_bytes": 1e8, "collective_bytes": 2e9}
+    less = program | {"program_flops": 1e12, "collective_bytes": 1e9}
+    for account, says in (
+        ("below_roofline", "though the program is another: 1.00"),
+        ("exposed_communication", "though collectives move 1.00 GB a step, not 2.00 GB"),
+        ("straggler_wait", "; the rest is noise"),
+    ):
+        a, b = side("a", 0.5, None, program, **{account: 0.5}), side("bb", 0.7, None, less, **{account: 0.7})
+        said = verdict(difference(a, b, FLOOR)).whole
+        assert says in said and ", as " not in said
+
+
+def test_accounts_that_miss_a_change_by_more_than_all_of_it_tell_no_share_of_it():
+    a, b = side("a", 1.0, below_roofline=1.0), side("bb", 1.05, below_roofline=1.4)
+    said = verdict(difference(a, b, FLOOR)).whole
+    assert "What accounts tell misses the change by −3" in said and "% of the change no" not in said
 
 
 def test_beside_what_is_exact_only_the_other_scatters():

@@ -50,6 +50,21 @@ def test_what_is_not_told_is_none_and_never_nought():
     assert all(x.name != "loss" for part in (found.differs, found.some, found.common) for x in part)
 
 
+def test_what_is_no_number_is_told_as_a_text_and_is_no_difference_from_itself():
+    found = differing([member("a", lr=math.nan, b=math.inf), member("b", lr=math.nan, b=1.0)], ())
+    assert [(x.name, x.values) for x in found.settings] == [("b", ("inf", 1.0))]
+    assert ("lr", ("nan", "nan")) in [(x.name, x.values) for x in found.common]
+
+
+def test_an_axis_that_a_mesh_does_not_name_has_one_place():
+    meshes = [{"parallelism": {"fsdp": 8}}, {"parallelism": {"tensor": 8}}, {}]
+    found = differing([member(f"r{n}", **facts) for n, facts in enumerate(meshes)], ())
+    assert {x.name: x.values for x in found.settings} == {
+        "parallelism.fsdp": (8, 1, None),
+        "parallelism.tensor": (1, 8, None),
+    }
+
+
 @pytest.mark.parametrize("many", [0, 1, MOST + 1])
 def test_too_few_and_too_many_are_refused(many):
     with pytest.raises(QuestionError, match=f"{many} runs"):
@@ -129,6 +144,12 @@ def test_a_smoothed_value_is_the_mean_of_its_neighbours(given_values, width):
     for at in range(n):
         reach = 0 if width <= 1 else min(width // 2, at, n - 1 - at)
         assert found[at] == pytest.approx(series[at - reach : at + reach + 1].mean(), rel=1e-6, abs=1e-3)
+
+
+def test_a_spike_moves_no_value_that_it_is_not_part_of():
+    series = np.full(100, 2.0)
+    series[10] = 1e18
+    assert [n for n, v in enumerate(smoothed(series, 5)) if v != 2.0] == [8, 9, 10, 11, 12]
 
 
 @given(st.lists(st.floats(0.1, 10), min_size=1, max_size=300), st.integers(2, 40))
@@ -244,6 +265,18 @@ def test_a_run_that_differs_in_anything_else_is_left_out_by_name():
     told = dict(found.left_out)
     assert "precision" in told["c"] and "works on is not told" in told["d"] and "batch" in told["e"]
     assert told["f"] == "it has no steps"
+
+
+def test_a_run_is_left_out_for_what_it_differs_in_from_any_of_the_series():
+    made = [grown("a", 4, 1.0, 64), grown("b", 8, 0.52, 64, 1, precision="bf16")]
+    others = [grown("odd", 16, 0.3, 64, 2, precision="int8"), grown("c", 32, 0.2, 64, 3, precision="bf16")]
+    (left,) = scaling([*made, *others]).left_out
+    assert left == ("odd", "it differs in precision as well")
+
+
+def test_where_more_chips_do_not_shorten_a_step_no_serial_share_is_told():
+    points = [(1, 1.0), (2, 1.02), (4, 1.03), (8, 1.035)]
+    assert serial_share(points, [0.001] * 4) == (None, "more chips do not shorten a step")
 
 
 def test_what_not_all_of_a_series_tell_is_named():

@@ -60,6 +60,16 @@ def test_three_runs_are_laid_beside_one_another_and_two_are_compared_as_ever(pla
     assert "3 runs: step time goes from" in said and "Strong scaling" in said
 
 
+def test_a_run_whose_name_holds_a_comma_can_be_named(place, four):
+    named = job(place.store, "54 days on 16,384 chips", 1.1, seed=4)
+    one = f"{named.manifest.name},a, b"
+    for texts, split in (([one], True), ([named.manifest.name, "a,b"], True), ([named.manifest.name, "a", "b"], False)):
+        found = several(place, texts, split=split)
+        assert [m.name for m in found.members] == [named.manifest.name, "a", "b"] and not found.said
+    with pytest.raises(QuestionError, match="no run 'a,b'"):
+        several(place, ["a,b"], split=False)
+
+
 def test_gates_are_asked_of_two_runs_alone(four, capsys):
     assert main(["compare", "a", "b", ODD, "--fail-if", "step_time>1%"]) == 2
     assert capsys.readouterr().err.count("\n") == 1

@@ -156,9 +156,11 @@ def several(
     over: str = "step",
     smooth: int = 1,
     numbers: Numbers = "later",
+    split: bool = True,
 ) -> Several:
-    """Raises QuestionError for runs that cannot be compared, InputError where the store cannot be read."""
-    chosen = choose(place, runs, q, group, numbers)
+    """`split`: whether commas in `runs` stand between names. Raises QuestionError for runs that cannot be
+    compared, InputError where the store cannot be read."""
+    chosen = choose(place, runs, q, group, numbers, split)
     said = list(chosen.said)
     wanted = _wanted(place, chosen, baseline, said)
     base = wanted or chosen.members[0].run_id
@@ -208,5 +210,10 @@ def _key(value: Any) -> tuple[int, Any]:
 
 
 def _ordered(chosen: Chosen, order: Sequence[int]) -> Chosen:
-    rows, runs, members = (tuple(of[n] for n in order) for of in (chosen.rows, chosen.runs, chosen.members))
-    return Chosen(rows, runs, members, chosen.said, chosen.pending)
+    return Chosen(
+        tuple(chosen.rows[n] for n in order),
+        tuple(chosen.runs[n] for n in order),
+        tuple(chosen.members[n] for n in order),
+        chosen.said,
+        chosen.pending,
+    )

@@ -1,7 +1,7 @@
 """Which runs are compared: those that are named, found by a search, or in a group. What cannot be is said, and left
 out."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from analyzers.several.differing import LEAST, MOST, Member
@@ -15,6 +15,7 @@ from errors import ChipledgerError, QuestionError
 from errors import format as fmt
 from runs.run import FactValue, Run
 
+MOST_COMMAS = 8  # within a name that is looked for between commas
 NAMED = 5  # runs that are left out and told one by one
 
 
@@ -34,12 +35,18 @@ class Chosen:
 
 
 def choose(
-    place: Workspace, runs: Sequence[str] = (), q: str = "", group: str = "", numbers: Numbers = "later"
+    place: Workspace,
+    runs: Sequence[str] = (),
+    q: str = "",
+    group: str = "",
+    numbers: Numbers = "later",
+    split: bool = True,
 ) -> Chosen:
-    """Raises QuestionError where fewer than two runs are left, or more than MOST are asked for."""
+    """`split`: whether commas in `runs` stand between names. Raises QuestionError where fewer than two runs are left,
+    or more than MOST are asked for."""
     kept, said = table(place), list[str]()
     if runs:
-        rows = _named(place, kept, _split(runs), said)
+        rows = _named(place, kept, runs, split, said)
     elif q or group:
         rows = _found(place, q, group, numbers)
     else:
@@ -103,17 +110,25 @@ def _member(row: Row, run: Run) -> Member:
     )
 
 
-def _split(texts: Sequence[str]) -> list[str]:
-    return [part.strip() for text in texts for part in text.split(",") if part.strip()]
+def _split(text: str, known: Container[str]) -> Iterator[str]:
+    """Names between commas; a known name that holds commas itself is one."""
+    parts, at = text.split(","), 0
+    while at < len(parts):
+        longest = min(len(parts), at + 1 + MOST_COMMAS)
+        end = next((e for e in range(longest, at, -1) if ",".join(parts[at:e]).strip() in known), at + 1)
+        if name := ",".join(parts[at:end]).strip():
+            yield name
+        at = end
 
 
-def _named(place: Workspace, kept: Table, names: list[str], said: list[str]) -> list[Row]:
+def _named(place: Workspace, kept: Table, texts: Sequence[str], split: bool, said: list[str]) -> list[Row]:
     """The rows of runs by name, each once; what is not there, or is named again, is said."""
-    if len(names) > 4 * MOST:
-        raise QuestionError(f"{len(names):,} runs to compare", expected=f"at most {MOST}")
     rows = kept.rows()
     by = {row.name: row for row in reversed(rows)}  # the newest of a name
     by |= {key: row for row in rows for key in (row.address, row.run_id)}
+    names = [name for text in texts for name in _split(text, by)] if split else [t for t in map(str.strip, texts) if t]
+    if len(names) > 4 * MOST:
+        raise QuestionError(f"{len(names):,} runs to compare", expected=f"at most {MOST}")
     found, missing = dict[str, Row](), list[str]()
     again = 0
     for name in names:

@@ -1,7 +1,6 @@
 """What has to be read of a run itself: its settled steps and its curves. Both are kept, since a run never changes."""
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
@@ -67,8 +66,9 @@ def curve_of(run: Run, place: Workspace, of: str, over: str, smooth: int) -> Cur
 
 
 def _curve(run: Run, place: Workspace, of: str, over: str, smooth: int) -> Curve | str:
-    answer: Any = ask(MFU if COLUMNS[of] == "mfu" else STEPS, run, {}, place.registry)
+    mfu = COLUMNS[of] == "mfu"
+    rows = ask(MFU, run, {}, place.registry).rows if mfu else ask(STEPS, run, {}, place.registry).rows
     times = steps_of(run)
     chips = run.manifest.fact("chips")
     usual = np.zeros(0, np.int64) if times is None else times.step
-    return curve(answer.rows, usual, of, over, int(chips) if chips else None, smooth)
+    return curve(rows, usual, of, over, int(chips) if chips else None, smooth)

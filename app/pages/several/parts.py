@@ -10,7 +10,7 @@ from analyzers.several.curves import Curve
 from app.comparing.several import scaling_words, words
 from app.comparing.several.answer import Several
 from app.comparing.several.growing import grown
-from app.comparing.several.options import ASKED, COLOUR, CURVE, OVER, SMOOTH, X, Y
+from app.comparing.several.options import ASKED, COLOUR, CURVES, OVER, SMOOTH, X, Y
 from app.components.chart import chart
 from app.components.columns import draw_table
 from app.components.current import switch
@@ -57,7 +57,7 @@ def curves(found: Several) -> None:
         return
     st.markdown("**How did it go, step by step?** Each run in one colour; steps that are no usual ones are hollow.")
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        of = switch("Curve", "curve", lines.TITLES, CURVE.kind[0])
+        of = switch("Curve", "curve", lines.TITLES, CURVES[0])
         over = switch("Over", "over", lines.OVERS, OVER.default)
         smooth = control(SMOOTH, 1, label="Smooth over steps", width=150)
     told = found.curves(of, over, int(smooth or 1))
@@ -78,10 +78,6 @@ def curves(found: Several) -> None:
     for run_id, why in told.items():
         if isinstance(why, str):
             st.caption(f"No curve of {md(short(members[run_id].name))}: {md(why)}.")
-
-
-def _points(run: str, c: Curve) -> pd.DataFrame:
-    return pd.DataFrame({"run": run, "x": c.x, "y": c.y, "low": c.low, "high": c.high})
 
 
 def two_numbers(found: Several) -> None:
