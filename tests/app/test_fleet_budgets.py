@@ -9,22 +9,18 @@ import pytest
 
 from analyzers.fleet import FleetAsked, fleet
 from analyzers.fleet.budget import left_of, of_team
+from analyzers.fleet.periods import period_of
 from app.fleet import budgets, digest
 from app.fleet.asking import ask_fleet, rows_of, runs_of
 from app.follow.alerts.webhook import SLACK_NAME, SLACK_TEXT, slack
 from app.mcp.tools.fleet import FLEET
 from app.pages.fleet.figure import by_group, spent_of
-from app.workspace import workspace
 from runs.alert_book import AlertBook, Target
 from runs.live import Live
 from tests.analyzers.test_fleet import steady
 from tests.app.alerting import webhook
 from tests.app.test_fleet import MONDAY_NS, NOW_NS, S, steps, told
-
-
-@pytest.fixture
-def place(tmp_path):
-    return workspace(str(tmp_path / "store"))
+from tests.app.test_pages import opened, words
 
 
 def standing_of(runs, unit="chip_hours", amount=1000.0, team="t", now_ns=NOW_NS):
@@ -179,3 +175,15 @@ def test_what_is_not_counted_is_said_once(place, capsys):
     steps(place, "simulated", MONDAY_NS, 50, kind="simulated")
     assert told(capsys, place, "fleet").count("Not counted") == 1
     assert FLEET.answer(place, {}, ()).says.count("Not counted") == 1
+
+
+def test_the_page_draws_the_fleet_and_says_what_a_budget_lacks(place):
+    begin_ns = period_of(time.time_ns(), "month").start_ns
+    steps(place, "a", begin_ns, 30, tags={"team": "search"})
+    steps(place, "chips unknown", begin_ns, 30, chips=None, tags={"team": "search"})
+    budgets.set_budget(place, "Search", "chip_hours", 500.0)
+    assert ask_fleet(place, {}, "now").total.runs == 1
+    at = opened("pages/fleet/page.py", by="team")
+    said = words(at)
+    assert not at.exception and "Who held the chips" in said and "at most" in said
+    assert "Search: at least" in said and "1 run of the team is not counted" in said

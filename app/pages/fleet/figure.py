@@ -117,8 +117,8 @@ def by_group(result: FleetResult) -> go.Figure:
 
 def _bars(figure: go.Figure, names: Mapping[str, str]) -> None:
     """A bar for each whole name, with what is shown of it beside: two that are cut alike stay two."""
-    shown = {"tickvals": list(names), "ticktext": list(names.values())}
-    figure.update_yaxes(type="category", autorange="reversed", automargin=True, tickmode="array", **shown)
+    figure.update_yaxes(type="category", autorange="reversed", automargin=True)
+    figure.update_yaxes(tickmode="array", tickvals=list(names), ticktext=list(names.values()))
 
 
 def _together(parts: Iterable[Mapping[str, float]]) -> dict[str, float]:
