@@ -41,8 +41,13 @@ class DigestBook(Database):
             if zone is not None:
                 db.execute("insert into digest_wish values (1, ?)", (zone,))
 
+    def was_told(self, week: str) -> bool:
+        """Whether it went out."""
+        with self._connect() as db:
+            return bool(db.execute("select 1 from digests where week = ? and told_ns is not null", (week,)).fetchone())
+
     def claim(self, week: str) -> bool:
-        """Whether this process may send that week's: nobody has, or is about to."""
+        """Whether this process may send that week's: nobody has, or is about to. A claim is for sending alone."""
         now = time.time_ns()
         with self._connect() as db:
             taken = db.execute(

@@ -56,7 +56,10 @@ ASKED = {  # of pages that begin with an empty form; the name of a run stands fo
     "objectives": {"ttft_s": "0.5", "tpot_s": "0.05"},
     "hlo_diff": {"other_run": "compiled-llama3.1-8b-v5p"},
     "compare": {"with": "reference-serving-client"},
+    "several": {"q": "reference"},
+    "fleet": {"by": "chip", "every": "day", "since": "2026-11-01"},
 }
+OF_MANY = ("fleet", "several")
 DRAWN = "[data-testid=stMain] [data-testid=stElementContainer]"
 STAND = """() => [...document.querySelectorAll(
   '[data-testid=stMain] :is(summary, [data-testid=stMetricLabel], [role=tab], [data-testid=stMarkdown] strong)')]
@@ -101,6 +104,13 @@ def _answers(page: Page, run: Run, server: str) -> bool:
     return get(f"{server}/api/runs/{run.run_id}/show/{page.name}")[0] == 200
 
 
+def worked_out(server: str) -> None:
+    """Wait until the numbers of all runs are there: what is told of many runs at once lacks them until then."""
+    deadline = time.monotonic() + 120
+    while time.monotonic() < deadline and "pending" in get(f"{server}/api/fleet")[1]["left_out"]:
+        time.sleep(1.0)
+
+
 def opened(tab: Any, where: str) -> None:
     """Go there, and wait until nothing is drawn any more."""
     tab.goto(where)
@@ -143,6 +153,8 @@ def take(server: str, store: Store, names: list[str]) -> Iterator[tuple[Page, Se
             if names and page.name not in names:
                 continue
             run = about(page, runs, server) if page.about else None
+            if page.name in OF_MANY:
+                worked_out(server)
             opened(tab, server + address(page, run.run_id if run else None, ids))
             told = Seen(run.manifest.name if run else "", stands(tab))
             yield page, told, webp(tab.screenshot())

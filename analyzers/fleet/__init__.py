@@ -25,7 +25,7 @@ import numpy as np
 from analyzers.fleet.base import Every, FleetRun, key_of
 from analyzers.fleet.causes import MOST_CAUSES, Cause, causes
 from analyzers.fleet.hours import Laid, cut, heading_in, laid_out, once
-from analyzers.fleet.once import told_again, told_elsewhere
+from analyzers.fleet.once import Twice, told_twice
 from analyzers.fleet.periods import Period, edges, periods
 from analyzers.fleet.sums import Columns, Sum, flags_of, sums
 from errors import QuestionError
@@ -152,12 +152,19 @@ def _run_dict(told: Counted) -> dict[str, Any]:
     }
 
 
-def fleet(runs: Sequence[FleetRun], asked: FleetAsked) -> FleetResult:
-    """Raises QuestionError where the time asked for is none, or more chips were held than the fleet has."""
+def twice(runs: Sequence[FleetRun], asked: FleetAsked) -> Twice:
+    """What is told twice among the runs that may be counted."""
+    return told_twice([r for r in runs if not _why_not(r, asked)])
+
+
+def fleet(runs: Sequence[FleetRun], asked: FleetAsked, known: Twice | None = None) -> FleetResult:
+    """`known`: what is told twice, where these runs are a part of those among which it was looked for. Raises
+    QuestionError where the time asked for is none, or more chips were held than the fleet has."""
     if asked.since_ns is not None and asked.until_ns is not None and asked.until_ns <= asked.since_ns:
         raise QuestionError("the time asked for ends before it begins", expected="since before until")
-    counted, left_out = _sorted_out(runs, asked)
-    taken = told_elsewhere(counted)
+    told_before = twice(runs, asked) if known is None else known
+    counted, left_out = _sorted_out(runs, asked, told_before.again)
+    taken = told_before.elsewhere
     whole = laid_out(counted)
     window = _window(asked, whole)
     laid = _cut(once(whole, [r.run_id for r in counted], taken), window)
@@ -190,17 +197,17 @@ def fleet(runs: Sequence[FleetRun], asked: FleetAsked) -> FleetResult:
     )
 
 
-def _sorted_out(runs: Sequence[FleetRun], asked: FleetAsked) -> tuple[list[FleetRun], Counter[str]]:
+def _sorted_out(
+    runs: Sequence[FleetRun], asked: FleetAsked, again: Mapping[str, str]
+) -> tuple[list[FleetRun], Counter[str]]:
     """Runs that may be counted, and why the others are not."""
     left_out, counted = Counter[str](), list[FleetRun]()
     for run in runs:
-        if why := _why_not(run, asked):
+        if why := _why_not(run, asked) or ("told_again" if run.run_id in again else ""):
             left_out[why] += 1
         else:
             counted.append(run)
-    again = told_again(counted)
-    left_out["told_again"] += len(again)
-    return [r for r in counted if r.run_id not in again], left_out
+    return counted, left_out
 
 
 def _why_not(run: FleetRun, asked: FleetAsked) -> str:

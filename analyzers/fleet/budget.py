@@ -8,13 +8,16 @@ A range of what was, and no forecast: a team that starts or ends something will 
 weeks on.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+import unicodedata
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import tzinfo
+from functools import lru_cache
 from typing import Any
 
 from analyzers.fleet import FleetAsked, FleetResult, fleet
 from analyzers.fleet.base import FleetRun
+from analyzers.fleet.once import Twice
 from analyzers.fleet.periods import Period, period_of
 from analyzers.fleet.sums import Sum
 from errors import format as fmt
@@ -22,6 +25,7 @@ from errors import format as fmt
 WEEK_NS = 7 * 86_400 * 1_000_000_000
 WEEKS, LEAST_WEEKS = 4, 2
 NEAR = 0.9  # of a budget: from here on it is near its end
+ELSEWHERE = {"outside", "simulated", "compiled", "told_again", "told_elsewhere"}  # left out, and nothing lacks
 OVER, NEAR_END, AHEAD, WITHIN = "over", "near its end", "on its way over", "within"
 
 
@@ -29,10 +33,10 @@ OVER, NEAR_END, AHEAD, WITHIN = "over", "near its end", "on its way over", "with
 class Left:
     """A budget and what is left of it. `amount`, `spent`, `left` and the projection are in `unit`: usd or chip_hours.
 
-    `runs`: of the team, in the month. `spent`: None where nothing of it is known (no run has a price).
-    `unpriced_chip_hours`: held in runs without a price, which a budget in dollars cannot count: what is spent is then
-    at least that. `undated_runs`: of the team, in no month. `projected`: (low, likely, high) at the month's end, None
-    with `why_not`.
+    `runs`: of the team, in the month. `spent`: None where nothing of it is known (no run has a price, or none could be
+    counted). `unpriced_chip_hours`: held in runs without a price, which a budget in dollars cannot count. `left_out`:
+    runs of the team that may have held chips in the month and are not counted, by reason: what is spent is at least
+    that, here as there. `projected`: (low, likely, high) at the month's end, None with `why_not`.
     """
 
     team: str
@@ -42,7 +46,7 @@ class Left:
     spent: float | None
     runs: int = 0
     unpriced_chip_hours: float = 0.0
-    undated_runs: int = 0
+    left_out: Mapping[str, int] = field(default_factory=dict[str, int])
     projected: tuple[float, float, float] | None = None
     why_not: str = ""
 
@@ -53,7 +57,7 @@ class Left:
 
     @property
     def at_least(self) -> bool:
-        return self.unit == "usd" and self.unpriced_chip_hours > 0
+        return bool(self.left_out) or (self.unit == "usd" and self.unpriced_chip_hours > 0)
 
     @property
     def state(self) -> str:
@@ -64,7 +68,9 @@ class Left:
             return OVER
         if self.spent >= NEAR * self.amount:
             return NEAR_END
-        return AHEAD if self.projected is not None and self.projected[1] > self.amount else WITHIN
+        if self.projected is not None and self.projected[1] > self.amount:
+            return AHEAD
+        return "" if self.at_least else WITHIN
 
     def to_dict(self) -> dict[str, Any]:
         low, likely, high = self.projected or (None, None, None)
@@ -81,27 +87,46 @@ class Left:
             "left": self.left,
             "state": self.state or None,
             "unpriced_chip_hours": self.unpriced_chip_hours,
-            "undated_runs": self.undated_runs,
+            "undated_runs": self.left_out.get("undated", 0),
+            "left_out": dict(self.left_out),
             "projected": {"low": low, "likely": likely, "high": high, "basis": "modelled"},
             "why_no_projection": self.why_not or None,
         }
 
 
 def of_team(runs: Sequence[FleetRun], team: str) -> list[FleetRun]:
-    """The runs whose tag `team` is this, whatever its case."""
-    return [r for r in runs if r.team.casefold() == team.strip().casefold()]
+    """The runs whose tag `team` is this, as `alike` compares."""
+    name = alike(team)
+    return [r for r in runs if alike(r.team) == name]
 
 
-def left_of(runs: Sequence[FleetRun], team: str, unit: str, amount: float, now_ns: int, zone: tzinfo) -> Left:
-    """`runs`: those of the team."""
+@lru_cache(maxsize=10_000)
+def alike(name: str) -> str:
+    """The same text for names that are one to people: whatever the case, the spaces, and how accents are written."""
+    return unicodedata.normalize("NFC", " ".join(unicodedata.normalize("NFC", name).split()).casefold())
+
+
+def left_of(
+    runs: Sequence[FleetRun],
+    team: str,
+    unit: str,
+    amount: float,
+    now_ns: int,
+    zone: tzinfo,
+    known: Twice | None = None,
+) -> Left:
+    """`runs`: those of the team. `known`: what is told twice among the runs of all teams, so that no chip-second is in
+    two budgets."""
     month = period_of(now_ns, "month", zone)
     asked = FleetAsked(zone=zone)
 
-    def between(since_ns: int, until_ns: int) -> FleetResult:
-        return fleet(runs, replace(asked, since_ns=since_ns, until_ns=until_ns))
+    def between(since_ns: int | None, until_ns: int) -> FleetResult:
+        return fleet(runs, replace(asked, since_ns=since_ns, until_ns=until_ns), known)
 
-    found = between(month.start_ns, max(now_ns, month.start_ns + 1))
-    spent = _in(found.total, unit)
+    may_lack = [r for r in runs if not _before(r, month)]
+    found = fleet(may_lack, replace(asked, since_ns=month.start_ns, until_ns=max(now_ns, month.start_ns + 1)), known)
+    left_out = {why: count for why, count in found.left_out.items() if why not in ELSEWHERE}
+    spent = None if left_out and not found.total.runs else _in(found.total, unit)
     told = Left(
         team=team,
         unit=unit,
@@ -110,14 +135,21 @@ def left_of(runs: Sequence[FleetRun], team: str, unit: str, amount: float, now_n
         spent=spent,
         runs=found.total.runs,
         unpriced_chip_hours=found.total.unpriced_chip_s / 3600,
-        undated_runs=found.left_out.get("undated", 0),
+        left_out=left_out,
     )
-    return told if spent is None else _projected(told, runs, between, now_ns)
+    return told if spent is None else _projected(told, between, now_ns)
 
 
-def _projected(told: Left, runs: Sequence[FleetRun], between: Callable[[int, int], FleetResult], now_ns: int) -> Left:
-    begun = min((r.spent.held[0][0] for r in runs if r.spent and r.spent.held), default=now_ns)
-    whole = min(WEEKS, (now_ns - begun) // WEEK_NS)
+def _before(run: FleetRun, month: Period) -> bool:
+    """Whether it held no chip in the month: it was over, or stored, before that began."""
+    if run.spent is not None and run.spent.held:
+        return run.spent.held[-1][1] <= month.start_ns
+    return 0 < run.created_ns <= month.start_ns
+
+
+def _projected(told: Left, between: Callable[[int | None, int], FleetResult], now_ns: int) -> Left:
+    begun = between(None, now_ns).first_ns
+    whole = 0 if begun is None else min(WEEKS, (now_ns - begun) // WEEK_NS)
     if whole < LEAST_WEEKS:
         weeks = fmt.count(max(int(whole), 0), "whole week")
         return replace(told, why_not=f"{weeks} of the team are known, {LEAST_WEEKS} are needed")

@@ -1,6 +1,6 @@
 """When each run's time was spent: pieces of time with their share of it, cut at the edges of periods."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -90,7 +90,7 @@ def _lay_cells(spent: Spent, heading: str, starts: list[int], ends: list[int], s
             shares.append(float(us))
 
 
-def once(laid: Laid, run_ids: Sequence[str], taken: dict[str, Spans]) -> Laid:
+def once(laid: Laid, run_ids: Sequence[str], taken: Mapping[str, Spans]) -> Laid:
     """With what other runs tell already taken off; inside an hour in proportion to its time."""
     if not taken:
         return laid

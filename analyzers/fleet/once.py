@@ -10,12 +10,26 @@ Runs that name no job and share no input are taken to be different: two names al
 run that a newer one replaced are not listed to begin with.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from analyzers.fleet.base import FleetRun
 from analyzers.intervals import Spans, joined, overlap_with, spans, union
+
+
+@dataclass(frozen=True)
+class Twice:
+    """What is told twice among runs: `again` as `told_again` has it, `elsewhere` as `told_elsewhere`."""
+
+    again: Mapping[str, str]
+    elsewhere: Mapping[str, Spans]
+
+
+def told_twice(runs: Sequence[FleetRun]) -> Twice:
+    again = told_again(runs)
+    return Twice(again, told_elsewhere([r for r in runs if r.run_id not in again]))
 
 
 def told_again(runs: Sequence[FleetRun]) -> dict[str, str]:

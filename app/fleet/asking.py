@@ -1,6 +1,7 @@
 """A fleet out of the rows of the library: what page, command line, API and agents all ask."""
 
 import threading
+import time
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -92,7 +93,7 @@ def _run_of(row: Row) -> FleetRun:
         mfu=row.numbers.get("mfu"),
         archived=row.archived,
         demo=row.demo,
-        live=row.live is not None,
+        live=row.live is not None and row.live.state_at(time.time_ns()) in ("following", "failing"),
         spent=Spent.from_json(row.spent) if row.spent else None,
     )
 
@@ -100,11 +101,14 @@ def _run_of(row: Row) -> FleetRun:
 def read(given: Mapping[str, Any]) -> FleetAsked:
     """What is asked, from values by name. Raises QuestionError for what cannot be."""
     zone = zone_named(str(given.get(ZONE.name) or ZONE.default))
+    since, until = (_when(given.get(option.name), zone, option.flag) for option in (SINCE, UNTIL))
+    if given.get(CAPACITY.name) is not None:
+        until = _so_far(since, until)
     return FleetAsked(
         by=key_named(str(given.get(BY.name) or BY.default)),
         every=given.get(TREND.name) or TREND.default,
-        since_ns=_when(given.get(SINCE.name), zone, SINCE.flag),
-        until_ns=_when(given.get(UNTIL.name), zone, UNTIL.flag),
+        since_ns=since,
+        until_ns=until,
         zone=zone,
         simulated=bool(given.get(SIMULATED.name)),
         capacity_chips=given.get(CAPACITY.name),
@@ -136,6 +140,17 @@ def zone_named(text: str) -> tzinfo:
         expected="the name of a time zone, such as UTC or Europe/Berlin",
         advice=did_you_mean(text, available_timezones()),
     )
+
+
+def _so_far(since_ns: int | None, until_ns: int | None) -> int | None:
+    """Until when the fleet had its chips: the end of this minute, where only a beginning or a later end is asked for.
+    Time that has not been is no time in which they stood idle."""
+    now = (time.time_ns() // MINUTE_NS + 1) * MINUTE_NS
+    if since_ns is not None and since_ns >= now:
+        return until_ns
+    if until_ns is None:
+        return None if since_ns is None else now
+    return min(until_ns, now)
 
 
 def _when(text: Any, zone: tzinfo, flag: str) -> int | None:

@@ -4,10 +4,11 @@ import time
 from collections.abc import Sequence
 from datetime import UTC, tzinfo
 
-from analyzers.fleet.budget import Left, left_of, of_team
+from analyzers.fleet import LEFT_OUT, FleetAsked, twice
+from analyzers.fleet.budget import Left, alike, left_of, of_team
 from app.fleet.asking import Numbers, rows_of, runs_of
 from app.library.changes import clean_who
-from app.words import Table, short
+from app.words import Table, listed, short
 from app.workspace import Workspace
 from errors import QuestionError
 from errors import format as fmt
@@ -24,9 +25,17 @@ def book(place: Workspace) -> BudgetBook:
 def set_budget(place: Workspace, team: str, unit: Unit, amount: float, who: str = "") -> None:
     """Keep it. Raises InputError for what is no name, QuestionError where there are too many."""
     name, kept = clean_name(team, "team's name"), book(place)
-    if len(known := kept.all()) >= MOST and (name, unit) not in {(b.team, b.unit) for b in known}:
+    known = kept.all()
+    name = next((b.team for b in known if alike(b.team) == alike(name)), name)  # one team, however it is written
+    if len(known) >= MOST and (name, unit) not in {(b.team, b.unit) for b in known}:
         raise QuestionError(f"there are {len(known):,} budgets", expected=f"at most {MOST:,}")
     kept.set(Budget(team=name, unit=unit, amount=amount, who=clean_who(who)))
+
+
+def remove_budget(place: Workspace, team: str, unit: Unit | None = None) -> None:
+    """Of this unit, or of both. Raises QuestionError where the team has none."""
+    kept = book(place)
+    kept.remove(next((b.team for b in kept.all() if alike(b.team) == alike(team)), team), unit)
 
 
 def standing(
@@ -37,7 +46,8 @@ def standing(
     if not budgets:
         return ()
     runs, now = runs_of(place, rows_of(place, "", numbers)), time.time_ns() if now_ns is None else now_ns
-    return tuple(left_of(of_team(runs, b.team), b.team, b.unit, b.amount, now, zone) for b in budgets)
+    known = twice(runs, FleetAsked(until_ns=now))  # a time is asked for: runs without one stand for no other
+    return tuple(left_of(of_team(runs, b.team), b.team, b.unit, b.amount, now, zone, known) for b in budgets)
 
 
 def amount(told: Left, value: float | None) -> str:
@@ -50,24 +60,40 @@ def amount(told: Left, value: float | None) -> str:
 
 
 def sentence(told: Left) -> str:
-    """What is left, and what the month will come to."""
+    """What is left, what the month will come to, and which runs are in neither."""
     who, whole = short(told.team), amount(told, told.amount)
     if told.spent is None:
         held = fmt.chip_time(told.unpriced_chip_hours * 3600)
-        return f"{who}: what was spent of {whole} in {told.month.name} is not known: {held} have no price."
+        why = f": {held} have no price" if told.runs else ""
+        return f"{who}: what was spent of {whole} in {told.month.name} is not known{why}.{_not_counted(told)}"
+    more = f"{_comes_to(told)}{_not_counted(told)}"
     if not told.runs:
-        return f"{who}: no run of this team held a chip in {told.month.name}; its budget is {whole}.{_comes_to(told)}"
-    least = "at least " if told.at_least else ""
+        return f"{who}: no chip time of this team counts in {told.month.name}; its budget is {whole}.{more}"
+    least, most = ("at least ", "at most ") if told.at_least else ("", "")
     left = told.left or 0.0
-    rest = f"{amount(told, left)} are left" if left >= 0 else f"{amount(told, -left)} more than that"
-    return f"{who}: {least}{amount(told, told.spent)} of {whole} spent in {told.month.name}, {rest}.{_comes_to(told)}"
+    rest = f"{most}{amount(told, left)} are left" if left >= 0 else f"{least}{amount(told, -left)} more than that"
+    return f"{who}: {least}{amount(told, told.spent)} of {whole} spent in {told.month.name}, {rest}.{more}"
 
 
 def _comes_to(told: Left) -> str:
     if told.projected is None:
         return f" What the month will come to cannot be told: {told.why_not}."
+    least, of = ("at least ", " of what is counted") if told.at_least else ("", "")
     low, likely, high = (amount(told, value) for value in told.projected)
-    return f" If it goes on as in the weeks before: {likely} by the month's end ({low} to {high}), modelled."
+    return f" If it goes on as in the weeks before: {least}{likely} by the month's end ({low} to {high}{of}), modelled."
+
+
+def _not_counted(told: Left) -> str:
+    if not told.left_out:
+        return ""
+    count = fmt.count(sum(told.left_out.values()), "run of the team is", "runs of the team are")
+    return f" {count} not counted: {listed([f'{n:,} {LEFT_OUT[why]}' for why, n in told.left_out.items()])}."
+
+
+def _end(told: Left) -> str:
+    if told.projected is None:
+        return fmt.NO_VALUE
+    return ("≥ " if told.at_least else "") + " to ".join(amount(told, told.projected[i]) for i in (0, 2))
 
 
 def table(told: Sequence[Left]) -> Table:
@@ -77,8 +103,8 @@ def table(told: Sequence[Left]) -> Table:
             b.month.name,
             amount(b, b.amount),
             ("≥ " if b.at_least and b.spent is not None else "") + amount(b, b.spent),
-            amount(b, b.left),
-            fmt.NO_VALUE if b.projected is None else " to ".join(amount(b, b.projected[i]) for i in (0, 2)),
+            ("≤ " if b.at_least and b.spent is not None else "") + amount(b, b.left),
+            _end(b),
             b.state or "not known",
         )
         for b in told

@@ -12,7 +12,9 @@ from typing import Any
 from urllib.parse import urlencode
 
 from analyzers.fleet import FleetAsked, FleetResult, fleet
-from analyzers.fleet.budget import WITHIN, Left
+from analyzers.fleet.base import NOT_TOLD
+from analyzers.fleet.budget import ELSEWHERE, WITHIN, Left
+from analyzers.fleet.causes import Cause
 from analyzers.fleet.periods import Period, period_of
 from app import theme
 from app.fleet import budgets
@@ -54,7 +56,8 @@ class Digest:
         now, before = self.now.total, self.before.total
         if not now.runs:
             was = f"; the week before it was {fmt.chip_time(before.chip_s)}" if before.runs else ""
-            return f"Week {self.week.name}: no run held a chip{was}."
+            none = "no run is counted" if set(self.now.left_out) - ELSEWHERE else "no run held a chip"
+            return f"Week {self.week.name}: {none}{was}."
         cost = "" if now.usd is None else f", {'at least ' if now.unpriced_runs else ''}{fmt.usd(now.usd)}"
         held = f"{fmt.chip_time(now.chip_s)} in {fmt.count(now.runs, 'run')}{cost}"
         return f"Week {self.week.name}: {held}{_against(now.chip_s, before.chip_s)}."
@@ -70,10 +73,8 @@ class Digest:
         if not self.now.causes:
             return ""
         worst = self.now.causes[0]
-        share = fmt.share(worst.chip_s / self.now.total.chip_s)
-        whose = f", most of it of {short(worst.owners[0][0])}" if worst.owners else ""
-        lost = f"{fmt.chip_time(worst.chip_s)} ({share})"
-        return f"Most was lost to {_called(worst.account)}: {lost}{whose}."
+        lost = f"{fmt.chip_time(worst.chip_s)} ({fmt.share(worst.chip_s / self.now.total.chip_s)})"
+        return f"Most was lost to {_called(worst.account)}: {lost}{_whose(worst)}."
 
     def _grew(self) -> str:
         """The loss whose share grew most."""
@@ -105,6 +106,15 @@ class Digest:
             "budgets": [b.to_dict() for b in self.near],
             "left_out": dict(self.now.left_out),
         }
+
+
+def _whose(cause: Cause) -> str:
+    """Who lost most of it; nothing where that is nobody who is named."""
+    name, chip_s = cause.owners[0] if cause.owners else (NOT_TOLD, 0.0)
+    if name == NOT_TOLD:
+        return ""
+    much = "most of it" if chip_s > cause.chip_s / 2 else f"{fmt.whole_share(chip_s / cause.chip_s)} of it"
+    return f", {much} of {short(name)}"
 
 
 def _called(account: str) -> str:
@@ -162,18 +172,30 @@ def tell(place: Workspace, zone: tzinfo, now_ns: int | None = None) -> str:
         return "No webhook is set: `chipledger alerts --webhook URL` sets one."
     now = time.time_ns() if now_ns is None else now_ns
     week = period_of(period_of(now, "week", zone).start_ns - 1, "week", zone).name
+    there = f"The digest of {week} was sent already, or is being sent."
+    if kept.was_told(week):
+        return there
+    written, problem = _written(place, zone, now, target)  # it takes as long as it takes, a claim does not last
     if not kept.claim(week):
-        return f"The digest of {week} was sent already, or is being sent."
+        return there
     try:
-        send(body(of_last_week(place, zone, "now", now), target), target)
+        if written is not None:
+            send(written, target)
     except ChipledgerError as e:
-        kept.told(week, problem=str(e))
-        return f"The digest of {week} was not delivered: {e}"
+        problem = str(e)
     except BaseException:
         kept.told(week, problem="a defect of this program")
         raise
-    kept.told(week)
-    return f"The digest of {week} was delivered."
+    kept.told(week, problem)
+    return f"The digest of {week} was " + ("delivered." if problem is None else f"not delivered: {problem}")
+
+
+def _written(place: Workspace, zone: tzinfo, now_ns: int, target: Target) -> tuple[dict[str, Any] | None, str | None]:
+    """What is posted, or why it cannot be worked out."""
+    try:
+        return body(of_last_week(place, zone, "now", now_ns), target), None
+    except ChipledgerError as e:
+        return None, str(e)
 
 
 def keep_telling(place: Workspace, stop: threading.Event) -> None:

@@ -73,7 +73,8 @@ def left_out(result: FleetResult) -> list[str]:
 
 def notes(result: FleetResult) -> list[str]:
     """What the sums rest on, a sentence each."""
-    total, said = result.total, left_out(result)
+    total = result.total
+    said = left_out(result) if total.runs else []  # the verdict of none says it
     if result.undated is not None:
         said.append(
             f"{fmt.chip_time(result.undated.chip_s)} of {fmt.count(result.undated.runs, 'run')} have no time of day: "

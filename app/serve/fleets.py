@@ -39,7 +39,7 @@ class Fleets:
     @answering
     async def budgets(self, request: Request) -> Any:
         """What each team may spend this month, what it spent, what is left, and what the month may come to (modelled).
-        `zone`: whose month it is."""
+        `zone`: whose month it is. Where runs of the team are not counted (`left_out`), `spent` is at least that."""
         given = from_query(request.query_params.multi_items(), (ZONE,))
         zone = zone_named(given.get(ZONE.name) or ZONE.default)
         told = await run_in_threadpool(budgets.standing, self._place, zone)

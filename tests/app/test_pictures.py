@@ -6,9 +6,10 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from app.fleet.asking import ask_fleet
 from app.manual.pictures import seen
 from app.pages.all import every_page
-from app.workspace import STORE_VARIABLE
+from app.workspace import STORE_VARIABLE, workspace
 from runs.store import Store
 from tests import pictures
 from tests.app.test_pages import opened
@@ -24,6 +25,7 @@ def store(tmp_path_factory) -> Path:
     """The bundled runs, and those that are made for pictures."""
     own = demo_store(tmp_path_factory)
     pictures.make(own.parent)
+    ask_fleet(workspace(str(own)), {}, "now")  # a picture of many runs has the numbers of all
     return own
 
 

@@ -154,6 +154,11 @@ def test_the_page_shows_what_differs_and_every_picture(place, four):
         assert not opened(PAGE, runs=ids(four), **more).exception
 
 
+def test_the_page_finds_runs_by_a_search_alone(place, four):
+    at = opened(PAGE, q="kind:training")
+    assert "What differs?" in seen(at) and "no run is left" not in seen(at)
+
+
 @pytest.mark.parametrize(
     "asked", [{}, {"runs": "nobody"}, {"q": "a" * 3000}, {"runs": "a,b", "x": "zz", "smooth": "1e308", "sort": "?"}]
 )

@@ -44,7 +44,7 @@ def run(args: argparse.Namespace) -> None:
         if given[CHIP_HOURS.name] is not None:
             budgets.set_budget(place, args.team, "chip_hours", given[CHIP_HOURS.name], user())
     if action == "remove":
-        budgets.book(place).remove(args.team, given[UNIT.name])
+        budgets.remove_budget(place, args.team, given[UNIT.name])
     told = budgets.standing(place, zone, "now")
     if given[JSON.name]:
         print_json({"budgets": [b.to_dict() for b in told]})

@@ -13,7 +13,7 @@ from errors import InputError
 from runs.alert_book import Alert, Target
 
 TIMEOUT_S = 10.0
-SLACK_TEXT = 2500  # characters: Slack refuses a section of more than 3,000
+SLACK_TEXT, SLACK_NAME = 2400, 200  # characters: Slack refuses a section of more than 3,000
 
 
 class _NoRedirects(urllib.request.HTTPRedirectHandler):
@@ -70,10 +70,31 @@ def message(alert: Alert, target: Target) -> dict[str, Any]:
 
 def slack(icon: str, name: str, sentences: Sequence[str], url: str, text: str = "") -> dict[str, Any]:
     """A message in Slack's shape: a name, what is said of it, and where to look. `text`: of its notification."""
-    said = "\n".join(_escaped(sentence) for sentence in sentences)
-    linked = f"{icon} *{_escaped(name)}*: {said[:SLACK_TEXT]}\n<{url}|Open in Chipledger>"
+    linked = f"{icon} *{_line(name, SLACK_NAME)}*: {_said(sentences)}\n<{url}|Open in Chipledger>"
     block = {"type": "section", "text": {"type": "mrkdwn", "text": linked}}
-    return {"text": _escaped(text or f"{name}: {sentences[0]}"), "blocks": [block]}
+    return {"text": _line(text or f"{name}: {sentences[0]}"), "blocks": [block]}
+
+
+def _said(sentences: Sequence[str]) -> str:
+    """A line each, as many as Slack takes."""
+    room, lines = SLACK_TEXT, list[str]()
+    for line in map(_line, sentences):
+        room -= len(line) + 1
+        if lines and room < 0:
+            return "\n".join([*lines, "…"])
+        lines.append(line)
+    return "\n".join(lines)
+
+
+def _line(text: str, most: int = SLACK_TEXT) -> str:
+    """Text as one line, whatever breaks a tag holds; what is too long is cut between characters, in no entity."""
+    room, found = most, list[str]()
+    for character in map(_escaped, " ".join(text.split())):
+        room -= len(character)
+        if room < 0:
+            return "".join([*found, "…"])
+        found.append(character)
+    return "".join(found)
 
 
 def send(body: dict[str, Any], target: Target) -> None:

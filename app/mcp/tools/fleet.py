@@ -13,7 +13,7 @@ from app.workspace import Workspace
 
 def answer(place: Workspace, given: Mapping[str, Any], more: Pairs) -> Told:
     result = ask_fleet(place, given)
-    says = " ".join([words.verdict(result).whole, *words.left_out(result)])
+    says = " ".join([words.verdict(result).whole, *(words.left_out(result) if result.total.runs else ())])
     return Told(says, result.to_dict(given.get("runs", 20)), {"page": "/fleet", "json": "/api/fleet"})
 
 

@@ -18,6 +18,7 @@ from errors import format as fmt
 
 SMALL = 0.01  # of all time: accounts below it are drawn as one
 MOST_GROUPS = 15
+HOVER = 120  # characters of a name
 SMALLER, SMALLER_TITLE = "not_broken_down", "All smaller accounts"
 HEIGHT, ROW_PX, HEAD_PX = 420, 34, 90
 USEFUL, IN_STEPS, LOST, UNKNOWN = "useful_maths", "below_roofline", "badput", "unattributed"
@@ -94,23 +95,30 @@ def parts_of(part: Sum) -> dict[str, float]:
 def by_group(result: FleetResult) -> go.Figure:
     """Chip-hours of each key, the largest on top, in four parts."""
     shown, rest = result.groups[:MOST_GROUPS], result.groups[MOST_GROUPS:]
-    rows = [(plain(short(key)), parts_of(part)) for key, part in shown]
+    rows = [(key, parts_of(part)) for key, part in shown]
     if rest:
-        rows.append((f"{len(rest):,} others", _together(parts_of(part) for _, part in rest)))
-    figure = go.Figure()
+        rows.append((f" {len(rest):,} others", _together(parts_of(part) for _, part in rest)))  # no key begins so
+    names, figure = [key for key, _ in rows], go.Figure()
     for name, title in PARTS.items():
         figure.add_bar(
-            y=[key for key, _ in rows],
+            y=[plain(name) for name in names],
             x=[parts[name] / 3600 for _, parts in rows],
             name=title,
             orientation="h",
             marker={"color": theme.COLOURS[name], "pattern": {"shape": theme.PATTERNS.get(name, "")}},
-            hovertemplate=f"%{{y}}<br>{title}: %{{x:,.3~g}} chip-hours<extra></extra>",
+            customdata=[plain(short(name, HOVER)) for name in names],
+            hovertemplate=f"%{{customdata}}<br>{title}: %{{x:,.3~g}} chip-hours<extra></extra>",
         )
-    figure.update_yaxes(type="category", autorange="reversed", automargin=True)
+    _bars(figure, {plain(name): plain(short(name.strip())) for name in names})
     figure.update_xaxes(title="chip-hours", rangemode="tozero")
     height = HEAD_PX + ROW_PX * max(len(rows), 3)
     return layout(figure, height, barmode="stack", showlegend=True, legend=LEGEND, bargap=0.25)
+
+
+def _bars(figure: go.Figure, names: Mapping[str, str]) -> None:
+    """A bar for each whole name, with what is shown of it beside: two that are cut alike stay two."""
+    figure.update_yaxes(type="category", autorange="reversed", automargin=True)
+    figure.update_yaxes(tickmode="array", tickvals=list(names), ticktext=list(names.values()))
 
 
 def _together(parts: Iterable[Mapping[str, float]]) -> dict[str, float]:
@@ -157,15 +165,19 @@ def spent_of(told: Sequence[Left]) -> go.Figure:
     """Spent as a share of each budget, with where the month may end as a whisker."""
     known = [b for b in told if b.spent is not None]
     ends = [[100 * p / b.amount for p in b.projected] for b in known if b.projected is not None]
-    names = [plain(f"{short(b.team)} ({'dollars' if b.unit == 'usd' else 'chip-hours'})") for b in known]
+    units = ["dollars" if b.unit == "usd" else "chip-hours" for b in known]
+    names = [plain(f"{b.team} ({unit})") for b, unit in zip(known, units, strict=True)]
+    shown = [plain(f"{short(b.team)} ({unit})") for b, unit in zip(known, units, strict=True)]
     figure = go.Figure()
     figure.add_bar(
         y=names,
         x=[100 * (b.spent or 0.0) / b.amount for b in known],
         orientation="h",
         marker={"color": theme.COLOURS["held"]},
-        customdata=[[plain(amount(b, b.spent)), plain(amount(b, b.amount))] for b in known],
-        hovertemplate="%{y}: %{customdata[0]} of %{customdata[1]}, %{x:.3~g} %<extra></extra>",
+        customdata=[
+            [plain(amount(b, b.spent)), plain(amount(b, b.amount)), plain(short(b.team, HOVER))] for b in known
+        ],
+        hovertemplate="%{customdata[2]}: %{customdata[0]} of %{customdata[1]}, %{x:.3~g} %<extra></extra>",
     )
     figure.add_scatter(
         y=[name for name, b in zip(names, known, strict=True) if b.projected is not None],
@@ -179,9 +191,10 @@ def spent_of(told: Sequence[Left]) -> go.Figure:
             "arrayminus": [likely - low for low, likely, _ in ends],
             "color": theme.GREY,
         },
-        hovertemplate="%{y}: %{x:.3~g} % by the month's end, modelled<extra></extra>",
+        customdata=[plain(short(b.team, HOVER)) for b in known if b.projected is not None],
+        hovertemplate="%{customdata}: %{x:.3~g} % by the month's end, modelled<extra></extra>",
     )
     figure.add_vline(x=100, line_dash="dash", line_color=theme.GREY)
-    figure.update_yaxes(type="category", autorange="reversed", automargin=True)
+    _bars(figure, dict(zip(names, shown, strict=True)))
     figure.update_xaxes(title="% of the month's budget", rangemode="tozero")
     return layout(figure, HEAD_PX + ROW_PX * max(len(known), 2), bargap=0.4)

@@ -41,7 +41,7 @@ def page() -> None:
     with answering("Laying the runs beside one another", form):
         found = several(
             place,
-            [asked.get("runs", "")],
+            [asked["runs"]] if "runs" in asked else [],  # a search and a group count where none is named
             asked.get("q", ""),
             asked.get("group", ""),
             st.query_params.get("sort", ""),
