@@ -136,9 +136,9 @@ def test_the_api_and_agents_name_runs_too(place, two):
         for wrong in ({}, {"run": 1}, {"run": "a", "x": 1}, {"run": "nobody"}):
             assert request("PUT", f"{address}/api/baselines/other", wrong)[0] == 400
         assert len(get(f"{address}/api/baselines")[1]["baselines"]) == 1
-        listed = json.loads(call(tool("baselines"), {}, place))["answer"]["baselines"]
+        listed = json.loads(call(tool("runs"), {"baseline": "*"}, place))["answer"]["baselines"]
         assert [b["address"] for b in listed] == ["baseline:team/main"]
-        past = json.loads(call(tool("baselines"), {"name": "team/main"}, place))["answer"]["history"]
+        past = json.loads(call(tool("runs"), {"baseline": "team/main"}, place))["answer"]["history"]
         assert [m["run_id"] for m in past] == [two[1].run_id, two[0].run_id]
         assert json.loads(call(tool("compare"), {"a": "a", "b": "baseline:team/main"}, place))["answer"]["told"]
         assert request("DELETE", one)[0] == 200 and get(one)[1]["baseline"] is None
