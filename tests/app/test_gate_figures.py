@@ -1,5 +1,7 @@
 """What gates can look at beside the time of a step: rates, MFU, goodput, memory, and requests, each with its range."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -8,7 +10,7 @@ from analyzers.difference import Side, difference
 from analyzers.difference.step_time import settled
 from analyzers.time.training_accounts import leaf, parent
 from app.comparing.answer import Compared
-from app.comparing.gate_figures import OF_A_STEP, Sides
+from app.comparing.gate_figures import OF_A_STEP, Found, Sides
 from app.comparing.gates import FAILED, NOT_TOLD, PASSED, gate
 from runs.ledger import Ledger
 from tests.app.commands import out
@@ -111,3 +113,36 @@ def test_of_two_compiled_programs_only_what_a_program_tells_is_gated():
     assert gate("step_time>+1%").look(found).outcome == PASSED
     worse = Sides(jobs=difference(compiled("a"), compiled("b", 1.5), 0.005))
     assert gate("padding>+1%").look(worse).outcome == FAILED
+
+
+def looked(text, **found):
+    """A gate's outcome of what was found."""
+    of = gate(text)
+    return replace(of, figure=replace(of.figure, change=lambda sides: Found(**found))).look(Sides())
+
+
+@pytest.mark.parametrize("odd", [float("nan"), float("inf"), -float("inf")])
+def test_what_is_no_number_passes_no_gate(odd):
+    for text in ("step_time>+1%", "step_time<-1%"):
+        for ends in ({"low": 0.0, "high": 0.0}, {"low": odd, "high": odd}):
+            assert looked(text, change=odd, **ends).to_dict()["change"] is None
+            assert looked(text, change=odd, **ends).outcome == NOT_TOLD
+        assert looked(text, change=0.0, low=odd, high=odd).outcome == NOT_TOLD
+        assert looked(text, change=0.0, low=0.0, high=0.0, beside=odd).outcome == NOT_TOLD
+
+
+def test_stalls_stand_beyond_the_end_of_the_range():
+    scatter = {"change": 0.001, "low": -0.006, "high": 0.008}
+    assert looked("step_time>+1%", **scatter).outcome == PASSED
+    assert looked("step_time>+1%", **scatter, beside=0.003).outcome == NOT_TOLD
+    assert looked("step_time>+1%", **scatter, beside=-0.003).outcome == PASSED
+    assert looked("tokens_per_s<-1%", change=0.0, low=-0.008, high=0.006, beside=-0.003).outcome == NOT_TOLD
+
+
+def test_a_gate_that_asks_for_an_improvement_fails_where_there_was_none():
+    for text, sign in (("step_time>-1%", 1), ("tokens_per_s<+1%", -1)):
+        assert looked(text, change=0.0, low=-0.002, high=0.002).outcome == FAILED
+        assert looked(text, change=0.0, low=0.0, high=0.0).outcome == FAILED
+        assert looked(text, change=0.0, low=-0.02, high=0.02).outcome == NOT_TOLD
+        assert looked(text, change=-0.05 * sign, low=-0.05 * sign, high=-0.05 * sign).outcome == PASSED
+        assert looked(text, change=0.0, low=-0.002, high=0.002, beside=-0.02 * sign).outcome == NOT_TOLD
