@@ -10,11 +10,10 @@ from typing import Any
 
 from app.library.changes import FOLLOWED, clean_who
 from app.workspace import Workspace
-from errors import QuestionError
+from errors import InputError, QuestionError
 from errors import format as fmt
 from runs.baseline_book import BaselineBook, Move, clean_baseline
 from runs.run import Run
-from runs.store import InBinError
 
 PREFIX = "baseline:"
 HERE, IN_BIN, GONE = "in the library", "in the bin", "no longer in the store"
@@ -53,7 +52,8 @@ def find_run(place: Workspace, text: str) -> Run:
     the bin, and where a run is called as a baseline is."""
     if not text.startswith(PREFIX):
         return _by_its_own_name(place, text)
-    move = book(place).of(text.removeprefix(PREFIX))
+    name = _meant(text)
+    move = book(place).of(name)
     called = next((r for r in place.store.runs() if text in (r.manifest.name, r.written.name)), None)
     if called is not None and move is not None and called.run_id != move.run_id:
         raise QuestionError(
@@ -63,40 +63,53 @@ def find_run(place: Workspace, text: str) -> Run:
         )
     if called is not None:
         return called
-    return _led_to(place, move or book(place).known(text.removeprefix(PREFIX)))
+    return _led_to(place, move or book(place).known(name))
 
 
 def _by_its_own_name(place: Workspace, text: str) -> Run:
     try:
         return place.store.find(text)
     except QuestionError as e:
-        if book(place).of(text) is None:
+        name = _meant(text)
+        if book(place).of(name) is None:
             raise
-        advice = f"A baseline is called so: {PREFIX}{text[:80]}."
+        advice = f"A baseline is called so: {PREFIX}{name[:80]}."
         raise QuestionError(e.what, where=e.where, expected=e.expected, advice=advice) from e
 
 
 def _led_to(place: Workspace, move: Move) -> Run:
-    told = _baseline(place, move)
-    if told.state != HERE:
-        back = f"`chipledger restore {str(move.run_id)[:12]}` brings it back; " if told.state == IN_BIN else ""
-        raise QuestionError(
-            f"baseline {move.name[:80]!r} leads to {move.run_name[:80]} ({str(move.run_id)[:12]}), which is "
-            f"{told.where}",
-            advice=f"{back}`chipledger baseline accept NAME RUN` leads it to another.",
-        )
-    return place.store.find(str(move.run_id))
+    if (run := _the_run(place, move)) is not None:
+        return run
+    told = _absent(place, move)
+    back = f"`chipledger restore {str(move.run_id)[:12]}` brings it back; " if told.state == IN_BIN else ""
+    raise QuestionError(
+        f"baseline {move.name[:80]!r} leads to {move.run_name[:80]} ({str(move.run_id)[:12]}), which is {told.where}",
+        advice=f"{back}`chipledger baseline accept NAME RUN` leads it to another.",
+    )
+
+
+def _the_run(place: Workspace, move: Move) -> Run | None:
+    """The very run, or what the live run that it is a snapshot of has become; never one that is called like its id."""
+    run_id, store = str(move.run_id), place.store
+    if (live := store.live.current(run_id)) and live.run_id and (run := store.get(live.run_id)):
+        return run
+    if run := store.get(run_id):
+        return run
+    live = store.live.leading(run_id)
+    return store.get(live.run_id) if live and live.run_id else None
 
 
 def _baseline(place: Workspace, move: Move) -> Baseline:
-    try:
-        run = place.store.find(str(move.run_id))
-    except InBinError:
-        lying = place.store.find_binned(str(move.run_id))
-        return Baseline(move, IN_BIN, move.run_name, lying.until_ns if lying else None)
-    except QuestionError:
+    run = _the_run(place, move)
+    return Baseline(move, HERE, run.manifest.name) if run else _absent(place, move)
+
+
+def _absent(place: Workspace, move: Move) -> Baseline:
+    """Of a run that is not among the others."""
+    lying = place.store.find_binned(str(move.run_id))
+    if lying is None or lying.run.run_id != move.run_id:
         return Baseline(move, GONE, move.run_name)
-    return Baseline(move, HERE, run.manifest.name)
+    return Baseline(move, IN_BIN, move.run_name, lying.until_ns)
 
 
 def baselines(place: Workspace) -> list[Baseline]:
@@ -107,7 +120,7 @@ def baselines(place: Workspace) -> list[Baseline]:
 def shown(place: Workspace, name: str) -> tuple[Baseline | None, list[Move]]:
     """(what a name leads to, None where it was taken away; all that it ever led to, the newest first). Raises
     QuestionError where there never was one."""
-    name = name.removeprefix(PREFIX)
+    name = _meant(name)
     kept, past = book(place), book(place).history(name)
     move = kept.of(name) if past else kept.known(name)
     return (_baseline(place, move) if move else None), past
@@ -135,6 +148,16 @@ def remove(place: Workspace, name: str, *, who: str = "", why: str = "") -> Move
 
 def _plain(name: str) -> str:
     return clean_baseline(name.removeprefix(PREFIX))
+
+
+def _meant(text: str) -> str:
+    """The name that somebody asks for, written as names are kept; what none can be stays, for the sentence that there
+    is none of that name."""
+    text = text.removeprefix(PREFIX)
+    try:
+        return clean_baseline(text)
+    except InputError:
+        return text.encode("utf-8", "backslashreplace").decode()  # a registry is asked in whole characters
 
 
 def _settled(place: Workspace, text: str) -> Run:

@@ -3,9 +3,9 @@
     python -m benchmarks.history_of_metric [SERIES]
 
 Series of N runs with 1 % of scatter, of which neighbours correlate by R; normal, or heavy-tailed (Student's t with 3
-degrees of freedom). Printed are the share of steady series that tell any change, and of series with one shift, at two
-thirds of them, those that tell one change, at most one run away from where it is; and how many of the ranges told hold
-the shift.
+degrees of freedom). Printed are the share of steady series that tell any change, and of those that tell a change or a
+drift, and of series with one shift, at two thirds of them, those that tell one change, at most one run away from where
+it is; and how many of the ranges told hold the shift.
 """
 
 import sys
@@ -13,6 +13,7 @@ import sys
 import numpy as np
 
 from analyzers.history_of_metric.change_points import change_points
+from analyzers.history_of_metric.drift import drift
 
 RUNS, CORRELATED, SHIFTS, SCATTER, WARM = (16, 40, 100), (0.0, 0.3, 0.6), (0.03, 0.05), 0.01, 50
 
@@ -35,16 +36,30 @@ def found(rng: np.random.Generator, runs: int, r: float, heavy: bool, shift: flo
     return hits / series, held / hits if hits else float("nan")
 
 
+def _alarms(rng: np.random.Generator, runs: int, r: float, heavy: bool, series: int) -> tuple[int, int]:
+    """Of so many steady series, how many tell a change, and how many a change or a drift."""
+    changed = either = 0
+    for _ in range(series):
+        values = steady(rng, runs, r, heavy)
+        told = bool(change_points(values))
+        changed += told
+        either += told or drift(values) is not None
+    return changed, either
+
+
 def main(series: int) -> None:
-    print("runs  r    heavy  false alarms  " + "  ".join(f"{s:.0%} found, held" for s in SHIFTS))
+    print("runs  r    heavy  false alarms  or drift  " + "  ".join(f"{s:.0%} found, held" for s in SHIFTS))
     for runs in RUNS:
         for r in CORRELATED:
             for heavy in (False, True):
                 rng = np.random.default_rng([runs, int(10 * r), heavy])
-                alarms = sum(bool(change_points(steady(rng, runs, r, heavy))) for _ in range(series)) / series
+                alarms, either = (share / series for share in _alarms(rng, runs, r, heavy, series))
                 shown = [found(rng, runs, r, heavy, s, max(series // 5, 20)) for s in SHIFTS]
                 told = "  ".join(f"{hit:9.0%}, {held:4.0%}" for hit, held in shown)
-                print(f"{runs:4d}  {r:.1f}  {'yes' if heavy else 'no':5s}  {alarms:12.1%}  {told}", flush=True)
+                print(
+                    f"{runs:4d}  {r:.1f}  {'yes' if heavy else 'no':5s}  {alarms:12.1%}  {either:8.1%}  {told}",
+                    flush=True,
+                )
 
 
 if __name__ == "__main__":

@@ -21,6 +21,9 @@ BOUND = (
     "longer, one after another. A real step takes longer."
 )
 
+TOLD = ("useful_maths", "recomputation", "padding", "below_roofline", "exposed_communication")
+"""What a compiled step is entered in: a program tells no other account."""
+
 
 def from_program(tables: Tables, facts: Facts, machine: Hardware) -> Book:
     """The accounts of one step. Raises QuestionError where the compiler gave no program or the chip is not known."""

@@ -52,7 +52,7 @@ class DifferenceResult:
     the same of all chip time a kept step, badput included; `ops`: operations of a step and device; `unexplained_s`: of
     the change, what no account tells; `tokens`: of a step on a chip; `stalls_s`: what stalls, which are set apart, add
     to a step. `bound`: which of the two, "a" or "b", is a compiler's bound where the other ran; empty where none is.
-    `why`: what cannot be compared, and what would tell."""
+    `kinds`: of the two. `why`: what cannot be compared, and what would tell."""
 
     a: str
     b: str
@@ -68,6 +68,7 @@ class DifferenceResult:
     stalls_s: tuple[float, float] = (0.0, 0.0)
     figures: tuple[FigureChange, ...] = ()
     bound: str = ""
+    kinds: tuple[str, str] = ("", "")
     why: tuple[str, ...] = ()
     notes: tuple[str, ...] = field(default=())
 
@@ -155,6 +156,7 @@ def difference(a: Side, b: Side, floor: float, ops: tuple[OpChange, ...] = ()) -
         explained_share=share,
         tokens=_tokens(a, b),
         bound=_bound(a, b),
+        kinds=(a.kind, b.kind),
         figures=changes(a.figures, b.figures),
         stalls_s=(a.steps.stalls_s if a.steps else 0.0, b.steps.stalls_s if b.steps else 0.0),
         why=why,

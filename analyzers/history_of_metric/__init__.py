@@ -1,6 +1,7 @@
 """A metric over the runs of a job, in order, and where it changed for good: how much, and between which two.
 
 change   after / before - 1 of the levels on either side; of what is a share itself (MFU, goodput) after - before
+drift    where no single change is told: whether it moved all the same, from the first third of the runs to the last
 """
 
 import math
@@ -11,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from analyzers.history_of_metric.change_points import LEAST, change_points
+from analyzers.history_of_metric.drift import Drift, drift
 from errors import QuestionError
 
 
@@ -53,17 +55,20 @@ class Change:
 
 @dataclass(frozen=True, kw_only=True)
 class HistoryResult:
-    """`points` in order; `changes` in order; `why`: what was left out, and why no verdict is given where none is."""
+    """`points` in order; `changes` in order; `drift`: None where there is none or a change is told; `why`: what was
+    left out, and why no verdict is given where none is."""
 
     points: tuple[Point, ...]
     changes: tuple[Change, ...]
     judged: bool
     why: tuple[str, ...] = ()
+    drift: Drift | None = None
 
     def to_dict(self) -> dict[str, Any]:
         return {
             "points": [p.to_dict() for p in self.points],
             "changes": [c.to_dict() for c in self.changes],
+            "drift": self.drift and self.drift.to_dict(),
             "judged": self.judged,
             "why": list(self.why),
         }
@@ -80,7 +85,9 @@ def history(points: Sequence[Point], *, of_shares: bool) -> HistoryResult:
         lacks = f"{len(kept):,} are too few to tell a change: {LEAST} are needed"
         return HistoryResult(points=tuple(kept), changes=(), judged=False, why=(*why, lacks))
     values = np.array([p.value for p in kept])
-    found = change_points(values if of_shares else np.log(values))
+    values = values if of_shares else np.log(values)
+    found = change_points(values)
+    moved = None if found else drift(values)
     changes = [
         Change(
             last=kept[c.at - 1],
@@ -96,10 +103,15 @@ def history(points: Sequence[Point], *, of_shares: bool) -> HistoryResult:
     ]
     if not of_shares:
         changes = [_as_shares(c) for c in changes]
-    return HistoryResult(points=tuple(kept), changes=tuple(changes), judged=True, why=why)
+        moved = moved and _drift_as_shares(moved)
+    return HistoryResult(points=tuple(kept), changes=tuple(changes), judged=True, why=why, drift=moved)
 
 
 def _as_shares(c: Change) -> Change:
     """Out of logarithms."""
     ends = {name: math.expm1(getattr(c, name)) for name in ("change", "low", "high")}
     return replace(c, before=math.exp(c.before), after=math.exp(c.after), **ends)
+
+
+def _drift_as_shares(d: Drift) -> Drift:
+    return replace(d, before=math.exp(d.before), after=math.exp(d.after), change=math.expm1(d.change))

@@ -54,7 +54,7 @@ def change_points(values: Floats) -> tuple[ChangePoint, ...]:
     """In order. Empty where nothing changed, or there are fewer values than LEAST."""
     if len(values) < LEAST:
         return ()
-    y, told, missed, count = _without_outliers(values), list[ChangePoint](), 0, 0
+    y, told, missed, count = without_outliers(values), list[ChangePoint](), 0, 0
     while missed < TRIES and count < min(MOST, len(y) // SHORTEST - 1):
         count += 1
         found = _tested(y, _best(y, count))
@@ -66,7 +66,7 @@ def _sure(point: ChangePoint) -> bool:
     return point.chance < ALPHA and abs(point.change) >= FLOOR
 
 
-def _without_outliers(values: Floats) -> Floats:
+def without_outliers(values: Floats) -> Floats:
     around = np.lib.stride_tricks.sliding_window_view(np.pad(values, AROUND // 2, mode="reflect"), AROUND)
     middle = np.median(around, axis=1)
     apart = ROBUST * float(np.median(np.abs(np.diff(values)))) / math.sqrt(2)
@@ -86,7 +86,7 @@ def _best(y: Floats, count: int) -> list[int]:
     return [int(k) for k in (found or [])[:-1]]
 
 
-def _independent(rest: Floats, levels: int) -> float:
+def independent(rest: Floats, levels: int) -> float:
     """How many independent values these residuals are worth: n (1 - r) / (1 + r). The correlation r of neighbours is
     taken as much higher as taking off so many levels makes it look lower (Marriott and Pope 1954, for each level)."""
     n, whole = len(rest), float(rest @ rest)
@@ -100,7 +100,7 @@ def _tested(y: Floats, cuts: list[int]) -> list[ChangePoint]:
     bounds = [0, *cuts, len(y)]
     levels = [float(y[a:b].mean()) for a, b in zip(bounds[:-1], bounds[1:], strict=True)]
     rest = y - np.repeat(levels, np.diff(bounds))
-    counts = _independent(rest, len(levels))
+    counts = independent(rest, len(levels))
     deviation = max(math.sqrt(float(rest @ rest) / max(len(y) - len(levels), 1)), NOISE)
     share, freedom = counts / len(y), max(counts - len(levels), 1.0)
     places = len(y) - 2 * SHORTEST + 1

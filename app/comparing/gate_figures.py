@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from analyzers.compiled.accounts import TOLD
 from analyzers.difference import DifferenceResult
 from analyzers.serving.ab import RATE, AbResult
 from analyzers.serving.bootstrap import STATISTICS
@@ -35,6 +36,8 @@ OF_A_STEP = (
     *IDLE,
 )
 """Accounts that a step can be compared by; what is no kept step is in `held_per_step`."""
+BOUND = "one of them is a compiler's bound, not a measured step"  # whatever ran lies above it
+BOUND_BYTES = "one of them is a compiler's plan, not what memory held"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,6 +82,8 @@ def _step(sides: Sides) -> Found:
     if sides.jobs is None:
         return Found(why="served runs have no steps")
     step = sides.jobs.step
+    if sides.jobs.bound:
+        return Found(why=BOUND)
     if step is None:
         return Found(why="; ".join(sides.jobs.why) or "no step is told")
     if step.low is None or step.high is None:
@@ -96,14 +101,28 @@ def _held(sides: Sides) -> Found:
     return Found(change=b / a - 1, low=b / a - 1, high=b / a - 1)
 
 
+def _dark(name: str, jobs: DifferenceResult) -> str:
+    """Why an account that is nowhere in the ledger is not known to be none; empty where it is known."""
+    if jobs.bound:
+        return BOUND
+    if "compiled" in jobs.kinds:
+        return "" if name in TOLD else "a compiled program does not tell this account of a step"
+    told = {c.account for c in jobs.ledger}
+    if name in IDLE and "device_idle" in told and told.isdisjoint(IDLE):
+        return "no profile tells what hosts did while devices were idle"
+    return ""
+
+
 def _account(name: str) -> Callable[[Sides], Found]:
     """Of an account of a step, as shares of A's step."""
 
     def change(sides: Sides) -> Found:
         ledger = () if sides.jobs is None else sides.jobs.ledger
         whole = sum(c.a for c in ledger)
-        if not whole:
+        if sides.jobs is None or not whole:
             return Found(why="no profile shows the accounts of a step of both")
+        if dark := _dark(name, sides.jobs):
+            return Found(why=dark)
         mine = [c for c in ledger if c.account == name or c.account in PARTS.get(name, ())]
         found = sum(c.change for c in mine) / whole
         if any(c.low is None or c.high is None for c in mine):
@@ -165,6 +184,8 @@ def _memory(sides: Sides) -> Found:
     (a, known_a), (b, known_b) = (told or (None, "") for told in sides.both(peak_bytes))
     if not a or b is None:
         return Found(why="not both tell what memory held at its peak")
+    if sides.jobs is not None and sides.jobs.bound:
+        return Found(why=BOUND_BYTES)
     change = b / a - 1
     if known_a == known_b == "modelled":
         return Found(change=change, low=change, high=change)

@@ -1,17 +1,18 @@
 """Gates over a comparison: `step_time>+1%`. A gate that could not have seen what it looks for does not pass.
 
     outcome
-    failed           the change is more than chance and beyond the bound
+    failed           the change is beyond the bound and more than chance, or all of its range is beyond
     cannot be told   a change beyond the bound could not have been seen, or has no range
     passed           neither
 
 What each figure is and how a gate is written stands in `figures.py`, once.
 """
 
+import math
 import operator
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from analyzers.difference import DifferenceResult
@@ -58,7 +59,7 @@ class Gate:
     def look(self, sides: Sides) -> Judged:
         """FAILED where the change is more than chance and beyond the bound, NOT_TOLD where a change of that size could
         not have been seen, else PASSED."""
-        told = self.figure.change(sides)
+        told = _finite(self.figure.change(sides))
         return Judged(
             gate=self.text,
             outcome=self._outcome(told),
@@ -72,10 +73,11 @@ class Gate:
         if told.change is None or told.low is None or told.high is None:
             return NOT_TOLD
         beyond = operator.gt if self.more else operator.lt
-        if beyond(told.change, self.bound) and not told.low <= 0 <= told.high:
+        low, high = told.low + min(told.beside, 0.0), told.high + max(told.beside, 0.0)
+        near, reach = (low, high) if self.more else (high, low)
+        surely = beyond(near, self.bound)  # as of a gate that asks for an improvement, where nothing changed
+        if surely or (beyond(told.change, self.bound) and not told.low <= 0 <= told.high):
             return FAILED
-        stalled = told.change + told.beside
-        reach = max(told.high, stalled) if self.more else min(told.low, stalled)
         return NOT_TOLD if beyond(reach, self.bound) else PASSED
 
     def _why(self, told: Found) -> str:
@@ -91,6 +93,15 @@ class Gate:
         if self._outcome(told) == NOT_TOLD:
             return f"{change}: one beyond {self.figure.shown(self.bound)} cannot be ruled out.{beside}"
         return f"{change}.{beside}"
+
+
+def _finite(told: Found) -> Found:
+    """What is no number is not told: nothing lies beyond it."""
+    if told.change is not None and not math.isfinite(told.change + told.beside):
+        return Found(why="its change is no finite number")
+    if any(end is not None and not math.isfinite(end) for end in (told.low, told.high)):
+        return replace(told, low=None, high=None, why=told.why or "its range has no end")
+    return told
 
 
 def gate(text: str) -> Gate:

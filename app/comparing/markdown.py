@@ -15,9 +15,13 @@ from errors import format as fmt
 
 MOST_ROWS, MOST_NOTES, CELL = 12, 12, 120  # a comment is looked at, not studied; characters of a cell
 _MARKS = re.compile(r"([\\`*_\[\]<>|~$&#])")
-_CALLS = re.compile(r"(?<=[@#!%&~$])(?=\w)|(?<=:)(?=//)|(?<=\bwww)(?=\.)|(?<=\S)(?=@)", re.IGNORECASE)
+_CALLS = re.compile(
+    r"(?<=[@#!%&~$])(?=\w)|(?<=:)(?=//|[\w+-]+:)|(?<=\bwww)(?=\.)|(?<=\S)(?=@)"
+    r"|(?<=\bG[HL])(?=-\d)|(?<=\b[0-9a-f]{6})(?=[0-9a-f]{34}\b)",  # shorter ids stay whole, to be copied
+    re.IGNORECASE,
+)
 _BEGINS = re.compile(r"^([-+=:])|^(\d+)([.)])")
-_JOINER = "\u2060"  # takes no room; without it @name, #12 or an address would be a link
+_JOINER = "\u2060"  # takes no room; without it @name, #12, GH-12, :tada: or an address would act
 
 
 def markdown(found: Compared, judged: Sequence[Judged]) -> str:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from analyzers.history_of_metric import Change, HistoryResult, Point, history
+from analyzers.history_of_metric.drift import Drift
 from app.comparing.job_words import signed
 from app.follow.alerts.evaluate import moment_of
 from app.history.metrics import Metric, metric
@@ -85,8 +86,10 @@ def tell(asked: Asked, place: Workspace) -> Told:
 
 def _mixed(runs: Iterable[Run]) -> tuple[str, ...]:
     """What these runs do not have in common of what makes them one job."""
+    runs = list(runs)
     facts = [run.manifest.facts for run in runs]
-    told = {name: {str(f[name].value) for f in facts if name in f} for name in SETUP}
+    told = {"kind": {run.manifest.kind for run in runs}}  # a compiler's bound is no measured step
+    told |= {name: {str(f[name].value) for f in facts if name in f} for name in SETUP}
     return tuple(name for name, values in told.items() if len(values) > 1)
 
 
@@ -147,6 +150,8 @@ def _verdict(told: Told) -> Verdict:
     over = fmt.count(len(result.points), "run" if all(len(p.runs) == 1 for p in result.points) else "point")
     if not result.judged:
         return headline(f"Whether {title} changed cannot be told: {result.why[-1]}.")
+    if result.drift is not None:
+        return headline(_drifts(told.metric, result.drift, over))
     if not result.changes:
         return headline(f"{title} did not change for good over {over}, as far as its scatter tells.")
     largest = max(result.changes, key=lambda c: abs(c.change))
@@ -158,11 +163,23 @@ def _verdict(told: Told) -> Verdict:
 
 def _said(of: Metric, c: Change) -> str:
     """`Step time rose by 6.1 % (5.2 to 7.0 %) between 1a2b and 3c4d: from 1.00 s to 1.06 s.`"""
-    way = "rose" if c.change > 0 else "fell"
-    worse = "" if of.more is None else ", for the worse" if (c.change > 0) == of.more else ", for the better"
+    way, worse = _way(of, c.change)
     between = f"between {short(c.last.label)} and {short(c.first.label)}"
     levels = f"from {of.shown(c.before)} to {of.shown(c.after)}"
     return f"{of.title} {way} by {_shown(of, c)} {between}{worse}: {levels}."
+
+
+def _drifts(of: Metric, d: Drift, over: str) -> str:
+    """`Step time drifts, for the worse: no single change is sure, but it rose from 1.0 s to 2.0 s over 40 runs.`"""
+    way, worse = _way(of, d.change)
+    levels = f"from {of.shown(d.before)} to {of.shown(d.after)}"
+    return f"{of.title} drifts{worse}: no single change is sure, but it {way} {levels} over {over}."
+
+
+def _way(of: Metric, change: float) -> tuple[str, str]:
+    """(rose or fell, whether that is worse)."""
+    worse = "" if of.more is None else ", for the worse" if (change > 0) == of.more else ", for the better"
+    return "rose" if change > 0 else "fell", worse
 
 
 def _shown(of: Metric, c: Change) -> str:

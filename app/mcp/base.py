@@ -11,15 +11,13 @@ from errors.options import Option
 
 BYTES_PER_TOKEN = 4  # by which tokens are counted here: bytes of the answer's text in UTF-8, by this
 RUN = Option("run", str, None, "id or name of a run, or the beginning of either", of_run=True)
-PART = Option(
-    "part", str, "", "the part of the answer that is wanted, as a JSON pointer such as /steps; empty: all of it"
-)
-START = Option("start", FROM_ZERO, 0, "from which entry of that part on; the first is 0")
+PART = Option("part", str, "", "part of the answer, a JSON pointer such as /steps; empty: all")
+START = Option("start", FROM_ZERO, 0, "from which entry of that part on")
 TOKENS = Option(
     "tokens",
     Number(500, 50_000, whole=True),
     3_000,
-    f"the most tokens of the answer, at {BYTES_PER_TOKEN} bytes each; what is left out is told",
+    f"most of the answer, at {BYTES_PER_TOKEN} bytes each",
     unit="tokens",
 )
 CUT = (PART, START, TOKENS)  # of every tool

@@ -63,7 +63,8 @@ def _number(kind: Number) -> dict[str, Any]:
 
 
 def _short(bound: float) -> float:
-    return int(bound) if float(bound).is_integer() else bound
+    """As JSON writes it shortest: 1, 0.5, 1e+24."""
+    return int(bound) if float(bound).is_integer() and len(str(int(bound))) <= len(repr(float(bound))) else bound
 
 
 def _shared(choices: Mapping[str, Iterable[Option]]) -> dict[str, Any]:

@@ -159,7 +159,7 @@ def over_stdio(place: Workspace) -> None:
 def _tools() -> Any:
     import mcp_types as types
 
-    reads = types.ToolAnnotations(read_only_hint=True, idempotent_hint=True, open_world_hint=False)
+    reads = types.ToolAnnotations(read_only_hint=True, open_world_hint=False)
     return [
         types.Tool(name=t.name, title=t.title, description=t.help, input_schema=schema(t), annotations=reads)
         for t in TOOLS

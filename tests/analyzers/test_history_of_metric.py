@@ -5,6 +5,7 @@ import pytest
 
 from analyzers.history_of_metric import Point, history
 from analyzers.history_of_metric.change_points import LEAST, SHORTEST, change_points
+from analyzers.history_of_metric.drift import drift
 from errors import QuestionError
 
 
@@ -25,7 +26,26 @@ def told(values, of_shares=False):
 @pytest.mark.parametrize(("r", "most"), [(0.0, 1), (0.3, 2), (0.6, 6)])
 def test_series_in_which_nothing_changed_tell_hardly_any_change(r, most):
     """Of 120 series of 40 runs; `benchmarks/history_of_metric.py` counts many more."""
-    assert sum(bool(change_points(scatter(40, seed, r))) for seed in range(120)) <= most
+    series = [scatter(40, seed, r) for seed in range(120)]
+    assert sum(bool(change_points(values)) for values in series) <= most
+    assert sum(bool(change_points(values)) or drift(values) is not None for values in series) <= most
+
+
+@pytest.mark.parametrize("values", [np.linspace(1, 2, 40), np.linspace(1, 1.1, 30), np.linspace(1.3, 1, 200)])
+@pytest.mark.parametrize("noise", [0.0, 0.003])
+def test_what_moves_slowly_drifts_where_no_single_change_is_sure(values, noise):
+    found = told(values + noise * np.random.default_rng(0).normal(size=len(values)))
+    assert found.changes == () and found.drift is not None
+    third = len(values) // 3
+    assert found.drift.before == pytest.approx(np.median(values[:third]), rel=0.01)
+    assert found.drift.after == pytest.approx(np.median(values[-third:]), rel=0.01)
+    assert found.to_dict()["drift"]["change"] == found.drift.change
+
+
+def test_a_shift_or_an_odd_run_is_no_drift():
+    assert told(np.exp(scatter(40, 0) + 0.08 * (np.arange(40) >= 20))).drift is None
+    assert told(np.r_[np.ones(20), 9.0, np.ones(20)]).drift is None and told(np.linspace(1, 1.004, 40)).drift is None
+    assert told(np.ones(11)).drift is None
 
 
 @pytest.mark.parametrize("at", [8, 20, 32])

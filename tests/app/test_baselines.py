@@ -53,6 +53,41 @@ def test_a_baseline_whose_run_is_gone_says_so_and_leads_nowhere_else(place, two,
     assert told(capsys, "show", "main")[1]["history"][0]["run_name"] == "a"
 
 
+def test_a_run_called_like_the_id_of_one_that_is_gone_is_not_taken_for_it(place, two, capsys):
+    from app.baselines import set_baseline, shown
+
+    run_id = two[0].run_id
+    set_baseline(place, "main", "a")
+    changes.bin_many(place, [run_id])
+    for name in (run_id, f"{run_id}-copy"):
+        changes.rename(place, two[1].run_id, name)
+        assert "is in the bin, until" in out(capsys, "compare", "baseline:main", two[1].run_id)[2]
+    changes.bin_many(place, [run_id], now=True)
+    for name in (run_id, f"{run_id}-copy"):
+        changes.rename(place, two[1].run_id, name)
+        with pytest.raises(QuestionError, match="no longer in the store"):
+            find_run(place, "baseline:main")
+        assert shown(place, "main")[0].state == "no longer in the store"
+
+
+@pytest.mark.parametrize("asked", ["e\u0301te\u0301 1", "\u00e9t\u00e9  1", " \u00e9t\u00e9 1 "])
+def test_a_name_is_found_however_its_characters_are_written(place, two, asked):
+    from app.baselines import remove, set_baseline, shown
+
+    set_baseline(place, asked, "a")
+    assert find_run(place, f"baseline:{asked}").run_id == shown(place, asked)[0].move.run_id == two[0].run_id
+    with pytest.raises(QuestionError, match="A baseline is called so: baseline:\u00e9t\u00e9 1"):
+        find_run(place, asked)
+    remove(place, asked)
+
+
+def test_a_name_that_is_no_text_is_nobodys(place, two, capsys):
+    for wrong in ("baseline:\udcff", "\udcff"):
+        code, _, error = out(capsys, "compare", wrong, "b")
+        assert code == 2 and error.count("\n") == 1 and "udcff" in error
+    assert out(capsys, "baseline", "show", "\udcff")[0] == 2
+
+
 def test_a_run_that_is_called_like_a_baseline_is_never_shadowed(place, two):
     old = job(place.store, "baseline:main", seed=3)  # of a time before there were baselines
     assert find_run(place, "baseline:main").run_id == old.run_id
@@ -101,9 +136,9 @@ def test_the_api_and_agents_name_runs_too(place, two):
         for wrong in ({}, {"run": 1}, {"run": "a", "x": 1}, {"run": "nobody"}):
             assert request("PUT", f"{address}/api/baselines/other", wrong)[0] == 400
         assert len(get(f"{address}/api/baselines")[1]["baselines"]) == 1
-        listed = json.loads(call(tool("baselines"), {}, place))["answer"]["baselines"]
+        listed = json.loads(call(tool("runs"), {"baseline": "*"}, place))["answer"]["baselines"]
         assert [b["address"] for b in listed] == ["baseline:team/main"]
-        past = json.loads(call(tool("baselines"), {"name": "team/main"}, place))["answer"]["history"]
+        past = json.loads(call(tool("runs"), {"baseline": "team/main"}, place))["answer"]["history"]
         assert [m["run_id"] for m in past] == [two[1].run_id, two[0].run_id]
         assert json.loads(call(tool("compare"), {"a": "a", "b": "baseline:team/main"}, place))["answer"]["told"]
         assert request("DELETE", one)[0] == 200 and get(one)[1]["baseline"] is None

@@ -1,10 +1,18 @@
 """What gates can look at beside the time of a step: rates, MFU, goodput, memory, and requests, each with its range."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
+from analyzers.compiled.accounts import TOLD
+from analyzers.difference import Side, difference
+from analyzers.difference.step_time import settled
+from analyzers.time.training_accounts import leaf, parent
 from app.comparing.answer import Compared
+from app.comparing.gate_figures import OF_A_STEP, Found, Sides
 from app.comparing.gates import FAILED, NOT_TOLD, PASSED, gate
+from runs.ledger import Ledger
 from tests.app.commands import out
 from tests.app.made_runs import PEAK, START_NS, write
 from tests.app.served_runs import busy
@@ -76,3 +84,65 @@ def test_requests_are_gated_by_the_interval_of_the_comparison(place, capsys):
     assert judged.outcome == NOT_TOLD and dark.why in judged.why
     assert out(capsys, "compare", "busy", "slow", "--fail-if", "step_time>+1%")[0] == 4
     assert out(capsys, "compare", "busy", "slow", "--fail-if", "e2e_p50>+9000%")[0] in (0, 4)
+
+
+def compiled(name, seconds=1.0):
+    """A compiled step of one chip, a fifth of it in each account that a program tells."""
+    held = parent("held", [parent("productive", [leaf(n, seconds / 5, "modelled", "") for n in TOLD], "")], "")
+    return Side(name=name, kind="compiled", facts={}, ledger=Ledger(chips=1, account=held))
+
+
+def ran(name, seconds=1.0):
+    took, none = seconds * (1 + 0.001 * np.random.default_rng(1).normal(size=100)), np.zeros(100, bool)
+    return Side(name=name, kind="training", facts={}, steps=settled(np.arange(100), took, none, none))
+
+
+@pytest.mark.parametrize("text", ["step_time>+1%", "tokens_per_s<-1%", "mfu<-0.5", "input_wait>+1%", "peak_memory>+5%"])
+def test_a_compilers_bound_is_gated_against_no_measured_run(text):
+    for one, other in ((compiled("a"), ran("b", 0.9)), (ran("a", 2.0), compiled("b"))):
+        found = difference(one, other, 0.005)
+        judged = gate(text).look(Sides(jobs=found, both=lambda tell: ((5.0, "measured"), (5.0, "modelled"))))
+        assert judged.outcome == NOT_TOLD and judged.change is None, judged
+
+
+def test_of_two_compiled_programs_only_what_a_program_tells_is_gated():
+    found = Sides(jobs=difference(compiled("a"), compiled("b"), 0.005))
+    passed = {name for name in OF_A_STEP if gate(f"{name}>+1%").look(found).outcome == PASSED}
+    assert passed == set(TOLD)
+    assert "does not tell this account" in gate("input_wait>+1%").look(found).why
+    assert gate("step_time>+1%").look(found).outcome == PASSED
+    worse = Sides(jobs=difference(compiled("a"), compiled("b", 1.5), 0.005))
+    assert gate("padding>+1%").look(worse).outcome == FAILED
+
+
+def looked(text, **found):
+    """A gate's outcome of what was found."""
+    of = gate(text)
+    return replace(of, figure=replace(of.figure, change=lambda sides: Found(**found))).look(Sides())
+
+
+@pytest.mark.parametrize("odd", [float("nan"), float("inf"), -float("inf")])
+def test_what_is_no_number_passes_no_gate(odd):
+    for text in ("step_time>+1%", "step_time<-1%"):
+        for ends in ({"low": 0.0, "high": 0.0}, {"low": odd, "high": odd}):
+            assert looked(text, change=odd, **ends).to_dict()["change"] is None
+            assert looked(text, change=odd, **ends).outcome == NOT_TOLD
+        assert looked(text, change=0.0, low=odd, high=odd).outcome == NOT_TOLD
+        assert looked(text, change=0.0, low=0.0, high=0.0, beside=odd).outcome == NOT_TOLD
+
+
+def test_stalls_stand_beyond_the_end_of_the_range():
+    scatter = {"change": 0.001, "low": -0.006, "high": 0.008}
+    assert looked("step_time>+1%", **scatter).outcome == PASSED
+    assert looked("step_time>+1%", **scatter, beside=0.003).outcome == NOT_TOLD
+    assert looked("step_time>+1%", **scatter, beside=-0.003).outcome == PASSED
+    assert looked("tokens_per_s<-1%", change=0.0, low=-0.008, high=0.006, beside=-0.003).outcome == NOT_TOLD
+
+
+def test_a_gate_that_asks_for_an_improvement_fails_where_there_was_none():
+    for text, sign in (("step_time>-1%", 1), ("tokens_per_s<+1%", -1)):
+        assert looked(text, change=0.0, low=-0.002, high=0.002).outcome == FAILED
+        assert looked(text, change=0.0, low=0.0, high=0.0).outcome == FAILED
+        assert looked(text, change=0.0, low=-0.02, high=0.02).outcome == NOT_TOLD
+        assert looked(text, change=-0.05 * sign, low=-0.05 * sign, high=-0.05 * sign).outcome == PASSED
+        assert looked(text, change=0.0, low=-0.002, high=0.002, beside=-0.02 * sign).outcome == NOT_TOLD

@@ -57,6 +57,24 @@ def test_the_first_line_of_the_comment_says_how_it_stands(two, tmp_path, capsys,
     assert found[0] == code and found[1].splitlines()[0] == head
 
 
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (("--fail-if", "nogate>1%"), "no gate"),
+        ((), "no gate to tell of"),
+        (("b", "--fail-if", "mfu<-1"), "more than two"),
+    ],
+)
+def test_what_cannot_be_asked_leaves_no_earlier_answer_behind(two, tmp_path, capsys, given, said):
+    for name in ("out.md", "out.xml"):
+        (tmp_path / name).write_text("an earlier build")
+    files = ["--markdown", str(tmp_path / "out.md"), "--junit", str(tmp_path / "out.xml")]
+    assert out(capsys, "compare", "a", two[1].run_id, *given, *files)[0] == 2
+    (case,) = Xml.parse(tmp_path / "out.xml").getroot().findall("testsuite/testcase")
+    assert said in case.find("error").get("message")
+    assert "were not compared" in (tmp_path / "out.md").read_text()
+
+
 def test_a_comparison_that_is_refused_leaves_no_earlier_answer_behind(two, tmp_path, capsys):
     for name in ("out.md", "out.xml"):
         (tmp_path / name).write_text("an earlier build")
@@ -84,6 +102,13 @@ def test_names_in_markdown_are_shown_and_never_act():
         assert acts not in text
     assert re.search(r"(?<!\\)[<>|`\[\]*_]", text) is None
     assert [plain(t) for t in ("- x", "1. x", "# x", "a-b 1.5")] == ["\\- x", "1\\. x", "\\# x", "a-b 1.5"]
+
+
+@pytest.mark.parametrize("acts", ["GH-12", "GL-12", ":tada:", ":+1:", "a5c3785ed8d6a35868bc169f07e40e889087fd2e"])
+def test_what_a_forge_would_make_a_link_or_a_picture_of_stays_text(acts):
+    shown = plain(f"run {acts} x")
+    assert acts not in shown and shown.replace("\u2060", "").replace("\\", "") == f"run {acts} x"
+    assert plain("run 21344781eadc took 0.12 s") == "run 21344781eadc took 0.12 s"
 
 
 def test_what_cannot_be_written_is_said(two, tmp_path, capsys):

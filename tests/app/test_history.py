@@ -52,6 +52,26 @@ def test_runs_stand_in_order_of_their_own_time_each_with_its_range(nightly, caps
     assert told["changes"][0]["first_after"] == f"nightly ({nightly[14].run_id[:12]})"
 
 
+def test_what_drifts_is_said_and_what_runs_are_of_two_kinds(place, capsys):
+    for n in range(30):
+        took, first = [int(1e9 * (1 + n / 29))] * 40, START_NS + n * DAY_NS
+        columns = {
+            "step": list(range(40)),
+            "start_ns": [first + i * took[0] for i in range(40)],
+            "dur_ns": took,
+            "attempt": [0] * 40,
+            "order": list(range(40)),
+            "source": ["train.log"] * 40,
+        }
+        kind = "simulated" if n == 7 else "training"
+        write(place.store, f"r{n}", {"steps": columns}, {"chip": "TPU v5p", "chips": 4}, kind=kind)
+    told = json.loads(out(capsys, "history", "step_time", "--json")[1])
+    assert told["changes"] == [] and told["drift"]["change"] > 0.4 and told["mixed"] == ["kind"]
+    said = out(capsys, "history", "step_time")[1]
+    assert "drifts, for the worse: no single change is sure, but it rose from 1.1" in said
+    assert "These runs differ in kind" in said
+
+
 @pytest.mark.parametrize(
     ("given", "code", "said"),
     [

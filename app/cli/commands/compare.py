@@ -13,7 +13,7 @@ from errors.options import Option
 
 if TYPE_CHECKING:
     from app.comparing.answer import Compared
-    from app.comparing.gates import Gate, Judged
+    from app.comparing.gates import Judged
 
 NAME = "compare"
 HELP = "what changed from one run to another, whether it is worse, and why; of served runs request by request"
@@ -64,21 +64,21 @@ def run(args: argparse.Namespace) -> int:
     from app.comparing.gates import FAILED, NOT_TOLD, gates
 
     given, place = values(args, OPTIONS), workspace(args.store)
-    asked = gates(given[FAIL_IF.name] or ())
-    if args.more:
-        _refuse(any(given[o.name] for o in (FAIL_IF, MARKDOWN, JUNIT, *LOADS)))
-        from app.cli.several import print_several
-
-        print_several(place, (args.a, args.b, *args.more), args.json)
-        return 0
-    if given[JUNIT.name] and not asked:
-        raise QuestionError(f"{JUNIT.flag} has no gate to tell of", expected=f"{FAIL_IF.flag} beside it")
     try:
+        asked = gates(given[FAIL_IF.name] or ())
+        if args.more:
+            _refuse(any(given[o.name] for o in (FAIL_IF, MARKDOWN, JUNIT, *LOADS)))
+            from app.cli.several import print_several
+
+            print_several(place, (args.a, args.b, *args.more), args.json)
+            return 0
+        if given[JUNIT.name] and not asked:
+            raise QuestionError(f"{JUNIT.flag} has no gate to tell of", expected=f"{FAIL_IF.flag} beside it")
         found = _found(args.a, args.b, given, place)
+        judged = [g.look(found.sides) for g in asked]
     except ChipledgerError as e:
-        _write_refused(args.a, args.b, given, asked, str(e))
+        _write_refused(args.a, args.b, given, str(e))
         raise
-    judged = [g.look(found.sides) for g in asked]
     _write(found, judged, given)
     _print(found, judged, args.json)
     outcomes = {j.outcome for j in judged}
@@ -122,14 +122,16 @@ def _write(found: "Compared", judged: "Sequence[Judged]", given: Mapping[str, An
         write_file(given[JUNIT.name], junit(*found.names, judged, found.verdict.whole))
 
 
-def _write_refused(a: str, b: str, given: Mapping[str, Any], asked: "Sequence[Gate]", why: str) -> None:
+def _write_refused(a: str, b: str, given: Mapping[str, Any], why: str) -> None:
     """What a build reads says why nothing was compared; what an earlier one left there is not taken for an answer."""
     from app.comparing.gates import NOT_TOLD, Judged
     from app.comparing.junit import junit
     from app.comparing.markdown import refused
 
-    judged = [Judged(gate=g.text, outcome=NOT_TOLD, why=why) for g in asked]
+    texts = dict.fromkeys(text.strip()[:80] for text in given[FAIL_IF.name] or ())
+    judged = [Judged(gate=text, outcome=NOT_TOLD, why=why) for text in texts]
     if given[MARKDOWN.name]:
         write_file(given[MARKDOWN.name], refused(a, b, judged, why))
     if given[JUNIT.name]:
-        write_file(given[JUNIT.name], junit(a, b, judged, why))
+        none = Judged(gate="no gate", outcome=NOT_TOLD, why=why)  # a file without a case would be taken for passed
+        write_file(given[JUNIT.name], junit(a, b, judged or [none], why))

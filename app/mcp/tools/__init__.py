@@ -1,7 +1,6 @@
 """What agents and scripts can ask: one file each, listed once."""
 
 from app.mcp.base import Tool
-from app.mcp.tools.baselines import BASELINES
 from app.mcp.tools.compare import COMPARE
 from app.mcp.tools.facts import FACTS
 from app.mcp.tools.findings import FIND
@@ -24,7 +23,6 @@ TOOLS: tuple[Tool, ...] = (
     WHATIF_TRAINING,
     COMPARE,
     COMPARE_MANY,
-    BASELINES,
     FLEET,
     TOPOLOGY,
 )

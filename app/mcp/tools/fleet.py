@@ -5,10 +5,12 @@ from typing import Any
 
 from app.fleet import words
 from app.fleet.asking import ask_fleet
-from app.fleet.options import OPTIONS
+from app.fleet.options import CAPACITY, OPTIONS, SIMULATED, ZONE
 from app.mcp.arguments import Pairs
 from app.mcp.base import Told, Tool
 from app.workspace import Workspace
+
+SELDOM = (ZONE, SIMULATED, CAPACITY)  # every agent pays for the description of each
 
 
 def answer(place: Workspace, given: Mapping[str, Any], more: Pairs) -> Told:
@@ -22,6 +24,6 @@ FLEET = Tool(
     title="Fleet",
     help="All runs over time as one ledger: chip-hours, dollars, goodput, MFU and losses with their owners, by team, "
     "chip, model or tag, by day, week or month.",
-    options=OPTIONS,
+    options=tuple(o for o in OPTIONS if o not in SELDOM),
     answer=answer,
 )
