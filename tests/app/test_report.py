@@ -6,7 +6,9 @@ import hashlib
 import json
 import os
 import re
+import signal
 import stat
+import time
 import urllib.request
 from html.parser import HTMLParser
 from urllib.parse import quote
@@ -25,6 +27,7 @@ from app.reporting.made import of_pair, of_run
 from app.reporting.pictures import DRAWINGS
 from app.reporting.writers import pdf as printing
 from app.reporting.writers.markdown import md
+from app.reporting.writers.pdf import _run
 from app.workspace import workspace
 from errors import ChipledgerError, InputError, QuestionError
 from tests.analyzers.served_worlds import world
@@ -366,3 +369,11 @@ def test_a_server_gives_both_reports_apart_from_its_pages_and_as_files(tmp_path,
         served = fetched(f"{pair}&format=markdown")[1].decode()
     code, told, _ = out(capsys, "--store", place.store.root, "report", one.run_id, "baseline:main", "-o", "-")
     assert code == 0 and told.splitlines()[:3] == served.splitlines()[:3]
+
+
+def test_what_a_printer_leaves_behind_is_not_waited_for(tmp_path):
+    left = f"exec python3 -c 'import os, time; os.setsid(); time.sleep(60)' & echo $! > {tmp_path}/left; echo why >&2"
+    began = time.monotonic()
+    assert _run(["bash", "-c", left], tmp_path / "said") == "a PDF, and it said: why"
+    assert time.monotonic() - began < 30
+    os.kill(int((tmp_path / "left").read_text()), signal.SIGKILL)

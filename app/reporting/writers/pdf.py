@@ -23,10 +23,10 @@ def pdf(page: bytes) -> bytes:
             expected="Chromium or Chrome on the PATH",
             advice=f"Install the package chromium. {ELSE} otherwise.",
         )
-    with tempfile.TemporaryDirectory(prefix="chipledger-report-") as folder:
+    with tempfile.TemporaryDirectory(prefix="chipledger-report-", ignore_cleanup_errors=True) as folder:
         source, target = Path(folder) / "report.html", Path(folder) / "report.pdf"
         source.write_bytes(page)
-        said = _run(_command(path, source, target, Path(folder) / "profile"))
+        said = _run(_command(path, source, target, Path(folder) / "profile"), Path(folder) / "said")
         if not target.is_file() or not target.read_bytes().startswith(b"%PDF"):
             raise QuestionError("Chromium printed no PDF", where=path, expected=said or "a PDF", advice=f"{ELSE}.")
         return target.read_bytes()
@@ -52,16 +52,18 @@ def _command(path: str, source: Path, target: Path, profile: Path) -> list[str]:
     ]
 
 
-def _run(command: list[str]) -> str:
-    """Wait for it and all that it started; what it said last, empty where it said nothing."""
-    started = subprocess.Popen(
-        command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, start_new_session=True
-    )
-    try:
-        _, said = started.communicate(timeout=PATIENCE_S)
-    except subprocess.TimeoutExpired:
-        os.killpg(started.pid, signal.SIGKILL)
-        started.communicate()
-        return f"an answer within {PATIENCE_S} s"
-    lines = said.decode(errors="replace").strip().splitlines()
+def _run(command: list[str], said_in: Path) -> str:
+    """Wait for it; what it said last, empty where it said nothing. It speaks into a file: what it started and left
+    behind would hold a pipe open for ever."""
+    with said_in.open("wb") as told:
+        started = subprocess.Popen(
+            command, stdout=subprocess.DEVNULL, stderr=told, stdin=subprocess.DEVNULL, start_new_session=True
+        )
+        try:
+            started.wait(timeout=PATIENCE_S)
+        except subprocess.TimeoutExpired:
+            os.killpg(started.pid, signal.SIGKILL)
+            started.wait()
+            return f"an answer within {PATIENCE_S} s"
+    lines = said_in.read_text(errors="replace").strip().splitlines()
     return f"a PDF, and it said: {lines[-1][-200:]}" if lines else ""
