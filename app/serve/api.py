@@ -10,12 +10,7 @@ from starlette.routing import Route
 
 import catalog
 from app import listing_options, querying, topology_options
-from app.baselines import find_run
 from app.capture.addresses import allowed
-from app.comparing.answer import Compared
-from app.comparing.options import LOADS, SIDES
-from app.comparing.several import options as several_options
-from app.comparing.several.told import told_of_several
 from app.facts.told import declare, facts_told
 from app.fetching.allowed import allowed as from_where
 from app.fetching.allowed import asked_for
@@ -29,6 +24,7 @@ from app.serve.answering import NotFound
 from app.serve.answering import answering as _answering
 from app.serve.baselining import Baselining
 from app.serve.capturing import capture_arguments
+from app.serve.comparing import Comparing
 from app.serve.compiling import compile_request
 from app.serve.fleets import Fleets
 from app.serve.ingesting import ADDRESS, UPLOAD, ingest_arguments, line
@@ -52,7 +48,6 @@ from errors.options import Option, once_each
 from runs.run import Run
 
 SINCE = Option("since", Number(0, whole=True), 0, "only files that changed after this change")
-COMPARED = (*SIDES, *LOADS)
 METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE"]
 MOST_SPECS, MOST_FAILURES = 4, 32  # of one question about topologies
 
@@ -74,15 +69,14 @@ class Api:
             *Shelving(self._place, self._find).routes(),
             *Timelines(self._place, self._find).routes(),
             *Baselining(self._place).routes(),
-            *Reporting(self._place, self._find, self._compared).routes(),
+            *Reporting(self._place, self._find).routes(),
             Route("/api/runs/{run_id}/facts", self.facts, methods=["GET"]),
             Route("/api/runs/{run_id}/facts", self.say, methods=["PATCH"]),
             Route("/api/runs/{run_id}/show/{analysis}", self.show, methods=["GET"]),
             Route("/api/runs/{run_id}/tables", self.tables, methods=["GET"]),
             Route("/api/runs/{run_id}/query", self.query, methods=["GET"]),
             *Fleets(self._place).routes(),
-            Route("/api/compare", self.compare, methods=["GET"]),
-            Route("/api/several", self.several, methods=["GET"]),
+            *Comparing(self._place).routes(),
             Route("/api/questions", self.questions, methods=["GET"]),
             Route("/api/questions/{name}/form", self.form, methods=["GET"]),
             Route("/api/models/{model}/show/{analysis}", self.show_model, methods=["GET"]),
@@ -114,12 +108,6 @@ class Api:
     def _find(self, name: str) -> Run:
         try:
             return self._place.store.find(name)
-        except QuestionError as e:
-            raise NotFound(str(e)) from e
-
-    def _compared(self, name: str) -> Run:
-        try:
-            return find_run(self._place, name)
         except QuestionError as e:
             raise NotFound(str(e)) from e
 
@@ -206,23 +194,6 @@ class Api:
             return Response(data, media_type=media)
         name = f"attachment; filename=query.{given['format']}"
         return Response(data, media_type=media, headers={"Content-Disposition": name})
-
-    @_answering
-    async def compare(self, request: Request) -> Any:
-        """Run `b` against run `a`, as `chipledger compare --json` has it; `load_a`, `load_b` of served runs."""
-        given = from_query(request.query_params.multi_items(), COMPARED)
-        if missing := [o.name for o in SIDES if given.get(o.name) is None]:
-            raise QuestionError("two runs are compared", expected=" and ".join(missing))
-        a, b = (self._compared(given[o.name]) for o in SIDES)
-        found = await run_in_threadpool(Compared, a, b, self._place, *(given.get(o.name) for o in LOADS))
-        return found.to_dict()
-
-    @_answering
-    async def several(self, request: Request) -> Any:
-        """Several runs beside one another, as `chipledger compare A B C --json` has it: of `runs` by id or name, of a
-        search `q`, or of a `group`. Figures that are still being worked out are counted as `pending`."""
-        given = from_query(request.query_params.multi_items(), several_options.ASKED)
-        return await run_in_threadpool(told_of_several, self._place, given)
 
     @_answering
     async def questions(self, request: Request) -> Any:

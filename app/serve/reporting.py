@@ -14,8 +14,8 @@ from app.comparing.options import LOADS, SIDES
 from app.options import from_query
 from app.reporting.formats import AS, TAKEN, Format, named, written
 from app.serve.answering import answering
+from app.serve.comparing import both
 from app.workspace import Workspace
-from errors import QuestionError
 from runs.run import Run
 
 if TYPE_CHECKING:
@@ -26,11 +26,10 @@ APART = "sandbox allow-scripts allow-downloads"  # of the origin of the pages th
 
 
 class Reporting:
-    """The handlers. `find`: a run by its name in an address, `compared`: one of two, a baseline too; both raise
-    NotFound."""
+    """The handlers. `find`: a run by its name in an address; raises NotFound."""
 
-    def __init__(self, place: Workspace, find: Callable[[str], Run], compared: Callable[[str], Run]):
-        self._place, self._find, self._compared = place, find, compared
+    def __init__(self, place: Workspace, find: Callable[[str], Run]):
+        self._place, self._find = place, find
 
     def routes(self) -> list[Route]:
         return [
@@ -51,9 +50,7 @@ class Reporting:
         """The report of run `b` held against run `a`; `load_a`, `load_b` of served runs; `format` and `download` as of
         one run."""
         given = from_query(request.query_params.multi_items(), (*SIDES, *LOADS, AS, TAKEN))
-        if missing := [o.name for o in SIDES if given.get(o.name) is None]:
-            raise QuestionError("two runs are compared", expected=" and ".join(missing))
-        a, b = (self._compared(given[o.name]) for o in SIDES)
+        a, b = both(self._place, given)
         loads = [given.get(o.name) for o in LOADS]
         return await run_in_threadpool(self._given, given, lambda: _of_pair(a, b, self._place, *loads))
 

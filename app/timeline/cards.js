@@ -1,8 +1,9 @@
 // What is told in words beside the picture.
 
-/** @import { Described } from "./types.d.ts" */
+/** @import { Described, Tile } from "./types.d.ts" */
 
 import { lasted, when } from "./clock.js";
+import { CUT } from "./tiles.js";
 
 const TITLES = /** @type {Record<string, string>} */ ({
   module: "Program",
@@ -55,4 +56,20 @@ export function card(root, told, of) {
     if (told[key] != null) add(title, typeof told[key] === "number" ? told[key].toLocaleString("en") : told[key]);
   root.replaceChildren(name, list);
   root.hidden = false;
+}
+
+/**
+ * What a mark is: an event, or how much of it is covered by which.
+ * @param {Described} of
+ * @param {Tile} tile
+ * @param {number} i
+ */
+export function words(of, tile, i) {
+  const name = of.names[tile.name[i]] ?? "an event",
+    what = of.codes[tile.code[i]]?.title ?? "";
+  const cut = tile.begin[i] <= -CUT || tile.begin[i] + tile.width[i] >= CUT;
+  const long = `${cut ? "more than " : ""}${lasted(tile.width[i] * tile.unit * of.tick_ps)}`;
+  if (tile.count[i] <= 1) return `${name}: ${long}, ${what}`;
+  const share = Math.round((tile.share[i] / 255) * 100);
+  return `${tile.count[i].toLocaleString("en")} events, ${share} % of ${long}, most of it ${what}; the longest: ${name}`;
 }

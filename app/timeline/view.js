@@ -1,21 +1,18 @@
-// The viewer: where it looks, what it asks for, and what a person does with it.
+// The viewer: where it looks, what it asks for, and what is told of what was chosen.
 
 /** @import { Described, Held, Lane, Line } from "./types.d.ts" */
 
 import { part } from "../components/parts.js";
-import { card, legend } from "./cards.js";
+import { card, legend, words } from "./cards.js";
 import { lasted, when } from "./clock.js";
 import { Drawing, LABELS, RULER, ROW } from "./drawing.js";
-import { address, answer, CUT, Tiles } from "./tiles.js";
+import { listen } from "./gestures.js";
+import { address, answer, Tiles } from "./tiles.js";
 
 const NEAREST_PS = 200,
   FARTHEST = 1.05,
   ROWS_BEYOND = 12,
   MANY_ROWS = 40,
-  TURN = 1.0015,
-  STEP = 0.25,
-  DRAGGED_PX = 4,
-  MOST_TURN = 2000,
   FINEST = 2 ** -46; // of the whole: numbers of 53 bits tell no less apart
 
 export class Viewer {
@@ -58,7 +55,7 @@ export class Viewer {
       return;
     }
     this.started = true;
-    this.listen();
+    listen(this);
     answer(address(`runs/${this.run}/timeline`))
       .then((got) => got.json())
       .then((/** @type {Described} */ of) => this.show(of))
@@ -236,105 +233,13 @@ export class Viewer {
     this.look(this.from + by, this.to + by);
   }
 
-  listen() {
-    new ResizeObserver(() => this.later()).observe(this.stage);
-    this.stage.addEventListener("scroll", () => this.later());
-    this.stage.addEventListener("wheel", (event) => this.turned(event), { passive: false });
-    this.stage.addEventListener("keydown", (event) => this.pressed(event));
-    this.canvas.addEventListener("pointerdown", (event) => this.dragged(event));
-    this.canvas.addEventListener("pointermove", (event) => this.pointed(event));
-    this.canvas.addEventListener("pointerleave", () => (this.tip.hidden = true));
-    const on = (/** @type {string} */ name, /** @type {() => void} */ what) =>
-      part(this.root, name, HTMLButtonElement).addEventListener("click", what);
-    on(".fit", () => this.of && this.look(0, this.of.span_ticks));
-    on(".before", () => this.walk(-1));
-    on(".after", () => this.walk(1));
-    const q = part(this.root, ".q", HTMLInputElement);
-    q.addEventListener("change", () => this.find(q.value));
-  }
-
-  /** @param {WheelEvent} event */
-  turned(event) {
-    if (event.altKey) return; // the lanes scroll
-    event.preventDefault();
-    const across = event.shiftKey ? event.deltaY || event.deltaX : event.deltaX;
-    if (event.shiftKey || Math.abs(event.deltaX) > Math.abs(event.deltaY)) this.move(across / this.wide);
-    else
-      this.zoom(
-        TURN ** Math.min(Math.max(event.deltaY, -MOST_TURN), MOST_TURN),
-        event.clientX - this.canvas.getBoundingClientRect().left,
-      );
-  }
-
-  /** @param {KeyboardEvent} event */
-  pressed(event) {
-    const of = this.of;
-    if (!of || event.ctrlKey || event.metaKey) return;
-    const middle = LABELS + this.wide / 2;
-    /** @type {Record<string, () => void>} */
-    const keys = {
-      w: () => this.zoom(1 - STEP, middle),
-      s: () => this.zoom(1 / (1 - STEP), middle),
-      a: () => this.move(-STEP),
-      d: () => this.move(STEP),
-      ArrowLeft: () => this.move(-STEP),
-      ArrowRight: () => this.move(STEP),
-      ArrowUp: () => this.stage.scrollBy(0, -3 * ROW),
-      ArrowDown: () => this.stage.scrollBy(0, 3 * ROW),
-      f: () => this.look(0, of.span_ticks),
-      n: () => this.walk(1),
-      p: () => this.walk(-1),
-      Escape: () => this.close(),
-    };
-    const does = keys[event.key];
-    if (!does) return;
-    event.preventDefault();
-    event.stopPropagation();
-    does();
-  }
-
-  /** @param {PointerEvent} down */
-  dragged(down) {
-    if (down.button) return;
-    this.stage.focus({ preventScroll: true });
-    const { from, to } = this,
-      scrolled = this.stage.scrollTop;
-    let far = false;
-    const moved = (/** @type {PointerEvent} */ event) => {
-      const [x, y] = [event.clientX - down.clientX, event.clientY - down.clientY];
-      far ||= Math.hypot(x, y) > DRAGGED_PX;
-      if (!far) return;
-      this.canvas.classList.add("moving");
-      const by = ((to - from) * x) / this.wide;
-      this.stage.scrollTop = scrolled - y;
-      this.look(from - by, to - by);
-    };
-    const up = (/** @type {PointerEvent} */ event) => {
-      this.canvas.removeEventListener("pointermove", moved);
-      this.canvas.classList.remove("moving");
-      if (!far) this.clicked(event);
-    };
-    this.canvas.setPointerCapture(down.pointerId);
-    this.canvas.addEventListener("pointermove", moved);
-    this.canvas.addEventListener("pointerup", up, { once: true });
-  }
-
   /** @param {PointerEvent} event */
   pointed(event) {
     const of = this.of,
       mark = event.buttons ? null : this.under(event);
     this.tip.hidden = mark === null || !of;
     if (!of || !mark || !this.held) return;
-    const { tile } = this.held,
-      i = mark.mark;
-    const alone = tile.count[i] <= 1;
-    const name = of.names[tile.name[i]] ?? "an event";
-    const cut = tile.begin[i] <= -CUT || tile.begin[i] + tile.width[i] >= CUT;
-    const long = `${cut ? "more than " : ""}${lasted(tile.width[i] * tile.unit * of.tick_ps)}`;
-    const what = of.codes[tile.code[i]]?.title ?? "";
-    this.tip.textContent = alone
-      ? `${name}: ${long}, ${what}`
-      : `${tile.count[i].toLocaleString("en")} events, ${Math.round((tile.share[i] / 255) * 100)} % of ${long}, most of it ${what}; the longest: ${name}`;
+    this.tip.textContent = words(of, this.held.tile, mark.mark);
     this.tip.style.left = `${Math.min(event.clientX + 12, innerWidth - 400)}px`;
     this.tip.style.top = `${event.clientY + 16}px`;
   }

@@ -9,7 +9,9 @@ DATA = """() => { const g = document.querySelectorAll('.js-plotly-plot')[0];
 
 
 def ready(page: Page) -> None:
+    """Waits for the marks of a figure and for the end of the script: until then a figure may be drawn anew."""
     page.wait_for_function("() => document.querySelectorAll('.js-plotly-plot .points .point').length > 0")
+    settled(page)
 
 
 def settled(page: Page) -> None:
@@ -20,7 +22,6 @@ def settled(page: Page) -> None:
 def click_bar(page: Page, path: str) -> None:
     """A person's click on the bar of an account: at its middle, through plotly's own layer for the mouse."""
     ready(page)
-    settled(page)
     number = next(d["i"] for d in page.evaluate(DATA) if d["path"] == path)
     bar = page.locator(".js-plotly-plot").first.locator(".points .point path").nth(number)
     bar.scroll_into_view_if_needed()

@@ -30,6 +30,7 @@ def test_text_reads_in_light_and_dark(look, server, run, tmp_path, dark, path):
     ready(page)
     page.screenshot(path=tmp_path / f"{path}-{'dark' if dark else 'light'}.png", full_page=True)
     for selector in ("h5", "[data-testid=stMetricValue]", "[data-testid=stMetricLabel] p", ".xtick text"):
+        page.wait_for_selector(selector)
         text, paper = hexes(page.evaluate(COLOURS, selector))
         assert contrast(text, paper) >= 4.5, (selector, text, paper)
     paper = hexes(page.evaluate(COLOURS, "h5"))[1]

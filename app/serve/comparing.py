@@ -1,0 +1,61 @@
+"""Runs held against one another, over HTTP: two, and several."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.routing import Route
+
+from app.baselines import find_run
+from app.comparing.answer import Compared
+from app.comparing.options import LOADS, SIDES
+from app.comparing.several import options as several_options
+from app.comparing.several.told import told_of_several
+from app.options import from_query
+from app.serve.answering import NotFound, answering
+from app.workspace import Workspace
+from errors import QuestionError
+from runs.run import Run
+
+COMPARED = (*SIDES, *LOADS)
+
+
+def both(place: Workspace, given: Mapping[str, Any]) -> tuple[Run, Run]:
+    """The two that are asked about, each by id, name or `baseline:NAME`. Raises NotFound, and QuestionError where one
+    is not named."""
+    if missing := [o.name for o in SIDES if given.get(o.name) is None]:
+        raise QuestionError("two runs are compared", expected=" and ".join(missing))
+    try:
+        a, b = (find_run(place, given[o.name]) for o in SIDES)
+    except QuestionError as e:
+        raise NotFound(str(e)) from e
+    return a, b
+
+
+class Comparing:
+    """The handlers."""
+
+    def __init__(self, place: Workspace):
+        self._place = place
+
+    def routes(self) -> list[Route]:
+        return [
+            Route("/api/compare", self.compare, methods=["GET"]),
+            Route("/api/several", self.several, methods=["GET"]),
+        ]
+
+    @answering
+    async def compare(self, request: Request) -> Any:
+        """Run `b` against run `a`, as `chipledger compare --json` has it; `load_a`, `load_b` of served runs."""
+        given = from_query(request.query_params.multi_items(), COMPARED)
+        a, b = both(self._place, given)
+        found = await run_in_threadpool(Compared, a, b, self._place, *(given.get(o.name) for o in LOADS))
+        return found.to_dict()
+
+    @answering
+    async def several(self, request: Request) -> Any:
+        """Several runs beside one another, as `chipledger compare A B C --json` has it: of `runs` by id or name, of a
+        search `q`, or of a `group`. Figures that are still being worked out are counted as `pending`."""
+        given = from_query(request.query_params.multi_items(), several_options.ASKED)
+        return await run_in_threadpool(told_of_several, self._place, given)
