@@ -23,6 +23,7 @@ from analyzers.difference.operations import MOST, OpChange
 from analyzers.difference.step_time import Change, StepTimes, change_beside_exact, change_of_exact, compare
 from analyzers.time.step_accounts import StepAccounts
 from errors import QuestionError
+from errors import format as fmt
 from runs.ledger import Ledger
 
 UNTOLD = ("unattributed",)
@@ -245,6 +246,12 @@ def _notes(a: Side, b: Side) -> tuple[str, ...]:
         if side.steps and side.steps.apart:
             told = ", ".join(f"{n:,} {why}" for why, n in side.steps.apart.items())
             said.append(f"{side.name}: steps set apart: {told}.")
+        if side.steps and len(side.steps.profiled) and side.profiled:
+            slower = side.steps.profiled_s / side.steps.mean_s - 1
+            said.append(
+                f"{side.name}: accounts and operations are those of {len(side.steps.profiled):,} profiled steps, which "
+                f"took {fmt.share(abs(slower), 2)} {'longer' if slower > 0 else 'less'} than the others."
+            )
         if side.steps and side.steps.moved:
             at = ", ".join(f"{n:,}" for n in side.steps.moved[:5])
             said.append(f"{side.name}: the pace itself changed at step {at}: the mean is over all of it.")

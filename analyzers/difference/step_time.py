@@ -19,14 +19,14 @@ the b that decided:
 ALPHA is 0.5 %: of 200 pairs that do not differ one is called different. BETWEEN is what two starts of one job differ by
 though nothing was changed; where several runs of a kind are known their own spread is larger or smaller, and says so.
 
-Steps that are no usual ones are set apart and counted: the first of an attempt, those before the pace settled, those
-that cannot be true, and stalls, which take longer than the median by ten robust deviations and by half of itself. What
+Steps that are no usual ones are set apart and counted: the first of an attempt, those that cannot be true, those that a
+profiler slowed (where at least as many and LEAST_STEPS others are known), those before the pace settled, and stalls, which take longer than the median by ten robust deviations and by half of itself. What
 stalls cost beyond a usual step is told beside (`stalls_s`), a step on average.
 """
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -38,7 +38,7 @@ from analyzers.base import Facts
 from analyzers.time.job_past import steps_taken
 from analyzers.time.step_changes import changes_of
 from errors import QuestionError
-from runs.tables import Tables
+from runs.tables import Tables, frame
 
 ALPHA = 0.005
 POWER = 0.95
@@ -55,18 +55,22 @@ ROUNDING = 1e-9  # of a step: scatter below it is that of numbers, not of steps
 ROBUST = 1.4826  # deviations of a normal scatter by its median absolute deviation
 
 Floats = NDArray[np.float64]
+NONE: NDArray[np.int64] = np.zeros(0, np.int64)
 
 
 @dataclass(frozen=True)
 class StepTimes:
     """Settled steps of a run in order: number and seconds. `apart`: how many were set apart, by why; `stalls_s`: what
-    stalls took beyond a usual step, a step on average; `moved`: steps at which the pace changed for good."""
+    stalls took beyond a usual step, a step on average; `moved`: steps at which the pace changed for good; `profiled`:
+    steps that a profiler slowed, stalls left out, and `profiled_s`, what they took on average."""
 
     step: NDArray[np.int64]
     seconds: Floats
     apart: Mapping[str, int]
     stalls_s: float
     moved: tuple[int, ...] = ()
+    profiled: NDArray[np.int64] = field(default_factory=lambda: NONE)
+    profiled_s: float = 0.0
 
     @property
     def mean_s(self) -> float:
@@ -101,33 +105,53 @@ def step_times(tables: Tables, facts: Facts) -> StepTimes | None:
     """None where no input tells how long a kept step took."""
     rows = steps_taken(tables, facts).rows
     rows = rows[rows["kept"].astype(bool) & rows["dur_ns"].notna()]
+    traced = frame(tables, "steps", ["step", "capture"])
     return settled(
         rows["step"].to_numpy(dtype=np.int64),
         rows["dur_ns"].to_numpy(dtype=float) / 1e9,
         rows["first"].to_numpy(dtype=bool),
         ((rows["implausible"] != "") | (rows["hung_ns"] > 0)).to_numpy(dtype=bool),
+        rows["step"].isin(traced.loc[traced["capture"].notna(), "step"]).to_numpy(dtype=bool),
     )
 
 
 def settled(
-    step: NDArray[np.int64], seconds: Floats, first: NDArray[np.bool_], odd: NDArray[np.bool_]
+    step: NDArray[np.int64],
+    seconds: Floats,
+    first: NDArray[np.bool_],
+    odd: NDArray[np.bool_],
+    profiled: NDArray[np.bool_] | None = None,
 ) -> StepTimes | None:
     """Usual steps, and what was set apart. None where none is left."""
     usual = ~first & ~odd
     apart = {"first of an attempt": int((first & ~odd).sum()), "cannot be true or hung": int(odd.sum())}
+    traced, traced_s = NONE, np.zeros(0)
+    if profiled is not None and (usual & ~profiled).sum() >= max(LEAST_STEPS, (usual & profiled).sum()):
+        traced, traced_s = step[usual & profiled], seconds[usual & profiled]
+        apart["profiled"] = len(traced)
+        usual &= ~profiled
     step, seconds = step[usual], seconds[usual]
     if not len(step):
         return None
-    middle = float(np.median(seconds))
-    spread = ROBUST * float(np.median(np.abs(seconds - middle)))
-    stalled = seconds > middle + max(STALL_DEVIATIONS * spread, STALL_SHARE * middle)
-    if stalled.mean() > STALLS_SHARE:
-        stalled &= False
+    if len(traced):
+        slow, _ = _stalls(traced_s)
+        traced, traced_s = traced[~slow], traced_s[~slow]
+    stalled, middle = _stalls(seconds)
     stalls_s = float((seconds[stalled] - middle).sum()) / len(seconds)
     step, seconds = step[~stalled], seconds[~stalled]
     warm, moved = _pace(step, seconds)
     apart |= {"stalls": int(stalled.sum()), "before the pace settled": warm}
-    return StepTimes(step[warm:], seconds[warm:], {k: n for k, n in apart.items() if n}, stalls_s, moved)
+    found = {k: n for k, n in apart.items() if n}
+    while_traced = float(traced_s.mean()) if len(traced) else 0.0
+    return StepTimes(step[warm:], seconds[warm:], found, stalls_s, moved, traced, while_traced)
+
+
+def _stalls(seconds: Floats) -> tuple[NDArray[np.bool_], float]:
+    """Which steps stall, none where they are too many to be stalls, and the median."""
+    middle = float(np.median(seconds))
+    spread = ROBUST * float(np.median(np.abs(seconds - middle)))
+    stalled = seconds > middle + max(STALL_DEVIATIONS * spread, STALL_SHARE * middle)
+    return (stalled & False if stalled.mean() > STALLS_SHARE else stalled), middle
 
 
 def _pace(step: NDArray[np.int64], seconds: Floats) -> tuple[int, tuple[int, ...]]:

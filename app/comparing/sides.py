@@ -53,7 +53,9 @@ def _looked_at(run: Run, place: Workspace) -> Side:
     manifest, tables, facts = run.manifest, run.tables, run.manifest.facts
     compiled = manifest.kind == "compiled"
     steps = None if compiled else step_times(tables, facts)
-    profiled = step_accounts(tables, facts, steps.step) if steps and manifest.tables.get("captures") else None
+    profiled = None
+    if steps and manifest.tables.get("captures"):
+        profiled = step_accounts(tables, facts, steps.profiled if len(steps.profiled) else steps.step)
     answer = _try(LEDGER, run, {}, place)
     told = None if steps is None else _try(STEPS, run, {}, place)
     device_steps = profiled.device_steps if profiled else 0

@@ -27,7 +27,8 @@ LLAMA = {
     "tie_word_embeddings": False,
 }
 BASE = {"topology": "v6e:2x2", "seq": 1024, "batch": 8}
-FLAG = "--xla_tpu_enable_latency_hiding_scheduler=false --xla_enable_async_all_gather=false"
+FLAG = "--xla_tpu_scoped_vmem_limit_kib=4096"
+IDLE_FLAG = "--xla_tpu_enable_latency_hiding_scheduler=false --xla_enable_async_all_gather=false"  # changes no operation
 
 
 @dataclass(frozen=True)
@@ -50,6 +51,7 @@ class CompiledChange:
 
 CHANGES = (
     CompiledChange("nothing", Program(again=True), ()),
+    CompiledChange("nothing_flag", Program(flags=IDLE_FLAG), ()),
     CompiledChange("mesh", Program(asked={"mesh": "data=2,model=2"}), ("the mesh is",)),
     CompiledChange("batch", Program(asked={"batch": 16}), ("the batch is",)),
     CompiledChange("remat", Program(asked={"remat": "dots"}), ("remat is",)),

@@ -16,7 +16,7 @@ import numpy as np
 SIZE = 0.2  # how near the change of a step must be to the clocks' own
 TWINS = 0.04  # by how much the means of the twins' clocks may differ
 HICCUP = 3.0  # times the median: a step that the machine held up, left out of the clocks' mean
-LEAST_SEEN = 0.02  # change by the clocks below which a pair counts as not changed enough to be told
+LEAST_SEEN = 0.02  # change by the clocks below which a changed pair need not be told
 
 
 @dataclass(frozen=True)

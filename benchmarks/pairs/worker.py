@@ -20,7 +20,7 @@ import numpy as np
 from jax.sharding import Mesh, NamedSharding
 
 from benchmarks.diagnosis.training.worker import plainly
-from benchmarks.pairs.jobs import Job
+from benchmarks.pairs.jobs import PROFILED, Job
 from reference.train import model
 from reference.train.data import TextPipeline
 from reference.train.metric_logger import MetricLogger
@@ -30,7 +30,6 @@ from reference.train.recorders import ProfileWindows
 from reference.train.worker import busy, connect, meshed, started
 
 RATE = 1e-3
-PROFILE_FROM = 2  # after this step; the last step is profiled too
 TURN = 5  # steps
 
 
@@ -52,8 +51,8 @@ def plan_of(job: Job) -> Plan:
 
 
 def loss_of(job: Job) -> Callable:
-    """The reference's loss, with layers that are computed again in the backward pass, or with barriers that keep the
-    compiler from fusing what lies on both sides of them."""
+    """The reference's loss, with layers that are computed again in the backward pass, or with barriers and a loop that
+    keep the compiler from fusing what lies on both sides of them."""
     hold = jax.lax.optimization_barrier if job.barrier else lambda x: x
 
     def loss(params: dict, inputs: Any, targets: Any, dims: ModelDims) -> Any:
@@ -74,8 +73,11 @@ def loss_of(job: Job) -> Callable:
             gate = hold(jnp.tanh(hold(0.79788456 * hold(inner + hold(0.044715 * hold(inner * hold(inner * inner)))))))
             inner = hold(0.5 * hold(inner * hold(1 + gate)))
             scale = jax.lax.stop_gradient(inner)  # so that none of them is kept for the backward pass
-            for _ in range(job.chain):
-                scale = hold(scale * hold(1 - 0.001 * scale))
+            if job.barrier:  # a loop that is not unrolled: XLA removes barriers on CPU before it fuses, but not this
+                scale = jax.lax.fori_loop(0, job.chain, lambda _, s: s * (1 - 0.001 * s), scale)
+            else:
+                for _ in range(job.chain):
+                    scale = scale * (1 - 0.001 * scale)
             return hold(x + (inner * (1 + 0.001 * scale) if job.chain else inner) @ wo)
 
         again = jax.checkpoint(layer) if job.remat == "full" else layer
@@ -169,7 +171,7 @@ def _train(
     for step in range(job.steps):
         if step % TURN == 0:
             turns.wait()
-        if step == PROFILE_FROM:
+        if step == PROFILED[0]:
             windows.start(step)
         began_ns, began_cpu = time.time_ns(), time.process_time()
         with jax.profiler.StepTraceAnnotation("train", step_num=step):
@@ -187,7 +189,7 @@ def _train(
         ended_ns = time.time_ns()
         events.write("step_end", step=step, start_ns=began_ns, ns=ended_ns, cpu_s=time.process_time() - began_cpu)
         log.step(step, (ended_ns - began_ns) / 1e9, loss)
-        if step == job.steps - 1:
+        if step == PROFILED[1]:
             goodput.now("custom_badput_event_start_time", custom_badput_event_type="profile_export")
             windows.stop(step)
             goodput.now("custom_badput_event_end_time", custom_badput_event_type="profile_export")
