@@ -33,6 +33,7 @@ OF_NO_ACCOUNT = frozenset(
     ("note", "rule", "job_name", "run_name", "compile_s", "peak_basis", "simulated", "outcome", "fits", "why", "hosts")
 )
 """What may differ between two runs of the same setup, or is an answer and no setting."""
+PEAK, MEASURED = "peak_flops_per_s", "measured"  # a peak that was measured scatters as all that is measured
 ALIKE = 1e-6  # relative: the same number, told by another tool
 LONGEST = 200
 AXES = "parallelism."
@@ -54,6 +55,8 @@ def differs(a: Facts, b: Facts) -> tuple[Differs, ...]:
     """Settings that the two tell differently, those that both tell first. What one alone tells is no difference known;
     it follows, with None for the other."""
     mine, theirs = dict(flat(a)), dict(flat(b))
+    if all("peak_basis" in side and side["peak_basis"].value == MEASURED for side in (a, b)):
+        mine.pop(PEAK, None), theirs.pop(PEAK, None)
     if all(any(name.startswith(AXES) for name in side) for side in (mine, theirs)):
         axes = dict.fromkeys(name for name in (*mine, *theirs) if name.startswith(AXES))
         mine, theirs = dict.fromkeys(axes, 1) | mine, dict.fromkeys(axes, 1) | theirs  # an axis that is not named

@@ -13,8 +13,9 @@ TERMS = (
     Term(
         "Settled steps",
         "Steps that were kept, less the first of each attempt, those before the pace settled, those that cannot be "
-        f"true, and stalls: longer than the median by {STALL_DEVIATIONS:g} robust deviations and by {STALL_SHARE:.0%} "
-        "of it, where they are few. How many were set apart is told.",
+        "true, those that a profiler watched where enough others are known, and stalls: longer than the median by "
+        f"{STALL_DEVIATIONS:g} robust deviations and by {STALL_SHARE:.0%} of it, where they are few. How many were set "
+        "apart is told. Accounts are those of profiled steps.",
         unit="steps",
     ),
     Term(

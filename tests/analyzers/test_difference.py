@@ -202,6 +202,15 @@ def test_any_facts_can_be_held_beside_any_others(facts):
     assert all(d.a is None for d in differs({}, facts_of(facts)))
 
 
+def test_a_measured_peak_is_no_setting_and_a_published_one_is():
+    def of(peak, basis):
+        return facts_of({"peak_flops_per_s": peak, "peak_basis": basis})
+
+    assert differs(of(1.06e11, "measured"), of(1.07e11, "measured")) == ()
+    assert [d.name for d in differs(of(1.97e14, "published"), of(4.59e14, "published"))] == ["peak_flops_per_s"]
+    assert [d.name for d in differs(of(1.06e11, "measured"), of(4.59e14, "published"))] == ["peak_flops_per_s"]
+
+
 def frame(*rows):
     return pd.DataFrame(
         [dict(zip(("op", "category", "scope", "shape", "seconds"), r, strict=True)) for r in rows]
