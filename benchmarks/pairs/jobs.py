@@ -7,8 +7,7 @@ from typing import Any
 
 from reference.train.plan import ModelDims
 
-# Weights and activations of each but THOUSAND fit a core's own cache: what lies in one that neighbours share takes 42 ms
-# in one process and 53 or 110 in its twin.
+# Weights and activations of each but THOUSAND fit a core's own cache: what neighbours on the machine do is felt less.
 ONE = ModelDims(layers=2, emb_dim=96, heads=2, head_dim=48, mlp_dim=384, seq_len=64, batch_size=16)
 THOUSAND = ModelDims(layers=1, emb_dim=1000, heads=1, head_dim=64, mlp_dim=256, seq_len=32, batch_size=16)
 TWO = ModelDims(layers=2, emb_dim=128, heads=4, head_dim=32, mlp_dim=512, seq_len=64, batch_size=16)
