@@ -56,7 +56,8 @@ def differs(a: Facts, b: Facts) -> tuple[Differs, ...]:
     it follows, with None for the other."""
     mine, theirs = dict(flat(a)), dict(flat(b))
     if all("peak_basis" in side and side["peak_basis"].value == MEASURED for side in (a, b)):
-        mine.pop(PEAK, None), theirs.pop(PEAK, None)
+        mine.pop(PEAK, None)
+        theirs.pop(PEAK, None)
     if all(any(name.startswith(AXES) for name in side) for side in (mine, theirs)):
         axes = dict.fromkeys(name for name in (*mine, *theirs) if name.startswith(AXES))
         mine, theirs = dict.fromkeys(axes, 1) | mine, dict.fromkeys(axes, 1) | theirs  # an axis that is not named
