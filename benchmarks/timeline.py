@@ -64,7 +64,7 @@ def measured(folder: Path, events: int, zooms: int) -> list[str]:
         f"{events:,} events, {looked['shown']:,} shown in {looked['rows']:,} rows",
         f"  make    {made['s']:.1f} s, at most {made['most'] / 2**20:,.0f} MiB of its own",
         f"  open    {looked['s']:.2f} s",
-        f"  zoom    median {looked['p50_ms']:.1f} ms, 95th {looked['p95_ms']:.1f} ms, worst {looked['worst_ms']:.1f} ms",
+        f"  zoom    median {looked['p50_ms']:.1f} ms, 95th {looked['p95_ms']:.1f}, worst {looked['worst_ms']:.1f}",
         f"  bytes   median {looked['p50_bytes']:,.0f} a view, worst {looked['worst_bytes']:,.0f}, not compressed",
         f"  memory  {looked['own'] / 2**20:,.0f} MiB of its own, {looked['files'] / 2**20:,.0f} MiB of files' pages",
         f"  disk    {table / events:.1f} bytes an event in the table, {kept / events:.1f} in what is kept",
