@@ -16,6 +16,7 @@ from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from pathlib import Path
 
+from runs.derived import forget
 from runs.durable import PRIVATE, sync, writing
 from runs.run import Run
 from runs.scratch import Held, unlock
@@ -60,6 +61,7 @@ class Bin:
                 self._drop(target)
             source.rename(target)
             self._keep()
+        forget(self.folder.parent, run_id)
         return True
 
     def restore(self, run_id: str) -> bool:

@@ -68,7 +68,8 @@ def _may_be_gone(future: "Future[Any]") -> bool:
 
 
 def _size(future: "Future[Any]") -> int:
-    """Bytes that an answer holds: its frames and arrays, those of its parts too, and a flat 20 kB for the rest."""
+    """Bytes that an answer holds: its frames and arrays, those of its parts too, and a flat 20 kB for the rest. What
+    says `held_bytes` of itself is believed: it may lie deep, or on disk."""
     return 20_000 + (0 if future.exception() else _in_tables(future.result()))
 
 
@@ -86,5 +87,7 @@ def _in_tables(value: Any, depth: int = 2) -> int:
         return value.nbytes
     if isinstance(value, pa.Table):
         return value.nbytes
+    if isinstance(told := getattr(value, "held_bytes", None), int):
+        return told
     parts: Mapping[str, Any] = _members(value)
     return sum(_in_tables(part, depth - 1) for part in parts.values()) if depth else 0

@@ -5,6 +5,7 @@
     <root>/uploads/<upload_id>/         files as they were uploaded; never changed
     <root>/live/<name>/                 a job being followed: its entries, and a pointer to its newest run
     <root>/bin/<run_id>/                a run that was deleted, and can be brought back for a while
+    <root>/derived/<run_id>/            what was worked out from a run's tables; may be deleted at any time
     <root>/registry.db                  what may change: notes, tags, prices
 
 All of it can be read by its owner alone.
@@ -22,6 +23,7 @@ from errors import InputError, QuestionError
 from errors import format as fmt
 from errors.nearest import did_you_mean
 from runs.bin import RUN_ID, Bin, Binned
+from runs.derived import forget
 from runs.durable import PRIVATE, keep_private, writing
 from runs.live import PREFIX, LiveRuns
 from runs.naming import begun, unknown
@@ -215,6 +217,7 @@ class Store:
         if run := self.get(run_id):
             with writing(run.folder), self.hold() as held, contextlib.suppress(FileNotFoundError):  # somebody else did
                 run.folder.rename(held.folder / "removed")
+            forget(self.root, run_id)
 
     def _rescue(self, folder: Path) -> None:
         from runs.writer import rescue  # late: few processes find what another left behind, and none pays for pyarrow

@@ -5,7 +5,7 @@
 import contextlib
 import functools
 import itertools
-from collections.abc import Generator, Hashable, Mapping, Sequence
+from collections.abc import Generator, Hashable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 
 from errors import QuestionError
 from runs.columns import nulls
+from runs.derived import Derived
 from runs.integrity import TABLES, Files
 from runs.schema import SCHEMAS
 
@@ -63,6 +64,15 @@ def _names_of_python() -> None:
     import pandas as pd
 
     pd.options.mode.string_storage = "python"
+
+
+def batches(tables: Tables, name: str, columns: Sequence[str], rows: int) -> Iterator[pa.Table]:
+    """The rows in their order, about so many at a time: a table that is larger than memory is read through."""
+    if isinstance(tables, ParquetTables):
+        yield from tables.batches(name, columns, rows)
+        return
+    whole = tables.arrow(name, columns)
+    yield from (whole.slice(at, rows) for at in range(0, whole.num_rows, rows))
 
 
 def int_column(table: pa.Table, name: str, missing: int = -1) -> np.ndarray:
@@ -131,6 +141,23 @@ class ParquetTables:
             there = [n for n in schema.names if n in file.schema_arrow.names]
             batches = list(itertools.islice(file.iter_batches(rows, columns=there), 1))
             return _in_schema(pa.Table.from_batches(batches), schema) if batches else schema.empty_table()
+
+    def batches(self, name: str, columns: Sequence[str], rows: int) -> Iterator[pa.Table]:
+        """The rows in their order, at most so many at a time."""
+        schema = _schema(name, columns)
+        path = self._files.whole(_relative(name))
+        if path is None:
+            return
+        with self._reading(name), pq.ParquetFile(path) as file:
+            there = [n for n in schema.names if n in file.schema_arrow.names]
+            for batch in file.iter_batches(rows, columns=there):
+                yield _in_schema(pa.Table.from_batches([batch]), schema)
+
+    @property
+    def derived(self) -> Derived | None:
+        """What is kept of the run beside its tables; None where it lies in no store."""
+        folder = self._files.folder
+        return Derived(folder.parents[1], folder.name) if folder.parent.name == "runs" else None
 
     @contextlib.contextmanager
     def _reading(self, name: str) -> Generator[None]:

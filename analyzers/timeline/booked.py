@@ -78,4 +78,4 @@ def _strip(lane: Lane, painting: Painting, names: Mapping[int, str], shift: int)
     if lane.group == DEVICE:
         titles[CODE["productive"]] = "Computing"
     base = int(starts[0])
-    return Part(lane, base, 1, starts[kept] - base, (ends - starts)[kept], titles[code], code)
+    return Part(lane, base, 1, starts[kept] - base, (ends - starts)[kept], titles, code, code)

@@ -64,3 +64,33 @@ def fill_bins(row, start, dur, code, shift, into, bins, busy, count, top, longes
                     longest[n] = i
             at, left, first = at + part, left - part, False
     return n + 1
+
+
+@_compiled
+def lengths_of(dur, lengths):  # pragma: no cover - compiled
+    """Add to `lengths` how many durations have each number of bits."""
+    for i in range(len(dur)):
+        bits, left = 0, dur[i]
+        while left > 0:
+            left >>= 1
+            bits += 1
+        lengths[bits] += 1
+
+
+@_compiled
+def count_bins(row, start, dur, sizes):  # pragma: no cover - compiled
+    """Add to `sizes`, of bins of each size, how many `fill_bins` fills."""
+    for shift in range(len(sizes) - 1):
+        width = np.int64(1) << shift
+        found = np.int64(0)
+        last_row, last_bin = np.int64(-1), np.int64(-1)
+        for i in range(len(start)):
+            if dur[i] >= width:
+                continue
+            low = start[i] >> shift
+            high = max(start[i] + dur[i] - 1, start[i]) >> shift
+            found += high - low + 1
+            if row[i] == last_row and low == last_bin:
+                found -= 1
+            last_row, last_bin = row[i], high
+        sizes[shift] += found

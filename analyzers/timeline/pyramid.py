@@ -10,20 +10,30 @@ which meets at most two bins, are summed bin by bin:
 so that of every level   sum of busy + sum of durations of those that stand as themselves = sum of all durations.
 
 The finest level is the first of which bins and long events together are at most half as many as the events are; below
-it the events themselves are drawn.
+it the events themselves are drawn. One that has more than two thirds of the marks of the level before is left out,
+never two in a row: `window.py` draws from its neighbours.
+
+Columns may be memory maps: whoever reads a stretch of them touches no more than that. Whole numbers may be of 32 bits.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from analyzers.timeline.kernels import CODES, fill_bins, rows_of
+from analyzers.timeline.columns import Columns, InMemory, fitting
+from analyzers.timeline.kernels import CODES, count_bins, fill_bins, lengths_of, rows_of
 
 Ints = NDArray[np.int64]
 LEAST_EVENTS = 20_000  # fewer are drawn as they are at any width
-EVERY = 4  # levels between two that list their long events
+EVERY = 4  # shifts at least between two levels that list their long events
+WORTH = 2 / 3  # a level with more than this share of the marks of the one before is left out
+CHUNK = 1 << 20  # events that are worked on at once, or one row
+BITS = 64
+BINS, LONG = ("bins", "busy", "count", "code", "longest", "first"), ("events", "first")
+EVENTS = ("start", "dur", "code")
 
 
 @dataclass(frozen=True)
@@ -51,15 +61,15 @@ class Long:
 @dataclass(frozen=True)
 class Pyramid:
     """Events in order of row and start, in ticks since the timeline's origin. `first`: of each row, and one more, where
-    its events begin; `order`: which of the events that were given each of them is."""
+    its events begin; `told`: (shift, events, busy ticks) of each level, summed as it was made."""
 
     start: Ints
     dur: Ints
     code: NDArray[np.uint8]
     first: Ints
-    order: Ints
     levels: tuple[Level, ...]
     longs: tuple[Long, ...]
+    told: tuple[tuple[int, int, int], ...]
 
     @property
     def rows(self) -> int:
@@ -67,13 +77,16 @@ class Pyramid:
 
     def sums(self) -> Iterator[tuple[int, int, int]]:
         """(shift, events, busy ticks) that each level tells of: the same of all."""
-        for level in self.levels:
-            long = self.dur >> level.shift > 0
-            yield (
-                level.shift,
-                int(level.count.sum()) + int(long.sum()),
-                int(level.busy.sum()) + int(self.dur[long].sum()),
-            )
+        return iter(self.told)
+
+
+@dataclass(frozen=True)
+class Made:
+    """Levels whose columns are written: `levels`, `longs`: their shifts; `told`: see `Pyramid`."""
+
+    levels: tuple[int, ...] = ()
+    longs: tuple[int, ...] = ()
+    told: tuple[tuple[int, int, int], ...] = ()
 
 
 def rows(lane: Ints, start: Ints, dur: Ints) -> tuple[Ints, Ints]:
@@ -89,39 +102,130 @@ def pyramid(row: Ints, start: Ints, dur: Ints, code: NDArray[np.uint8], count: i
     if len(code) and int(code.max()) >= CODES:
         raise ValueError(f"more than {CODES} accounts")
     order = np.lexsort((start, row))
-    row, start, dur, code = row[order], start[order], dur[order], code[order]
-    levels = tuple(_levels(row, start, dur, code, count))
-    marks = [levels[k].shift for k in range(0, len(levels), EVERY)]
-    longs = tuple(_long(shift, row, dur, count) for shift in marks)
-    return Pyramid(start, dur, code, _first(row, count), order, levels, longs)
+    columns = InMemory()
+    for name, values in (("start", start), ("dur", dur), ("code", code)):
+        columns.add(name, values[order])
+    columns.add("first", starts_of(row[order], 0, count + 1))
+    made = levels(columns, columns.whole("first"))
+    return assembled(columns.whole, made)
 
 
-def _levels(row: Ints, start: Ints, dur: Ints, code: NDArray[np.uint8], count: int) -> Iterator[Level]:
-    if len(start) < LEAST_EVENTS:
-        return
-    last = int((start + dur).max())
-    none = np.zeros(0, np.int64)
-    begun = False
-    for shift in range(int(np.median(dur)).bit_length(), last.bit_length() + 1):  # finer ones hold most as themselves
-        size = int(fill_bins(row, start, dur, code, shift, none, none, none, none, none.astype(np.uint8), none))
-        if not begun and size + int((dur >> shift > 0).sum()) > len(start) // 2:
+def assembled(column: Callable[[str], NDArray[Any]], made: Made) -> Pyramid:
+    """`column`: one that was written, by its name."""
+    found = [Level(shift, *(column(f"level{shift}-{name}") for name in BINS)) for shift in made.levels]
+    longs = [Long(shift, *(column(f"long{shift}-{name}") for name in LONG)) for shift in made.longs]
+    return Pyramid(*(column(name) for name in EVENTS), column("first"), tuple(found), tuple(longs), made.told)
+
+
+def starts_of(row: Ints, low: int, high: int) -> Ints:
+    """Where the rows from `low` to below `high` begin, of rows in order."""
+    return np.searchsorted(row, np.arange(low, high)).astype(np.int64)
+
+
+def levels(columns: Columns, first: Ints) -> Made:
+    """Sum the events, which are written, into levels beside them. `first`: where the events of each row begin."""
+    events = int(first[-1])
+    if events < LEAST_EVENTS:
+        return Made()
+    pieces = list(_pieces(first))
+    sizes, lengths, last = np.zeros((len(pieces), BITS), np.int64), np.zeros(BITS + 1, np.int64), 0
+    for n, piece in enumerate(pieces):
+        row, start, dur, _ = _events(columns, first, piece)
+        lengths_of(dur, lengths)
+        count_bins(row, start, dur, sizes[n])
+        last = max(last, int((start + dur).max(initial=0)))
+    long = events - np.cumsum(lengths)  # at [s]: events of at least 2^s ticks
+    shifts = _worth(sizes.sum(axis=0) + long[:BITS], events, last.bit_length())
+    return _filled(columns, first, pieces, sizes, shifts, last)
+
+
+def _pieces(first: Ints) -> Iterator[tuple[int, int]]:
+    """From which to which row are worked on together."""
+    row, count = 0, len(first) - 1
+    while row < count:
+        upto = int(np.searchsorted(first, first[row] + CHUNK, side="right")) - 1
+        upto = max(upto, row + 1)
+        yield row, upto
+        row = upto
+
+
+def _events(columns: Columns, first: Ints, piece: tuple[int, int]) -> tuple[Ints, Ints, Ints, NDArray[np.uint8]]:
+    """(row, start, dur, code) of the events of some rows."""
+    a, b = piece
+    span = [(int(first[a]), int(first[b]))]
+    row = np.repeat(np.arange(a, b), np.diff(first[a : b + 1]))
+    return row, columns.take("start", span), columns.take("dur", span), columns.take("code", span)
+
+
+def _worth(marks: Ints, events: int, highest: int) -> list[int]:
+    """Which levels are made. `marks`: bins and long events of each."""
+    found: list[int] = []
+    for shift in range(highest + 1):
+        if not found and marks[shift] > events // 2:
             continue
-        begun = True
-        yield _level(row, start, dur, code, shift, size, count)
+        if found and found[-1] == shift - 1 and marks[shift] > WORTH * marks[shift - 1]:
+            continue
+        found.append(shift)
+    return found
 
 
-def _level(row: Ints, start: Ints, dur: Ints, code: NDArray[np.uint8], shift: int, size: int, count: int) -> Level:
+def _filled(
+    columns: Columns, first: Ints, pieces: list[tuple[int, int]], sizes: Ints, shifts: list[int], last: int
+) -> Made:
+    longs: list[int] = []
+    for shift in shifts:
+        if not longs or shift >= longs[-1] + EVERY:
+            longs.append(shift)
+    number = fitting(0, int(first[-1]))
+    for name in (*(f"level{s}-first" for s in shifts), *(f"long{s}-first" for s in longs)):
+        columns.add(name, np.zeros(1, number))
+    sums = {shift: [0, 0] for shift in shifts}
+    for n, piece in enumerate(pieces):
+        row, start, dur, code = _events(columns, first, piece)
+        at = int(first[piece[0]])
+        for shift in shifts:
+            long = np.flatnonzero(dur >> shift)
+            level = _level(row, start, dur, code, shift, int(sizes[n, shift]))
+            kinds = fitting(0, last >> shift), fitting(0, 1 << shift), number
+            _write(columns, f"level{shift}", level, at, piece, kinds)
+            sums[shift][0] += int(level["count"].sum()) + len(long)
+            sums[shift][1] += int(level["busy"].sum()) + int(dur[long].sum())
+            if shift in longs:
+                _write_long(columns, f"long{shift}", row[long], long + at, piece, number)
+    return Made(tuple(shifts), tuple(longs), tuple((s, events, busy) for s, (events, busy) in sums.items()))
+
+
+def _level(
+    row: Ints, start: Ints, dur: Ints, code: NDArray[np.uint8], shift: int, size: int
+) -> dict[str, NDArray[Any]]:
     into, bins, busy, counts, longest = (np.empty(max(size, 1), dtype=np.int64) for _ in range(5))
     top = np.empty(max(size, 1), dtype=np.uint8)
     fill_bins(row, start, dur, code, shift, into, bins, busy, counts, top, longest)
-    return Level(shift, bins[:size], busy[:size], counts[:size], top[:size], longest[:size], _first(into[:size], count))
+    found = {"into": into, "bins": bins, "busy": busy, "count": counts, "code": top, "longest": longest}
+    return {name: values[:size] for name, values in found.items()}
 
 
-def _long(shift: int, row: Ints, dur: Ints, count: int) -> Long:
-    events = np.flatnonzero(dur >> shift > 0)
-    return Long(shift, events, _first(row[events], count))
+def _write(
+    columns: Columns,
+    name: str,
+    level: dict[str, NDArray[Any]],
+    at: int,
+    piece: tuple[int, int],
+    kinds: Sequence[np.dtype[Any]],
+) -> None:
+    bins, busy, number = kinds
+    begun = columns.length(f"{name}-bins")
+    columns.add(f"{name}-bins", level["bins"].astype(bins))
+    columns.add(f"{name}-busy", level["busy"].astype(busy))
+    columns.add(f"{name}-count", level["count"].astype(number))
+    columns.add(f"{name}-code", level["code"])
+    columns.add(f"{name}-longest", (level["longest"] + at).astype(number))
+    columns.add(f"{name}-first", (begun + starts_of(level["into"], piece[0] + 1, piece[1] + 1)).astype(number))
 
 
-def _first(row: Ints, count: int) -> Ints:
-    """Where each row begins, of rows in order."""
-    return np.searchsorted(row, np.arange(count + 1)).astype(np.int64)
+def _write_long(
+    columns: Columns, name: str, row: Ints, events: Ints, piece: tuple[int, int], number: np.dtype[Any]
+) -> None:
+    begun = columns.length(f"{name}-events")
+    columns.add(f"{name}-events", events.astype(number))
+    columns.add(f"{name}-first", (begun + starts_of(row, piece[0] + 1, piece[1] + 1)).astype(number))

@@ -1,7 +1,7 @@
 """What of a timeline a window shows: at most some marks for each pixel of each row, whatever the events are."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,29 +30,51 @@ class Marks:
 def window(of: Pyramid, rows: Ints, start: int, end: int, pixels: int) -> Marks:
     """The marks of these rows from `start` to `end`, where `pixels` are as wide as that."""
     wide = max((end - start) // max(pixels, 1), 1)
-    fitting = [level for level in of.levels if 1 << level.shift <= wide]
+    fitting = sum(1 << level.shift <= wide for level in of.levels)
     if fitting:
-        return _binned(of, fitting[-1], rows, start, end)
-    found = [_events(of, row, start, end) for row in rows]
-    if of.levels and sum(b - a for a, b in found) > RAW_MOST:
-        return _binned(of, of.levels[0], rows, start, end)
-    return _as_they_are(of, found)
+        found = _found(of, fitting - 1, rows, start, end)
+        finest = wide.bit_length() - 1
+        if (
+            found.level.shift < finest
+            and fitting < len(of.levels)
+            and found.marks > _most(len(rows), start, end, finest)
+        ):
+            found = _found(of, fitting, rows, start, end)  # one between the two was left out, and here it would count
+        return _binned(of, found, start)
+    shown = [_events(of, row, start, end) for row in rows]
+    if of.levels and sum(b - a for a, b in shown) > RAW_MOST:
+        return _binned(of, _found(of, 0, rows, start, end), start)
+    return _as_they_are(of, shown)
+
+
+def _most(rows: int, start: int, end: int, shift: int) -> int:
+    """Marks that bins of this size could give: in each of them its short events, and a long one that begins in it."""
+    return 2 * rows * (((end - start) >> shift) + 2)
+
+
+def _at(column: NDArray[Any], low: int, high: int, value: int, side: Literal["left", "right"]) -> int:
+    """Where a value stands in a stretch of a column that is in order. It is looked up in the column's own type: of
+    another the whole stretch would be read and copied."""
+    info = np.iinfo(column.dtype)
+    if value < info.min or value > info.max:
+        return low if value < info.min else high
+    return low + int(np.searchsorted(column[low:high], column.dtype.type(value), side=side))
 
 
 def _events(of: Pyramid, row: int, start: int, end: int) -> tuple[int, int]:
     """From which to which event of a row the window holds something."""
     low, high = int(of.first[row]), int(of.first[row + 1])
-    begun = low + int(np.searchsorted(of.start[low:high], end, side="left"))
-    at = low + int(np.searchsorted(of.start[low:high], start, side="right")) - 1
-    while at > low and of.dur[at] == 0 and of.start[at] == start:  # several of no length at one instant
-        at -= 1
+    begun = _at(of.start, low, high, end, "left")
+    at = _at(of.start, low, high, start, "right") - 1
+    if at >= low and of.dur[at] == 0 and of.start[at] == start:  # several of no length at one instant
+        at = _at(of.start, low, high, start, "left")
     if at >= low and of.start[at] + of.dur[at] <= start and of.start[at] < start:
         at += 1
     return max(at, low), max(begun, max(at, low))
 
 
 def _as_they_are(of: Pyramid, found: list[tuple[int, int]]) -> Marks:
-    event = np.concatenate([np.arange(a, b) for a, b in found]) if found else np.zeros(0, np.int64)
+    event = _ranges(found)
     row = np.repeat(np.arange(len(found), dtype=np.int32), [b - a for a, b in found])
     begin = of.start[event]
     return Marks(
@@ -67,46 +89,65 @@ def _as_they_are(of: Pyramid, found: list[tuple[int, int]]) -> Marks:
     )
 
 
-def _binned(of: Pyramid, level: Level, rows: Ints, start: int, end: int) -> Marks:
+def _ranges(found: list[tuple[int, int]]) -> Ints:
+    return np.concatenate([np.arange(a, b) for a, b in found]) if found else np.zeros(0, np.int64)
+
+
+@dataclass(frozen=True)
+class _Found:
+    """Of each row from which to which bin of a level the window holds, and its long events."""
+
+    level: Level
+    bins: list[tuple[int, int]]
+    events: list[Ints]
+
+    @property
+    def marks(self) -> int:
+        return sum(b - a for a, b in self.bins) + sum(map(len, self.events))
+
+
+def _found(of: Pyramid, number: int, rows: Ints, start: int, end: int) -> _Found:
+    level = of.levels[number]
     long = next(one for one in reversed(of.longs) if one.shift <= level.shift)
-    parts: list[tuple[NDArray[Any], ...]] = []
-    for number, row in enumerate(rows):
-        events = _long_events(of, long, level.shift, row, start, end)
+    bins: list[tuple[int, int]] = []
+    for row in rows:
         low, high = int(level.first[row]), int(level.first[row + 1])
-        a, b = low + np.searchsorted(level.bins[low:high], [start >> level.shift, -(-end >> level.shift)])
-        bins = np.arange(a, b)
-        begin = np.concatenate([level.bins[bins] << level.shift, of.start[events]])
-        width = np.concatenate([np.full(len(bins), 1 << level.shift), of.dur[events]])
-        order = np.argsort(begin, kind="stable")
-        columns: tuple[NDArray[Any], ...] = (
-            begin,
-            begin + width,
-            np.concatenate([level.code[bins], of.code[events]]),
-            np.concatenate([_shares(level.busy[bins], level.shift), np.full(len(events), 255)]),
-            np.concatenate([level.count[bins], np.ones(len(events), np.int64)]),
-            np.concatenate([level.longest[bins], events]),
-        )
-        parts.append((np.full(len(order), number), *(c[order] for c in columns)))
-    whole = [np.concatenate(c) for c in zip(*parts, strict=True)] if parts else [np.zeros(0, np.int64)] * 7
-    row_, begin, finish, code, share, count, event = whole
-    return Marks(
-        row_.astype(np.int32),
-        begin,
-        finish,
-        code.astype(np.uint8),
-        share.astype(np.uint8),
-        count,
-        event,
-        level.shift,
-    )
+        a, b = (_at(level.bins, low, high, at, "left") for at in (start >> level.shift, -(-end >> level.shift)))
+        bins.append((a, b))
+    return _Found(level, bins, [_long_events(of, long, level.shift, row, start, end) for row in rows])
 
 
 def _long_events(of: Pyramid, long: Long, shift: int, row: int, start: int, end: int) -> Ints:
-    mine = long.events[int(long.first[row]) : int(long.first[row + 1])]
-    a = max(int(np.searchsorted(of.start[mine], start, side="right")) - 1, 0)
-    b = int(np.searchsorted(of.start[mine], end, side="left"))
-    some = mine[a:b]
+    """By number, as they stand in the row: their times are not read to find them."""
+    low, high = int(of.first[row]), int(of.first[row + 1])
+    mine = int(long.first[row]), int(long.first[row + 1])
+    begun, ended = _at(of.start, low, high, start, "right"), _at(of.start, low, high, end, "left")
+    a = max(_at(long.events, *mine, begun, "left") - 1, mine[0])
+    some = long.events[a : _at(long.events, *mine, ended, "left")].astype(np.int64)
     return some[(of.dur[some] >> shift > 0) & (of.start[some] + of.dur[some] > start)]
+
+
+def _binned(of: Pyramid, found: _Found, start: int) -> Marks:
+    """Bins and long events, in order of row and begin."""
+    level, shift = found.level, found.level.shift
+    bins, events = _ranges(found.bins), np.concatenate([np.zeros(0, np.int64), *found.events])
+    every = np.arange(len(found.bins), dtype=np.int32)
+    row = np.concatenate(
+        [np.repeat(every, [b - a for a, b in found.bins]), np.repeat(every, [len(some) for some in found.events])]
+    )
+    begin = np.concatenate([level.bins[bins].astype(np.int64) << shift, of.start[events]])
+    width = np.concatenate([np.full(len(bins), 1 << shift), of.dur[events]])
+    order = np.lexsort((begin, row))
+    columns = (
+        row,
+        begin,
+        begin + width,
+        np.concatenate([level.code[bins], of.code[events]]),
+        np.concatenate([_shares(level.busy[bins], shift), np.full(len(events), 255)]).astype(np.uint8),
+        np.concatenate([level.count[bins].astype(np.int64), np.ones(len(events), np.int64)]),
+        np.concatenate([level.longest[bins].astype(np.int64), events]),
+    )
+    return Marks(*(column[order] for column in columns), shift)
 
 
 def _shares(busy: Ints, shift: int) -> Ints:

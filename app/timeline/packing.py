@@ -37,7 +37,6 @@ HOST_COLOUR = "#7C8894"
 
 def described(of: Timeline) -> dict[str, Any]:
     """Lanes, colours and the clock."""
-    used = sorted(int(c) for c in np.unique(of.tiles.code))
     return {
         "span_ticks": of.span,
         "tick_ps": of.tick_ps,
@@ -45,7 +44,7 @@ def described(of: Timeline) -> dict[str, Any]:
         "events": of.events,
         "names": [name[:LONGEST] for name in of.names[:MOST_NAMES]],
         "lanes": _lanes(of),
-        "codes": {n: _code(CODES[n]) for n in used},
+        "codes": {n: _code(CODES[n]) for n in of.codes},
     }
 
 

@@ -1,7 +1,5 @@
 """A timeline in words: what it holds, and its lanes as a terminal prints them."""
 
-import numpy as np
-
 from analyzers.timeline import TimelineResult
 from analyzers.timeline.booked import ACCOUNT
 from analyzers.timeline.lanes import CODES, DEVICE, HOST, Lane
@@ -43,11 +41,9 @@ def _busiest(result: TimelineResult) -> str:
     for row in of.lanes:
         if row.lane.group != DEVICE or row.lane.role != ACCOUNT:
             continue
-        mine = slice(int(of.tiles.first[row.first_row]), int(of.tiles.first[row.first_row + row.rows]))
-        ticks = np.bincount(of.tiles.code[mine], weights=of.tiles.dur[mine], minlength=len(CODES))
-        for name, held in zip(CODES, ticks, strict=True):
-            seconds[name] = seconds.get(name, 0) + int(held)
-            whole += int(held)
+        for code, held in row.by_code:
+            seconds[CODES[code]] = seconds.get(CODES[code], 0) + held
+            whole += held
     lost = {name: held for name, held in seconds.items() if name not in ("productive", "unattributed") and held}
     if not lost:
         return ""
