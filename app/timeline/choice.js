@@ -13,6 +13,8 @@ export class Choice {
   constructor(viewer) {
     this.viewer = viewer;
     this.event = -1;
+    /** Where it stands, as far as that is known. @type {number | null} */
+    this.row = null;
     this.words = "";
     /** @type {Arrow[]} */
     this.arrows = [];
@@ -20,10 +22,14 @@ export class Choice {
     this.walked = -1;
   }
 
-  /** @param {number} event */
-  open(event) {
+  /**
+   * @param {number} event
+   * @param {number | null} row
+   */
+  open(event, row = null) {
     const { viewer } = this;
     this.event = event;
+    this.row = row;
     this.arrows = [];
     this.walked = -1;
     answer(address(`runs/${viewer.run}/timeline/event?event=${event}`))

@@ -1,6 +1,6 @@
 // Draws marks, names, arrows and the ruler on a canvas.
 
-/** @import { Described, Held, Scene } from "./types.d.ts" */
+/** @import { Described, Held, Looked, Scene } from "./types.d.ts" */
 
 import { exactly, lasted, step } from "./clock.js";
 import { RULER } from "./layout.js";
@@ -101,7 +101,7 @@ export class Drawing {
     }
     for (const line of own) {
       const at = held.place.get(line.row);
-      if (at !== undefined) this.words(of, held, at, line.top, chosen);
+      if (at !== undefined) this.words(of, held, at, line.top, chosen, looked);
     }
   }
 
@@ -117,8 +117,9 @@ export class Drawing {
    * @param {number} at
    * @param {number} top
    * @param {number} chosen
+   * @param {Looked} looked
    */
-  words(of, held, at, top, chosen) {
+  words(of, held, at, top, chosen, looked) {
     const { tile, first } = held,
       [base, unit] = this.placed(held),
       wide = this.width - LABELS;
@@ -129,8 +130,10 @@ export class Drawing {
       if (end < 0) continue;
       const x = LABELS + Math.max(begin, 0),
         w = LABELS + Math.min(end, wide) - x;
+      const dim = looked.any && !looked.names.has(tile.name[i]) && !looked.events.has(tile.event[i]),
+        colour = of.codes[tile.code[i]]?.colour ?? "#888888";
       if (w > NAMED_PX && tile.count[i] <= 1)
-        this.name(of.names[tile.name[i]] ?? "", x, w, top, of.codes[tile.code[i]]?.colour ?? "#888888");
+        this.name(of.names[tile.name[i]] ?? "", x, w, top, dim ? this.ink : bright(colour) ? "#000000" : "#ffffff");
       if (tile.event[i] !== chosen) continue;
       this.pen.strokeStyle = this.ink;
       this.pen.lineWidth = 2;
@@ -143,12 +146,12 @@ export class Drawing {
    * @param {number} x
    * @param {number} w
    * @param {number} top
-   * @param {string} under
+   * @param {string} ink
    */
-  name(text, x, w, top, under) {
+  name(text, x, w, top, ink) {
     const room = Math.floor((w - 8) / 6.6);
     if (room < 3) return;
-    this.pen.fillStyle = bright(under) ? "#000000" : "#ffffff";
+    this.pen.fillStyle = ink;
     this.pen.fillText(text.length > room ? `${text.slice(0, room - 1)}…` : text, x + 4, top + BAR / 2 + 0.5);
   }
 
@@ -246,7 +249,7 @@ export class Drawing {
       if (off <= least) [best, least] = [i, off];
       if (off === 0) break;
     }
-    return best < 0 ? null : { mark: best };
+    return best < 0 ? null : { mark: best, row };
   }
 }
 

@@ -11,7 +11,7 @@ const HIGH = 40,
   MOST_ROWS = 8,
   LEAST_PX = 6,
   STEP = 0.25,
-  NONE = new Set();
+  NONE = { any: false, events: new Set(), names: new Set() };
 
 export class Overview {
   /** @param {Viewer} viewer */
@@ -27,11 +27,10 @@ export class Overview {
     this.canvas.addEventListener("keydown", (event) => this.pressed(event));
   }
 
-  /** The first row of the job's lanes, or of the first lanes where no job tells. @param {Described} of */
+  /** The first row of each of the first lanes of the job and of the accounts; of a run without them, of the first. @param {Described} of */
   rows(of) {
-    const job = of.lanes.filter((lane) => lane.group === "job");
-    const lanes = job.length ? job : of.lanes.filter((lane) => lane.role !== "other");
-    return (lanes.length ? lanes : of.lanes).slice(0, MOST_ROWS).map((lane) => lane.row);
+    const told = of.lanes.filter((lane) => lane.group === "job" || lane.role === "account");
+    return (told.length ? told : of.lanes).slice(0, MOST_ROWS).map((lane) => lane.row);
   }
 
   ask() {

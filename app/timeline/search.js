@@ -1,5 +1,6 @@
 // Events that bear a name: counted, and walked through.
 
+/** @import { Looked } from "./types.d.ts" */
 /** @import { Viewer } from "./view.js" */
 
 import { part } from "../components/parts.js";
@@ -14,8 +15,8 @@ export class Search {
     this.viewer = viewer;
     /** Number, start and duration of each. @type {[number, number, number][]} */
     this.hits = [];
-    /** @type {Set<number>} */
-    this.looked = new Set();
+    /** What is not dim: events and names. @type {Looked} */
+    this.looked = { any: false, events: new Set(), names: new Set() };
     this.hit = -1;
   }
 
@@ -32,7 +33,7 @@ export class Search {
       .then((told) => {
         if (input.value !== text) return; // something else is looked for
         this.viewer.say("");
-        this.found(told.events);
+        this.found(told.events, text.trim());
         const first = told.hits > told.events.length ? `, the first ${told.events.length} walked through` : "";
         said.textContent = `${told.hits.toLocaleString("en")} found${first}`;
         this.walk(1);
@@ -40,10 +41,17 @@ export class Search {
       .catch((error) => this.viewer.say(error, "Nothing was found"));
   }
 
-  /** @param {[number, number, number][]} hits */
-  found(hits) {
+  /**
+   * The server tells the first of many: the others are known by their names.
+   * @param {[number, number, number][]} hits
+   * @param {string} text
+   */
+  found(hits, text = "") {
     this.hits = hits;
-    this.looked = new Set(hits.map(([event]) => event));
+    const wanted = text.toLowerCase(),
+      names = hits.length ? (this.viewer.of?.names ?? []) : [];
+    const numbers = names.flatMap((name, i) => (name.toLowerCase().includes(wanted) ? [i] : []));
+    this.looked = { any: hits.length > 0, events: new Set(hits.map(([event]) => event)), names: new Set(numbers) };
     this.hit = -1;
     for (const name of [".before", ".after"]) part(this.viewer.root, name, HTMLButtonElement).disabled = !hits.length;
     this.viewer.later();

@@ -4,7 +4,7 @@
 // costs a few steps for each mark and each pixel, and one call for each row. Rectangles one by one, by the canvas or by
 // WebGL on a renderer in software, cost some ten times as much where marks are as narrow as pixels.
 
-/** @import { Described, Held } from "./types.d.ts" */
+/** @import { Described, Held, Looked } from "./types.d.ts" */
 
 const LEAST = 1e-6, // of a pixel: what is shorter is drawn too
   FAINTEST = 0.35,
@@ -56,13 +56,13 @@ export class Strips {
    * @param {number} at which of the tile's rows
    * @param {number} base
    * @param {number} unit
-   * @param {Set<number>} looked events that are looked for: others are dim
+   * @param {Looked} looked
    */
   fill(held, at, base, unit, looked) {
-    const { begin, width, code, share, count, event } = held.tile,
+    const { begin, width, code, share, count, event, name } = held.tile,
       [W, cover, best, top, lit] = [this.width, this.cover, this.best, this.code, this.lit],
       last = held.first[at + 1],
-      all = looked.size ? 0 : 1;
+      all = looked.any ? 0 : 1;
     cover.fill(0);
     best.fill(0);
     lit.fill(all);
@@ -76,7 +76,7 @@ export class Strips {
       end = Math.min(end, W);
       const dense = share[i] / 255,
         [p, q] = [x | 0, Math.min(end | 0, W - 1)],
-        found = all || looked.has(event[i]) ? 1 : 0;
+        found = all || looked.names.has(name[i]) || looked.events.has(event[i]);
       for (let k = p; k <= q; k++) {
         const part = Math.min(end, k + 1) - Math.max(x, k);
         if (part <= 0 && k > p) break;

@@ -90,6 +90,13 @@ export interface Summed {
   lanes: { title: string; events: number; busy_s: number }[];
 }
 
+/** What a search found: others are dim. */
+export interface Looked {
+  any: boolean;
+  events: Set<number>;
+  names: Set<number>;
+}
+
 /** All that a picture shows. `under`: where lanes begin that scroll; `middle`: of a row on the screen. */
 export interface Scene {
   of: Described;
@@ -98,7 +105,7 @@ export interface Scene {
   from: number;
   to: number;
   chosen: number;
-  looked: Set<number>;
+  looked: Looked;
   picked: Stretch | null;
   arrows: Arrow[];
   under: number;

@@ -121,8 +121,9 @@ export class Viewer {
       this.picked.set(a, Math.min(b, of.span_ticks), null);
       this.picked.settle();
     }
-    if (said.get("at")) this.choice.open(Number(said.get("at")));
-    if (said.get("row")) this.reach(Number(said.get("row")), null);
+    const row = said.get("row") ? Number(said.get("row")) : null;
+    if (said.get("at")) this.choice.open(Number(said.get("at")), row);
+    if (row !== null) this.reach(row, null);
   }
 
   /** The stage is as high as its lanes, within bounds. */
@@ -255,13 +256,14 @@ export class Viewer {
   /** The address says what is looked at, and so does a line for who does not see it. */
   tell() {
     const said = new URLSearchParams(location.search),
-      { event } = this.choice,
+      { event, row } = this.choice,
       { stretch } = this.picked;
     const put = (/** @type {string} */ name, /** @type {string | null} */ value) =>
       value === null ? said.delete(name) : said.set(name, value);
     put("from", whole(this.from));
     put("to", whole(this.to));
     put("at", event >= 0 ? String(event) : null);
+    put("row", event >= 0 && row !== null ? String(row) : null);
     put("pick", stretch ? `${whole(stretch.from)}-${whole(stretch.to)}` : null);
     put("pins", [...(this.layout?.pinned ?? [])].map((lane) => lane.row).join(",") || null);
     history.replaceState(history.state, "", `${location.pathname}?${said}${location.hash}`);
@@ -352,7 +354,7 @@ export class Viewer {
   /** @param {PointerEvent} event */
   clicked(event) {
     const mark = this.under(event);
-    if (mark && this.held) this.choice.open(this.held.tile.event[mark.mark]);
+    if (mark && this.held) this.choice.open(this.held.tile.event[mark.mark], mark.row);
     else if (this.place(event).x >= LABELS) this.close();
   }
 
