@@ -48,7 +48,7 @@ export class Choice {
     viewer.later();
   }
 
-  /** What it led to; a server that knows no arrows has none. @param {number} event */
+  /** What it led to: a server that refuses to tell knows of none. @param {number} event */
   link(event) {
     const { viewer } = this;
     answer(address(`runs/${viewer.run}/timeline/arrows?event=${event}`))
@@ -61,7 +61,7 @@ export class Choice {
         viewer.later();
       })
       .catch((error) => {
-        if (!(error instanceof Refused && error.status === 404)) viewer.say(error, "Its arrows are not drawn");
+        if (!(error instanceof Refused && error.status < 500)) viewer.say(error, "Its arrows are not drawn");
       });
   }
 

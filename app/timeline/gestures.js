@@ -16,6 +16,7 @@ const TURN = 1.0015,
 export function listen(viewer) {
   const { root, stage, canvas } = viewer;
   new ResizeObserver(() => viewer.later()).observe(stage);
+  canvas.addEventListener("contextrestored", () => viewer.later());
   stage.addEventListener("scroll", () => viewer.later());
   stage.addEventListener("wheel", (event) => turned(viewer, event), { passive: false });
   stage.addEventListener("keydown", (event) => pressed(viewer, event));

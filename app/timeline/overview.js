@@ -67,10 +67,9 @@ export class Overview {
     if (this.held) this.marks(of, this.held, w);
     pen.setTransform(ratio, 0, 0, ratio, 0, 0);
     this.frame(ink);
-    canvas.setAttribute(
-      "aria-valuenow",
-      String(Math.round((100 * (viewer.from + viewer.to)) / 2 / (of.span_ticks || 1))),
-    );
+    const middle = (50 * (viewer.from + viewer.to)) / (of.span_ticks || 1);
+    canvas.setAttribute("aria-valuenow", String(Math.round(Math.min(Math.max(middle, 0), 100))));
+    canvas.setAttribute("aria-valuetext", viewer.where());
   }
 
   /**

@@ -14,7 +14,7 @@ import { Layout, ROW, RULER } from "./layout.js";
 import { Overview } from "./overview.js";
 import { Picked } from "./picked.js";
 import { Search } from "./search.js";
-import { address, answer, Tiles, whole } from "./tiles.js";
+import { address, answer, Refused, Tiles, whole } from "./tiles.js";
 
 const NEAREST_PS = 200,
   BEYOND_PX = 12 * ROW,
@@ -62,7 +62,7 @@ export class Viewer {
     this.frame = 0;
     this.started = this.lost = false;
     /** @type {ReturnType<typeof setTimeout> | undefined} */
-    this.told = undefined;
+    this.told = this.retry = undefined;
   }
 
   begin() {
@@ -79,7 +79,16 @@ export class Viewer {
     answer(address(`runs/${this.run}/timeline`))
       .then((got) => got.json())
       .then((/** @type {Described} */ of) => this.show(of))
-      .catch((error) => this.say(error));
+      .catch((error) => {
+        this.say(error);
+        this.again(error, () => this.describe());
+      });
+  }
+
+  /** Asks once more, later, where the server did not answer at all. @param {unknown} error @param {() => void} what */
+  again(error, what) {
+    clearTimeout(this.retry);
+    if (error instanceof Refused && error.status === 0) this.retry = setTimeout(what, AGAIN_MS);
   }
 
   end() {
@@ -103,6 +112,7 @@ export class Viewer {
 
   /** @param {Described} of */
   show(of) {
+    this.say("");
     this.of = of;
     this.layout = new Layout(of);
     const said = new URLSearchParams(location.search);
@@ -142,9 +152,10 @@ export class Viewer {
    */
   changed(lane, what) {
     what();
-    this.said(`${lane.title}: ${this.layout?.folded.has(lane) ? "folded" : "open"}.`);
     this.lay();
     this.tell();
+    const pinned = this.layout?.pinned.has(lane) ? ", kept on top" : "";
+    this.said(`${lane.title}: ${this.layout?.folded.has(lane) ? "folded" : "open"}${pinned}.`);
   }
 
   /** @param {Lane} lane */
@@ -228,8 +239,8 @@ export class Viewer {
       })
       .catch((error) => {
         this.say(error);
-        if (!this.lost) setTimeout(() => this.later(), AGAIN_MS);
         this.lost = true;
+        this.again(error, () => this.later());
       });
   }
 
