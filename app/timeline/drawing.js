@@ -1,27 +1,29 @@
-// Draws marks, names and the ruler on a canvas.
+// Draws marks, names, arrows and the ruler on a canvas.
 
-/** @import { Described, Held, Lane, Line } from "./types.d.ts" */
+/** @import { Described, Held, Looked, Scene } from "./types.d.ts" */
 
 import { exactly, lasted, step } from "./clock.js";
+import { RULER } from "./layout.js";
+import { reaching, Strips } from "./strips.js";
 
 export const LABELS = 210;
-export const RULER = 26;
-export const ROW = 18;
 const FONT = "12px ",
   BAR = 15,
   NAMED_PX = 34,
   TICK_PX = 110,
-  DIM = 0.3,
-  MOST_TICKS = 500;
+  MOST_TICKS = 500,
+  HEAD_PX = 6,
+  FAR_PX = 1e5; // canvases lose their way beyond
 
 export class Drawing {
   /** @param {HTMLCanvasElement} canvas */
   constructor(canvas) {
     this.canvas = canvas;
-    this.pen = /** @type {CanvasRenderingContext2D} */ (canvas.getContext("2d"));
+    this.pen = /** @type {CanvasRenderingContext2D} */ (canvas.getContext("2d", { willReadFrequently: true })); // pixels are put
+    this.strips = new Strips();
     this.width = this.height = this.ratio = this.from = 0;
     this.scale = 1;
-    this.ink = "#000000";
+    this.ink = this.paper = "#000000";
   }
 
   /**
@@ -38,18 +40,8 @@ export class Drawing {
     this.canvas.style.height = `${height}px`;
   }
 
-  /**
-   * @param {Described} of
-   * @param {Line[]} lines
-   * @param {Held | null} held
-   * @param {number} from
-   * @param {number} to
-   * @param {number} scrolled
-   * @param {number} chosen
-   * @param {[number, number, number][]} hits
-   * @param {Set<Lane>} folded
-   */
-  draw(of, lines, held, from, to, scrolled, chosen, hits, folded) {
+  /** @param {Scene} scene */
+  draw(scene) {
     const pen = this.pen,
       style = getComputedStyle(this.canvas);
     this.ink = style.color;
@@ -57,64 +49,96 @@ export class Drawing {
     pen.clearRect(0, 0, this.width, this.height);
     pen.font = FONT + style.fontFamily;
     pen.textBaseline = "middle";
-    this.scale = (this.width - LABELS) / (to - from);
-    this.from = from;
-    pen.save();
-    pen.beginPath();
-    pen.rect(LABELS, RULER, this.width - LABELS, this.height - RULER);
-    pen.clip();
-    const looked = new Set(hits.map(([event]) => event));
-    for (const line of lines) if (held) this.row(of, held, line.row, line.top - scrolled, chosen, looked);
-    pen.restore();
-    this.labels(lines, scrolled, folded);
-    this.ruler(of, from, to);
+    this.scale = (this.width - LABELS) / (scene.to - scene.from);
+    this.from = scene.from;
+    this.zone(RULER, () => this.marks(scene, true));
+    this.zone(scene.under, () => this.marks(scene, false));
+    this.ruler(scene);
+    this.zone(RULER, () => {
+      this.band(scene);
+      this.arrows(scene);
+    });
   }
 
   /**
+   * What is drawn reaches no higher than here.
+   * @param {number} top
+   * @param {() => void} what
+   */
+  zone(top, what) {
+    const pen = this.pen;
+    pen.save();
+    pen.beginPath();
+    pen.rect(LABELS, top, this.width - LABELS, this.height - top);
+    pen.clip();
+    what();
+    pen.restore();
+  }
+
+  /**
+   * @param {Scene} scene
+   * @param {boolean} pinned
+   */
+  marks({ of, lines, held, chosen, looked, under }, pinned) {
+    const pen = this.pen,
+      own = held ? lines.filter((line) => line.pinned === pinned) : [];
+    if (pinned && lines.some((line) => line.pinned)) {
+      pen.fillStyle = this.ink;
+      pen.globalAlpha = 0.35;
+      pen.fillRect(LABELS, under - 2, this.width, 1);
+      pen.globalAlpha = 1;
+    }
+    if (!held || !own.length) return;
+    const width = Math.max(Math.round((this.width - LABELS) * this.ratio), 1),
+      [base, unit] = this.placed(held),
+      [left, least] = [Math.round(LABELS * this.ratio), Math.round((pinned ? RULER : under) * this.ratio)];
+    this.strips.begin(of, width, Math.round(BAR * this.ratio));
+    for (const line of own) {
+      const at = held.place.get(line.row);
+      if (at === undefined) continue;
+      this.strips.fill(held, at, base * this.ratio, unit * this.ratio, looked);
+      this.strips.put(pen, left, Math.round(line.top * this.ratio), least);
+    }
+    for (const line of own) {
+      const at = held.place.get(line.row);
+      if (at !== undefined) this.words(of, held, at, line.top, chosen, looked);
+    }
+  }
+
+  /** Where a tile begins, in pixels from the labels, and how wide its unit is. @param {Held} held */
+  placed({ tile }) {
+    return [(tile.start - this.from) * this.scale, tile.unit * this.scale];
+  }
+
+  /**
+   * Names of a row's wide events, and a frame around the chosen one.
    * @param {Described} of
    * @param {Held} held
-   * @param {number} row
+   * @param {number} at
    * @param {number} top
    * @param {number} chosen
-   * @param {Set<number>} looked
+   * @param {Looked} looked
    */
-  row(of, held, row, top, chosen, looked) {
-    const at = held.rows.indexOf(row);
-    if (at < 0) return;
+  words(of, held, at, top, chosen, looked) {
     const { tile, first } = held,
-      pen = this.pen,
-      scale = this.scale;
-    const base = LABELS + (tile.start - this.from) * scale,
-      unit = tile.unit * scale;
-    let code = -1,
-      drawn = LABELS - 1;
-    for (let i = first[at]; i < first[at + 1]; i++) {
+      [base, unit] = this.placed(held),
+      wide = this.width - LABELS;
+    for (let i = reaching(held, at, -base / unit); i < first[at + 1]; i++) {
       const begin = base + tile.begin[i] * unit,
         end = begin + tile.width[i] * unit;
-      if (end < LABELS || begin > this.width) continue;
-      const x = Math.max(begin, LABELS),
-        w = Math.max(Math.min(end, this.width) - x, 0.75);
-      if (x + w < drawn + 0.25 && tile.event[i] !== chosen) continue; // under a pixel that is drawn
-      drawn = x + w;
-      if (tile.code[i] !== code) {
-        code = tile.code[i];
-        pen.fillStyle = of.codes[code]?.colour ?? "#888888";
-      }
-      const share = tile.share[i];
-      const dim = looked.size && !looked.has(tile.event[i]) ? DIM : 1;
-      pen.globalAlpha = (share === 255 ? 1 : 0.25 + (0.75 * share) / 255) * dim;
-      pen.fillRect(x, top, w - (w > 3 ? 0.5 : 0), BAR);
+      if (begin > wide) break;
+      if (end < 0) continue;
+      const x = LABELS + Math.max(begin, 0),
+        w = LABELS + Math.min(end, wide) - x;
+      const dim = looked.any && !looked.names.has(tile.name[i]) && !looked.events.has(tile.event[i]),
+        colour = of.codes[tile.code[i]]?.colour ?? "#888888";
       if (w > NAMED_PX && tile.count[i] <= 1)
-        this.name(of.names[tile.name[i]] ?? "", x, w, top, of.codes[code]?.colour);
-      if (tile.event[i] === chosen) {
-        pen.globalAlpha = 1;
-        pen.strokeStyle = this.ink;
-        pen.lineWidth = 2;
-        pen.strokeRect(x, top, w, BAR);
-      }
-      if (pen.fillStyle !== of.codes[code]?.colour) code = -1;
+        this.name(of.names[tile.name[i]] ?? "", x, w, top, dim ? this.ink : bright(colour) ? "#000000" : "#ffffff");
+      if (tile.event[i] !== chosen) continue;
+      this.pen.strokeStyle = this.ink;
+      this.pen.lineWidth = 2;
+      this.pen.strokeRect(x, top, Math.max(w, 1), BAR);
     }
-    pen.globalAlpha = 1;
   }
 
   /**
@@ -122,44 +146,71 @@ export class Drawing {
    * @param {number} x
    * @param {number} w
    * @param {number} top
-   * @param {string | undefined} under
+   * @param {string} ink
    */
-  name(text, x, w, top, under) {
-    const pen = this.pen,
-      room = Math.floor((w - 8) / 6.6);
+  name(text, x, w, top, ink) {
+    const room = Math.floor((w - 8) / 6.6);
     if (room < 3) return;
-    const fill = pen.fillStyle;
-    pen.fillStyle = bright(under ?? "#888888") ? "#000000" : "#ffffff";
-    pen.fillText(text.length > room ? `${text.slice(0, room - 1)}…` : text, x + 4, top + BAR / 2 + 0.5);
-    pen.fillStyle = fill;
+    this.pen.fillStyle = ink;
+    this.pen.fillText(text.length > room ? `${text.slice(0, room - 1)}…` : text, x + 4, top + BAR / 2 + 0.5);
   }
 
-  /**
-   * @param {Line[]} lines
-   * @param {number} scrolled
-   * @param {Set<Lane>} folded
-   */
-  labels(lines, scrolled, folded) {
+  /** The stretch that is selected. @param {Scene} scene */
+  band({ picked }) {
+    if (!picked) return;
+    const pen = this.pen,
+      [a, b] = [this.x(picked.from), this.x(picked.to)];
+    pen.fillStyle = pen.strokeStyle = this.ink;
+    pen.globalAlpha = 0.1;
+    pen.fillRect(a, RULER, Math.max(b - a, 1), this.height);
+    pen.globalAlpha = 0.6;
+    pen.fillRect(a, RULER, 1, this.height);
+    pen.fillRect(b, RULER, 1, this.height);
+    pen.globalAlpha = 1;
+  }
+
+  /** @param {number} tick */
+  x(tick) {
+    return LABELS + Math.min(Math.max((tick - this.from) * this.scale, -FAR_PX), FAR_PX);
+  }
+
+  /** What led to what: whole lines from a launch to its kernel, broken ones across ranks of a collective. @param {Scene} scene */
+  arrows({ arrows, middle }) {
     const pen = this.pen;
-    pen.save();
-    pen.beginPath();
-    pen.rect(0, RULER, LABELS - 8, this.height - RULER);
-    pen.clip();
-    pen.fillStyle = this.ink;
-    for (const line of lines) {
-      if (!line.head) continue;
-      const folds = line.lane.rows > 1 ? (folded.has(line.lane) ? "▸ " : "▾ ") : "";
-      pen.fillText(`${folds}${line.lane.title}`, folds ? 10 : 23, line.top - scrolled + BAR / 2);
+    pen.strokeStyle = pen.fillStyle = this.ink;
+    for (const { from, to, kind } of arrows) {
+      const [y, end] = [middle(from.row), middle(to.row)];
+      if (y === null || end === null) continue;
+      this.curve(this.x(from.tick), y, this.x(to.tick), end, kind === "collective");
     }
-    pen.restore();
+    pen.setLineDash([]);
   }
 
   /**
-   * @param {Described} of
-   * @param {number} from
-   * @param {number} to
+   * @param {number} x
+   * @param {number} y
+   * @param {number} toX
+   * @param {number} toY
+   * @param {boolean} broken
    */
-  ruler(of, from, to) {
+  curve(x, y, toX, toY, broken) {
+    const pen = this.pen,
+      out = Math.max(Math.abs(toX - x) / 2, 24);
+    pen.setLineDash(broken ? [5, 4] : []);
+    pen.lineWidth = 1.5;
+    pen.beginPath();
+    pen.moveTo(x, y);
+    pen.bezierCurveTo(x + out, y, toX - out, toY, toX - HEAD_PX, toY);
+    pen.stroke();
+    pen.beginPath();
+    pen.moveTo(toX, toY);
+    pen.lineTo(toX - HEAD_PX - 1, toY - HEAD_PX / 2);
+    pen.lineTo(toX - HEAD_PX - 1, toY + HEAD_PX / 2);
+    pen.fill();
+  }
+
+  /** @param {Scene} scene */
+  ruler({ of, from, to }) {
     const pen = this.pen,
       scale = this.scale;
     const each = step((TICK_PX / scale) * of.tick_ps) / of.tick_ps;
@@ -185,27 +236,35 @@ export class Drawing {
    * @param {number} near
    */
   find(held, row, time, near) {
-    const at = held.rows.indexOf(row);
-    if (at < 0) return null;
+    const at = held.place.get(row);
+    if (at === undefined) return null;
     const { tile, first } = held;
     let best = -1,
       least = near;
-    for (let i = first[at]; i < first[at + 1]; i++) {
+    for (let i = reaching(held, at, (time - near - tile.start) / tile.unit); i < first[at + 1]; i++) {
       const begin = tile.start + tile.begin[i] * tile.unit,
         end = begin + tile.width[i] * tile.unit;
+      if (begin > time + near) break;
       const off = Math.max(begin - time, time - end, 0);
       if (off <= least) [best, least] = [i, off];
       if (off === 0) break;
     }
-    return best < 0 ? null : { mark: best };
+    return best < 0 ? null : { mark: best, row };
   }
 }
 
+/** @type {Map<string, boolean>} */
+const BRIGHT = new Map();
+
 /** Whether black reads better on a colour than white. @param {string} colour */
 function bright(colour) {
+  const known = BRIGHT.get(colour);
+  if (known !== undefined) return known;
   const [r, g, b] = [1, 3, 5].map((i) => {
     const v = parseInt(colour.slice(i, i + 2), 16) / 255;
     return v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4;
   });
-  return 0.2126 * r + 0.7152 * g + 0.0722 * b > 0.179;
+  const found = 0.2126 * r + 0.7152 * g + 0.0722 * b > 0.179;
+  BRIGHT.set(colour, found);
+  return found;
 }

@@ -3,7 +3,9 @@
 /** @import { Viewer } from "./view.js" */
 
 import { part } from "../components/parts.js";
-import { LABELS, ROW } from "./drawing.js";
+import { LABELS } from "./drawing.js";
+import { ROW, RULER } from "./layout.js";
+import { save } from "./saving.js";
 
 const TURN = 1.0015,
   MOST_TURN = 2000,
@@ -12,20 +14,26 @@ const TURN = 1.0015,
 
 /** @param {Viewer} viewer */
 export function listen(viewer) {
-  new ResizeObserver(() => viewer.later()).observe(viewer.stage);
-  viewer.stage.addEventListener("scroll", () => viewer.later());
-  viewer.stage.addEventListener("wheel", (event) => turned(viewer, event), { passive: false });
-  viewer.stage.addEventListener("keydown", (event) => pressed(viewer, event));
-  viewer.canvas.addEventListener("pointerdown", (event) => dragged(viewer, event));
-  viewer.canvas.addEventListener("pointermove", (event) => viewer.pointed(event));
-  viewer.canvas.addEventListener("pointerleave", () => (viewer.tip.hidden = true));
+  const { root, stage, canvas } = viewer;
+  new ResizeObserver(() => viewer.later()).observe(stage);
+  canvas.addEventListener("contextrestored", () => viewer.later());
+  stage.addEventListener("scroll", () => viewer.later());
+  stage.addEventListener("wheel", (event) => turned(viewer, event), { passive: false });
+  stage.addEventListener("keydown", (event) => pressed(viewer, event));
+  canvas.addEventListener("pointerdown", (event) => dragged(viewer, event));
+  canvas.addEventListener("pointermove", (event) => viewer.pointed(event));
+  canvas.addEventListener("pointerleave", () => (viewer.tip.hidden = true));
   const on = (/** @type {string} */ name, /** @type {() => void} */ what) =>
-    part(viewer.root, name, HTMLButtonElement).addEventListener("click", what);
+    part(root, name, HTMLButtonElement).addEventListener("click", what);
   on(".fit", () => viewer.of && viewer.look(0, viewer.of.span_ticks));
-  on(".before", () => viewer.walk(-1));
-  on(".after", () => viewer.walk(1));
-  const q = part(viewer.root, ".q", HTMLInputElement);
-  q.addEventListener("change", () => viewer.find(q.value));
+  on(".before", () => viewer.search.walk(-1));
+  on(".after", () => viewer.search.walk(1));
+  on(".png", () => save(viewer));
+  on(".unpick", () => viewer.picked.clear());
+  on(".follow", () => viewer.choice.follow());
+  const [q, step] = [".q", ".step"].map((name) => part(root, name, HTMLInputElement));
+  q.addEventListener("change", () => viewer.search.find(q.value));
+  step.addEventListener("change", () => viewer.step(step.value));
 }
 
 /**
@@ -33,7 +41,7 @@ export function listen(viewer) {
  * @param {WheelEvent} event
  */
 function turned(viewer, event) {
-  if (event.altKey) return; // the lanes scroll
+  if (event.altKey || event.clientX - viewer.canvas.getBoundingClientRect().left < LABELS) return; // the lanes scroll
   event.preventDefault();
   const across = event.shiftKey ? event.deltaY || event.deltaX : event.deltaX;
   if (event.shiftKey || Math.abs(event.deltaX) > Math.abs(event.deltaY)) viewer.move(across / viewer.wide);
@@ -50,7 +58,7 @@ function turned(viewer, event) {
  */
 function pressed(viewer, event) {
   const of = viewer.of;
-  if (!of || event.ctrlKey || event.metaKey) return;
+  if (!of || event.ctrlKey || event.metaKey || event.altKey) return;
   const middle = LABELS + viewer.wide / 2;
   /** @type {Record<string, () => void>} */
   const keys = {
@@ -63,8 +71,10 @@ function pressed(viewer, event) {
     ArrowUp: () => viewer.stage.scrollBy(0, -3 * ROW),
     ArrowDown: () => viewer.stage.scrollBy(0, 3 * ROW),
     f: () => viewer.look(0, of.span_ticks),
-    n: () => viewer.walk(1),
-    p: () => viewer.walk(-1),
+    m: () => viewer.pickShown(),
+    l: () => viewer.choice.follow(),
+    n: () => viewer.search.walk(1),
+    p: () => viewer.search.walk(-1),
     Escape: () => viewer.close(),
   };
   const does = keys[event.key];
@@ -75,30 +85,66 @@ function pressed(viewer, event) {
 }
 
 /**
+ * A drag moves the picture; with Shift, or along the ruler, it selects.
  * @param {Viewer} viewer
  * @param {PointerEvent} down
  */
 function dragged(viewer, down) {
   if (down.button) return;
   viewer.stage.focus({ preventScroll: true });
-  const { from, to } = viewer,
-    scrolled = viewer.stage.scrollTop;
+  const { x, y } = viewer.place(down),
+    moves = x >= LABELS && (down.shiftKey || y < RULER) ? selecting(viewer, down) : moving(viewer, down),
+    done = new AbortController(),
+    heard = { signal: done.signal };
   let far = false;
-  const moved = (/** @type {PointerEvent} */ event) => {
-    const [x, y] = [event.clientX - down.clientX, event.clientY - down.clientY];
-    far ||= Math.hypot(x, y) > DRAGGED_PX;
-    if (!far) return;
+  viewer.canvas.setPointerCapture(down.pointerId);
+  viewer.canvas.addEventListener(
+    "pointermove",
+    (event) => {
+      far ||= Math.hypot(event.clientX - down.clientX, event.clientY - down.clientY) > DRAGGED_PX;
+      if (far) moves.move(event);
+    },
+    heard,
+  );
+  const up = (/** @type {PointerEvent} */ event) => {
+    done.abort();
+    viewer.canvas.classList.remove("moving");
+    if (far) moves.end();
+    else if (event.type === "pointerup") viewer.clicked(event);
+  };
+  viewer.canvas.addEventListener("pointerup", up, heard);
+  viewer.canvas.addEventListener("pointercancel", up, heard);
+}
+
+/**
+ * @param {Viewer} viewer
+ * @param {PointerEvent} down
+ */
+function moving(viewer, down) {
+  const { from, to } = viewer,
+    scrolled = viewer.stage.scrollTop,
+    pace = viewer.layout?.pace(viewer.stage.clientHeight) ?? 1;
+  const move = (/** @type {PointerEvent} */ event) => {
     viewer.canvas.classList.add("moving");
-    const by = ((to - from) * x) / viewer.wide;
-    viewer.stage.scrollTop = scrolled - y;
+    const by = ((to - from) * (event.clientX - down.clientX)) / viewer.wide;
+    viewer.stage.scrollTop = scrolled - (event.clientY - down.clientY) / pace;
     viewer.look(from - by, to - by);
   };
-  const up = (/** @type {PointerEvent} */ event) => {
-    viewer.canvas.removeEventListener("pointermove", moved);
-    viewer.canvas.classList.remove("moving");
-    if (!far) viewer.clicked(event);
+  return { move, end: () => {} };
+}
+
+/**
+ * @param {Viewer} viewer
+ * @param {PointerEvent} down
+ */
+function selecting(viewer, down) {
+  const begun = viewer.place(down),
+    from = viewer.at(begun.x);
+  const move = (/** @type {PointerEvent} */ event) => {
+    const { x, y } = viewer.place(event),
+      to = viewer.at(Math.min(Math.max(x, LABELS), LABELS + viewer.wide));
+    const rows = begun.y < RULER ? null : viewer.rowsBetween(begun.y, y);
+    viewer.picked.set(from, to, rows?.length ? rows : null);
   };
-  viewer.canvas.setPointerCapture(down.pointerId);
-  viewer.canvas.addEventListener("pointermove", moved);
-  viewer.canvas.addEventListener("pointerup", up, { once: true });
+  return { move, end: () => viewer.picked.settle() };
 }

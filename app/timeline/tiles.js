@@ -6,6 +6,18 @@ const KEPT = 24;
 /** Units: what reaches as far out of a window was cut there by the server. */
 export const CUT = 2 ** 30 - 1;
 
+/** What the server refused, and how. */
+export class Refused extends Error {
+  /**
+   * @param {string} text
+   * @param {number} status
+   */
+  constructor(text, status) {
+    super(text);
+    this.status = status;
+  }
+}
+
 /** @param {string} path */
 export function address(path) {
   return new URL(`./api/${path}`, document.baseURI).href;
@@ -16,10 +28,12 @@ export function address(path) {
  * @param {AbortSignal} [signal]
  */
 export async function answer(url, signal) {
-  const got = await fetch(url, { signal });
+  const got = await fetch(url, { signal }).catch((error) => {
+    throw error instanceof TypeError ? new Refused("the server does not answer", 0) : error;
+  });
   if (got.ok) return got;
   const told = await got.json().catch(() => ({}));
-  throw new Error(told.error ?? `the server answered ${got.status}`);
+  throw new Refused(told.error ?? `the server answered ${got.status}`, got.status);
 }
 
 /**
@@ -51,6 +65,11 @@ export function readTile(bytes) {
     code: new Uint8Array(bytes, take(1), n),
     share: new Uint8Array(bytes, take(1), n),
   };
+}
+
+/** A number of ticks as the server reads it, also beyond what JavaScript writes in full. @param {number} ticks */
+export function whole(ticks) {
+  return BigInt(Math.round(ticks)).toString();
 }
 
 /** Numbers as the server reads them: `0-3,7`. @param {number[]} rows */
@@ -90,7 +109,7 @@ export class Tiles {
    * @returns {Promise<Held | null>}
    */
   async get(rows, from, to, pixels) {
-    const query = `start=${from}&end=${to}&pixels=${pixels}&rows=${spelled(rows)}&written=${this.written}`;
+    const query = this.query(rows, from, to, pixels);
     const held = this.kept.get(query);
     if (held) return held;
     if (query === this.wanted) return null;
@@ -98,12 +117,7 @@ export class Tiles {
     this.asking = new AbortController();
     this.wanted = query;
     try {
-      const got = await answer(address(`runs/${this.run}/timeline/tiles?${query}`), this.asking.signal);
-      const tile = readTile(await got.arrayBuffer());
-      const first = new Array(rows.length + 1).fill(tile.row.length);
-      for (let i = tile.row.length - 1; i >= 0; i--) first[tile.row[i]] = i;
-      for (let i = rows.length - 1; i >= 0; i--) first[i] = Math.min(first[i], first[i + 1]);
-      const found = { tile, from, to, rows, first };
+      const found = await this.fetched(query, rows, from, to, pixels, this.asking.signal);
       this.kept.set(query, found);
       const oldest = this.kept.keys().next().value;
       if (this.kept.size > KEPT && oldest !== undefined) this.kept.delete(oldest);
@@ -114,5 +128,44 @@ export class Tiles {
     } finally {
       if (this.wanted === query) this.wanted = "";
     }
+  }
+  /**
+   * The marks of these rows, whatever else is asked for.
+   * @param {number[]} rows
+   * @param {number} from
+   * @param {number} to
+   * @param {number} pixels
+   */
+  one(rows, from, to, pixels) {
+    return this.fetched(this.query(rows, from, to, pixels), rows, from, to, pixels);
+  }
+
+  /**
+   * @param {number[]} rows
+   * @param {number} from
+   * @param {number} to
+   * @param {number} pixels
+   */
+  query(rows, from, to, pixels) {
+    return `start=${whole(from)}&end=${whole(to)}&pixels=${pixels}&rows=${spelled(rows)}&written=${this.written}`;
+  }
+
+  /**
+   * @param {string} query
+   * @param {number[]} rows
+   * @param {number} from
+   * @param {number} to
+   * @param {number} pixels
+   * @param {AbortSignal} [signal]
+   * @returns {Promise<Held>}
+   */
+  async fetched(query, rows, from, to, pixels, signal) {
+    const got = await answer(address(`runs/${this.run}/timeline/tiles?${query}`), signal);
+    const tile = readTile(await got.arrayBuffer());
+    const first = new Array(rows.length + 1).fill(tile.row.length);
+    for (let i = tile.row.length - 1; i >= 0; i--) first[tile.row[i]] = i;
+    for (let i = rows.length - 1; i >= 0; i--) first[i] = Math.min(first[i], first[i + 1]);
+    const place = new Map(rows.map((row, i) => [row, i]));
+    return { tile, from, to, fine: (to - from) / pixels, rows, place, first };
   }
 }

@@ -44,15 +44,70 @@ export interface Held {
   tile: Tile;
   from: number;
   to: number;
+  /** Ticks of a pixel, as it was asked for. */
+  fine: number;
   rows: number[];
+  /** Which of the tile's rows a row is. */
+  place: Map<number, number>;
   /** For each row where its marks begin in the tile, and one more. */
   first: number[];
 }
 
-/** A row on the screen: of which lane, and which of all rows. */
+/** A row on the screen: of which lane, and which of all rows. `head`: its lane's label stands there. */
 export interface Line {
   lane: Lane;
   row: number;
   top: number;
   head: boolean;
+  pinned: boolean;
+}
+
+export interface End {
+  event: number;
+  row: number;
+  tick: number;
+}
+
+export interface Arrow {
+  from: End;
+  to: End;
+  kind: "launch" | "collective";
+}
+
+/** A stretch that is selected, and of which rows; null: of all. */
+export interface Stretch {
+  from: number;
+  to: number;
+  rows: number[] | null;
+}
+
+/** What a selection holds, as the server sums it. */
+export interface Summed {
+  seconds: number;
+  events: number;
+  /** Time of the ledger's strips; shares of all of it. */
+  accounts: { account: string; title: string; colour: string; seconds: number; share: number }[];
+  lanes: { title: string; events: number; busy_s: number }[];
+}
+
+/** What a search found: others are dim. */
+export interface Looked {
+  any: boolean;
+  events: Set<number>;
+  names: Set<number>;
+}
+
+/** All that a picture shows. `under`: where lanes begin that scroll; `middle`: of a row on the screen. */
+export interface Scene {
+  of: Described;
+  lines: Line[];
+  held: Held | null;
+  from: number;
+  to: number;
+  chosen: number;
+  looked: Looked;
+  picked: Stretch | null;
+  arrows: Arrow[];
+  under: number;
+  middle: (row: number) => number | null;
 }

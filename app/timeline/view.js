@@ -1,18 +1,29 @@
-// The viewer: where it looks, what it asks for, and what is told of what was chosen.
+// The viewer: where it looks, and what it shows of it.
 
 /** @import { Described, Held, Lane, Line } from "./types.d.ts" */
 
 import { part } from "../components/parts.js";
-import { card, legend, words } from "./cards.js";
+import { BEYOND, standing, wanted } from "./asking.js";
+import { legend, words } from "./cards.js";
+import { Choice } from "./choice.js";
 import { lasted, when } from "./clock.js";
-import { Drawing, LABELS, RULER, ROW } from "./drawing.js";
+import { Drawing, LABELS } from "./drawing.js";
 import { listen } from "./gestures.js";
-import { address, answer, Tiles } from "./tiles.js";
+import { Labels } from "./labels.js";
+import { Layout, ROW, RULER } from "./layout.js";
+import { Overview } from "./overview.js";
+import { Picked } from "./picked.js";
+import { Search } from "./search.js";
+import { address, answer, Refused, Tiles, whole } from "./tiles.js";
 
 const NEAREST_PS = 200,
-  FARTHEST = 1.05,
-  ROWS_BEYOND = 12,
-  MANY_ROWS = 40,
+  BEYOND_PX = 12 * ROW,
+  MOST_ROWS = 380,
+  LEAST_HIGH = 180,
+  MOST_HIGH = 640,
+  OF_WINDOW = 0.7,
+  TELL_MS = 300,
+  AGAIN_MS = 4_000,
   FINEST = 2 ** -46; // of the whole: numbers of 53 bits tell no less apart
 
 export class Viewer {
@@ -29,24 +40,29 @@ export class Viewer {
     this.canvas = part(root, ".picture", HTMLCanvasElement);
     this.tip = part(root, ".tip", HTMLElement);
     this.drawing = new Drawing(this.canvas);
+    this.search = new Search(this);
+    this.choice = new Choice(this);
+    this.picked = new Picked(this);
+    this.overview = new Overview(this);
+    this.labels = new Labels(
+      part(root, ".lanes", HTMLElement),
+      (lane) => this.changed(lane, () => this.layout?.fold(lane)),
+      (lane) => this.changed(lane, () => this.pin(lane)),
+    );
     /** @type {Described | null} */
     this.of = null;
+    /** @type {Layout | null} */
+    this.layout = null;
     /** @type {Held | null} */
     this.held = null;
-    /** @type {Line[]} */
-    this.lines = [];
-    /** @type {Set<Lane>} */
-    this.folded = new Set();
-    /** Events that bear the name looked for: number, start and duration. @type {[number, number, number][]} */
-    this.hits = [];
-    this.hit = -1;
+    /** Rows on the screen. @type {Line[]} */
+    this.seen = [];
     this.from = 0;
     this.to = 1;
-    this.chosen = -1;
     this.frame = 0;
     this.started = this.lost = false;
     /** @type {ReturnType<typeof setTimeout> | undefined} */
-    this.told = undefined;
+    this.told = this.retry = undefined;
   }
 
   begin() {
@@ -56,10 +72,23 @@ export class Viewer {
     }
     this.started = true;
     listen(this);
+    this.describe();
+  }
+
+  describe() {
     answer(address(`runs/${this.run}/timeline`))
       .then((got) => got.json())
       .then((/** @type {Described} */ of) => this.show(of))
-      .catch((error) => this.say(error));
+      .catch((error) => {
+        this.say(error);
+        this.again(error, () => this.describe());
+      });
+  }
+
+  /** Asks once more, later, where the server did not answer at all. @param {unknown} error @param {() => void} what */
+  again(error, what) {
+    clearTimeout(this.retry);
+    if (error instanceof Refused && error.status === 0) this.retry = setTimeout(what, AGAIN_MS);
   }
 
   end() {
@@ -76,42 +105,73 @@ export class Viewer {
     said.textContent = error ? `${what}: ${error instanceof Error ? error.message : error}` : "";
   }
 
+  /** For who does not see the picture. @param {string} text */
+  said(text) {
+    part(this.root, ".live", HTMLElement).textContent = text;
+  }
+
   /** @param {Described} of */
   show(of) {
+    this.say("");
     this.of = of;
-    const rows = of.lanes.reduce((sum, lane) => sum + lane.rows, 0);
-    for (const lane of of.lanes) if (rows > MANY_ROWS && lane.rows > 2 && lane.group === "host") this.folded.add(lane);
+    this.layout = new Layout(of);
     const said = new URLSearchParams(location.search);
+    for (const row of (said.get("pins") ?? "").split(",").filter(Boolean)) {
+      const lane = this.layout.laneOf(Number(row));
+      if (lane && !this.layout.pinned.has(lane)) this.layout.pin(lane, MOST_HIGH);
+    }
     const [from, to] = [Number(said.get("from")), Number(said.get("to"))];
     if (to > from && Number.isFinite(to - from)) this.look(from, to);
     else this.look(0, of.span_ticks);
     legend(part(this.root, ".legend", HTMLElement), of);
     this.lay();
-    if (said.get("at")) this.open(Number(said.get("at")));
+    this.overview.ask();
+    const [a, b] = (said.get("pick") ?? "").split("-").map(Number);
+    if (b > a && a >= 0 && a < of.span_ticks) {
+      this.picked.set(a, Math.min(b, of.span_ticks), null);
+      this.picked.settle();
+    }
+    const row = said.get("row") ? Number(said.get("row")) : null;
+    if (said.get("at")) this.choice.open(Number(said.get("at")), row);
+    if (row !== null) this.reach(row, null);
   }
 
-  /** Which rows stand where. */
+  /** The stage is as high as its lanes, within bounds. */
   lay() {
-    const of = this.of;
-    if (!of) return;
-    this.lines = [];
-    let top = RULER;
-    for (const lane of of.lanes) {
-      const shown = this.folded.has(lane) ? 1 : lane.rows;
-      for (let r = 0; r < shown; r++) {
-        this.lines.push({ lane, row: lane.row + r, top, head: r === 0 });
-        top += ROW;
-      }
-      top += 4;
-    }
-    part(this.root, ".tall", HTMLElement).style.height = `${top}px`;
-    const high = Math.min(Math.max(top + 8, 180), 640);
-    this.stage.style.height = `${high}px`;
+    const layout = this.layout;
+    if (!layout) return;
+    part(this.root, ".tall", HTMLElement).style.height = `${layout.tall}px`;
+    const most = Math.max(MOST_HIGH, innerHeight * OF_WINDOW);
+    this.stage.style.height = `${Math.round(Math.min(Math.max(layout.high + 8, LEAST_HIGH), most))}px`;
     this.later();
+  }
+
+  /**
+   * @param {Lane} lane
+   * @param {() => void} what
+   */
+  changed(lane, what) {
+    what();
+    this.lay();
+    this.tell();
+    const pinned = this.layout?.pinned.has(lane) ? ", kept on top" : "";
+    this.said(`${lane.title}: ${this.layout?.folded.has(lane) ? "folded" : "open"}${pinned}.`);
+  }
+
+  /** @param {Lane} lane */
+  pin(lane) {
+    const room = this.layout?.pin(lane, this.stage.clientHeight);
+    if (room === false) this.say("others would not be seen", "No more lanes can be kept on top");
+    else this.say("");
   }
 
   get wide() {
     return Math.max(this.stage.clientWidth - LABELS, 50);
+  }
+
+  /** How far the lanes moved up. */
+  get scrolled() {
+    return this.stage.scrollTop * (this.layout?.pace(this.stage.clientHeight) ?? 1);
   }
 
   later() {
@@ -122,55 +182,54 @@ export class Viewer {
   }
 
   draw() {
-    const of = this.of;
-    if (!of || !this.stage.clientWidth) return;
-    this.drawing.size(this.stage.clientWidth, this.stage.clientHeight);
-    const seen = this.seen();
-    this.drawing.draw(
+    const { of, layout, drawing } = this;
+    if (!of || !layout || !this.stage.clientWidth) return;
+    drawing.size(this.stage.clientWidth, this.stage.clientHeight);
+    const scrolled = this.scrolled;
+    this.seen = layout.seen(scrolled, this.stage.clientHeight);
+    drawing.draw({
       of,
-      seen,
-      this.held,
-      this.from,
-      this.to,
-      this.stage.scrollTop,
-      this.chosen,
-      this.hits,
-      this.folded,
-    );
-    const span = lasted((this.to - this.from) * of.tick_ps);
+      lines: this.seen,
+      held: this.held,
+      from: this.from,
+      to: this.to,
+      chosen: this.choice.event,
+      looked: this.search.looked,
+      picked: this.picked.stretch,
+      arrows: this.choice.arrows,
+      under: layout.under,
+      middle: (row) => layout.middle(row, scrolled),
+    });
+    this.labels.show(this.seen, layout.folded, layout.under);
+    this.overview.draw(drawing.ink);
+    part(this.root, ".where", HTMLElement).textContent = this.where();
+    this.ask(layout, of);
+  }
+
+  /** The window in words. */
+  where() {
+    const of = this.of;
+    if (!of) return "";
     const at = of.origin_ns === null ? "" : ` from ${when(of.origin_ns, this.from * of.tick_ps)}`;
-    part(this.root, ".where", HTMLElement).textContent = `${span}${at}`;
-    this.ask(seen);
+    return `${lasted((this.to - this.from) * of.tick_ps)}${at}`;
   }
 
-  /** Rows on the screen. */
-  seen() {
-    const top = this.stage.scrollTop - ROW,
-      end = this.stage.scrollTop + this.stage.clientHeight;
-    return this.lines.filter((line) => line.top >= top && line.top <= end);
-  }
-
-  /** @param {Line[]} seen */
-  ask(seen) {
-    const of = this.of,
-      span = this.to - this.from;
-    if (!of || !seen.length) return;
-    const first = Math.max(this.lines.indexOf(seen[0]) - ROWS_BEYOND, 0);
-    const rows = this.lines.slice(first, first + seen.length + 2 * ROWS_BEYOND).map((line) => line.row);
-    const held = this.held;
-    const enough =
-      held &&
-      held.from <= Math.max(this.from, 0) &&
-      held.to >= Math.min(this.to, of.span_ticks) &&
-      held.to - held.from < 4 * span &&
-      held.to - held.from > 1.2 * Math.min(span, of.span_ticks / 1.3) &&
-      seen.every((line) => held.rows.includes(line.row));
-    if (enough) return;
-    const from = Math.round(this.from - span),
-      to = Math.round(this.to + span);
-    rows.sort((a, b) => a - b);
+  /**
+   * Marks for what is seen, where those that are held do not do.
+   * @param {Layout} layout
+   * @param {Described} of
+   */
+  ask(layout, of) {
+    const shown = this.seen.map((line) => line.row),
+      window = { from: this.from, to: this.to, wide: this.wide },
+      stands = shown.length ? standing(this.held, shown, of, window) : "sharp";
+    this.stage.setAttribute("aria-busy", String(stands === "coming"));
+    if (stands === "sharp") return;
+    const { from, to, pixels } = wanted(of, window);
+    const around = layout.seen(this.scrolled - BEYOND_PX, this.stage.clientHeight + 2 * BEYOND_PX);
+    const rows = [...new Set([...shown, ...around.map((line) => line.row)])].slice(0, MOST_ROWS).sort((a, b) => a - b);
     this.tiles
-      .get(rows, from, to, Math.round(3 * this.wide * Math.min(devicePixelRatio, 1.5)))
+      .get(rows, from, to, pixels)
       .then((found) => {
         if (!found) return;
         this.held = found;
@@ -179,8 +238,9 @@ export class Viewer {
         this.later();
       })
       .catch((error) => {
-        this.lost = true;
         this.say(error);
+        this.lost = true;
+        this.again(error, () => this.later());
       });
   }
 
@@ -191,31 +251,34 @@ export class Viewer {
    */
   look(from, to) {
     const of = this.of;
-    if (!of) return;
-    const most = of.span_ticks * FARTHEST,
-      least = Math.max(NEAREST_PS / of.tick_ps, 1, of.span_ticks * FINEST);
-    let span = Math.min(Math.max(to - from, least), most);
-    const middle = (from + to) / 2;
-    const beyond = of.span_ticks * (FARTHEST - 1);
-    let start = middle - span / 2;
-    start = Math.min(Math.max(start, -Math.max(beyond, 0)), Math.max(of.span_ticks + beyond - span, -beyond));
-    span = Math.max(span, least);
+    if (!of || Number.isNaN(from + to)) return;
+    const beyond = of.span_ticks * BEYOND,
+      least = Math.max(NEAREST_PS / of.tick_ps, 1, of.span_ticks * FINEST),
+      span = Math.max(Math.min(to - from, of.span_ticks + beyond), least),
+      start = Math.max(Math.min((from + to) / 2 - span / 2, Math.max(of.span_ticks + beyond - span, -beyond)), -beyond);
     this.from = start;
     this.to = start + span;
     this.tip.hidden = true;
     clearTimeout(this.told);
-    this.told = setTimeout(() => this.tell(), 300);
+    this.told = setTimeout(() => this.tell(), TELL_MS);
     this.later();
   }
 
-  /** The address says what is looked at. */
+  /** The address says what is looked at, and so does a line for who does not see it. */
   tell() {
-    const said = new URLSearchParams(location.search);
-    said.set("from", String(Math.round(this.from)));
-    said.set("to", String(Math.round(this.to)));
-    if (this.chosen >= 0) said.set("at", String(this.chosen));
-    else said.delete("at");
+    const said = new URLSearchParams(location.search),
+      { event, row } = this.choice,
+      { stretch } = this.picked;
+    const put = (/** @type {string} */ name, /** @type {string | null} */ value) =>
+      value === null ? said.delete(name) : said.set(name, value);
+    put("from", whole(this.from));
+    put("to", whole(this.to));
+    put("at", event >= 0 ? String(event) : null);
+    put("row", event >= 0 && row !== null ? String(row) : null);
+    put("pick", stretch ? `${whole(stretch.from)}-${whole(stretch.to)}` : null);
+    put("pins", [...(this.layout?.pinned ?? [])].map((lane) => lane.row).join(",") || null);
     history.replaceState(history.state, "", `${location.pathname}?${said}${location.hash}`);
+    this.said(`The window shows ${this.where()}. ${this.choice.words}`);
   }
 
   /**
@@ -223,7 +286,7 @@ export class Viewer {
    * @param {number} x
    */
   zoom(factor, x) {
-    const at = this.from + ((this.to - this.from) * Math.min(Math.max(x - LABELS, 0), this.wide)) / this.wide;
+    const at = this.at(Math.min(Math.max(x, LABELS), LABELS + this.wide));
     this.look(at - (at - this.from) * factor, at + (this.to - at) * factor);
   }
 
@@ -231,6 +294,61 @@ export class Viewer {
   move(share) {
     const by = (this.to - this.from) * share;
     this.look(this.from + by, this.to + by);
+  }
+
+  /** The instant at a pixel of the stage. @param {number} x */
+  at(x) {
+    return this.from + ((this.to - this.from) * (x - LABELS)) / this.wide;
+  }
+
+  /**
+   * Scrolls to a row and looks at an instant, unless they are seen.
+   * @param {number} row
+   * @param {number | null} tick
+   */
+  reach(row, tick) {
+    const layout = this.layout,
+      lane = layout?.laneOf(row),
+      high = this.stage.clientHeight;
+    if (!layout || !lane) return;
+    if (layout.folded.has(lane) && row > lane.row) this.changed(lane, () => layout.fold(lane));
+    const y = layout.middle(row, this.scrolled) ?? 0;
+    if (!layout.pinned.has(lane) && (y < layout.under || y > high - ROW))
+      this.stage.scrollTop += (y - high / 2) / layout.pace(high);
+    const span = this.to - this.from;
+    if (tick !== null && (tick < this.from || tick > this.to)) this.look(tick - span / 2, tick + span / 2);
+    this.later();
+  }
+
+  /** Where a step is; without a number the window stays. @param {string} text */
+  step(text) {
+    if (!text.trim()) return;
+    answer(address(`runs/${this.run}/timeline/step?number=${encodeURIComponent(text.trim())}`))
+      .then((got) => got.json())
+      .then(({ start, end }) => {
+        this.say("");
+        this.look(start - (end - start) * BEYOND, end + (end - start) * BEYOND);
+      })
+      .catch((error) => this.say(error, "That step is not shown"));
+  }
+
+  /** Selects what is shown. */
+  pickShown() {
+    if (!this.of || !this.of.span_ticks) return;
+    this.picked.set(Math.max(this.from, 0), Math.min(this.to, this.of.span_ticks), null);
+    this.picked.settle();
+  }
+
+  /** The last that was opened is closed first. */
+  close() {
+    if (this.picked.stretch) this.picked.clear();
+    else this.choice.close();
+  }
+
+  /** Where the pointer is on the stage. @param {PointerEvent} event */
+  place(event) {
+    const { left, top } = this.canvas.getBoundingClientRect();
+    return { x: event.clientX - left, y: event.clientY - top };
   }
 
   /** @param {PointerEvent} event */
@@ -246,91 +364,22 @@ export class Viewer {
 
   /** @param {PointerEvent} event */
   clicked(event) {
-    const { left, top } = this.canvas.getBoundingClientRect();
-    if (event.clientX - left < LABELS) {
-      this.fold(event.clientY - top + this.stage.scrollTop);
-      return;
-    }
     const mark = this.under(event);
-    if (mark && this.held) this.open(this.held.tile.event[mark.mark]);
-    else this.close();
+    if (mark && this.held) this.choice.open(this.held.tile.event[mark.mark], mark.row);
+    else if (this.place(event).x >= LABELS) this.close();
   }
 
-  /**
-   * What is under the pointer.
-   * @param {PointerEvent} event
-   */
+  /** What is under the pointer. @param {PointerEvent} event */
   under(event) {
-    const { left, top } = this.canvas.getBoundingClientRect();
-    const x = event.clientX - left,
-      y = event.clientY - top + this.stage.scrollTop;
-    const line = this.lines.find((one) => y >= one.top && y < one.top + ROW);
-    if (!line || x < LABELS || !this.held || y - this.stage.scrollTop < RULER) return null;
-    const at = this.from + ((this.to - this.from) * (x - LABELS)) / this.wide;
-    return this.drawing.find(this.held, line.row, at, ((this.to - this.from) / this.wide) * 2);
+    const { x, y } = this.place(event);
+    const line = this.seen.find((one) => y >= one.top && y < one.top + ROW);
+    if (!line || x < LABELS || !this.held || y < RULER) return null;
+    return this.drawing.find(this.held, line.row, this.at(x), ((this.to - this.from) / this.wide) * 2);
   }
 
-  /** @param {number} y */
-  fold(y) {
-    const line = this.lines.find((one) => y >= one.top && y < one.top + ROW);
-    if (!line || line.lane.rows < 2) return;
-    if (!this.folded.delete(line.lane)) this.folded.add(line.lane);
-    this.lay();
-  }
-
-  /** @param {number} event */
-  open(event) {
-    this.chosen = event;
-    answer(address(`runs/${this.run}/timeline/event?event=${event}`))
-      .then((got) => got.json())
-      .then((told) => {
-        if (this.chosen !== event || !this.of) return; // another one was chosen meanwhile
-        card(part(this.root, ".card", HTMLElement), told, this.of);
-        this.say("");
-      })
-      .catch((error) => this.say(error, "That event is not told"));
-    this.tell();
-    this.later();
-  }
-
-  close() {
-    this.chosen = -1;
-    part(this.root, ".card", HTMLElement).hidden = true;
-    this.tell();
-    this.later();
-  }
-
-  /** @param {string} text */
-  find(text) {
-    const said = part(this.root, ".hits", HTMLElement);
-    [this.hits, this.hit] = [[], -1];
-    const able = (/** @type {boolean} */ some) => {
-      for (const name of [".before", ".after"]) part(this.root, name, HTMLButtonElement).disabled = !some;
-    };
-    able(false);
-    said.textContent = "";
-    this.later();
-    if (!text.trim()) return;
-    answer(address(`runs/${this.run}/timeline/search?q=${encodeURIComponent(text.trim())}`))
-      .then((got) => got.json())
-      .then((told) => {
-        if (part(this.root, ".q", HTMLInputElement).value !== text) return; // something else is looked for
-        this.say("");
-        this.hits = told.events;
-        said.textContent = `${told.hits.toLocaleString("en")} found`;
-        able(told.hits > 0);
-        this.walk(1);
-      })
-      .catch((error) => this.say(error, "Nothing was found"));
-  }
-
-  /** To the next hit or the one before. @param {number} by */
-  walk(by) {
-    if (!this.hits.length) return;
-    this.hit = (this.hit + by + this.hits.length) % this.hits.length;
-    const [event, start, dur] = this.hits[this.hit];
-    const span = Math.max(dur * 8, Math.min(this.to - this.from, dur * 60 + 1));
-    this.look(start + dur / 2 - span / 2, start + dur / 2 + span / 2);
-    this.open(event);
+  /** The rows that stand between two heights of the stage. @param {number} a @param {number} b */
+  rowsBetween(a, b) {
+    const [top, end] = [Math.min(a, b), Math.max(a, b)];
+    return this.seen.filter((line) => line.top + ROW > top && line.top < end).map((line) => line.row);
   }
 }

@@ -30,9 +30,10 @@ def served(tmp_path_factory):
 
 
 def drawn(page) -> int:
-    """Pixels of marks, once there are some."""
+    """Pixels of marks, once there are some, and sharp."""
     settled(page)
-    canvas = page.locator(".timeline canvas")
+    expect(page.locator(".timeline .stage")).to_have_attribute("aria-busy", "false")
+    canvas = page.locator(".timeline .picture")
     page.wait_for_function(f"canvas => ({INK})(canvas) > 2000", arg=canvas.element_handle())
     return canvas.evaluate(INK)
 
@@ -43,7 +44,7 @@ def test_a_wheel_comes_closer_and_a_click_tells_what_an_event_is(served, visit, 
     run = next(run for name, run in runs.items() if "pytorch" in name)
     page = visit(f"{address}/timeline?run={run}", dark=dark)
     drawn(page)
-    canvas = page.locator(".timeline canvas")
+    canvas = page.locator(".timeline .picture")
     canvas.scroll_into_view_if_needed()
     box = canvas.bounding_box()
     where = page.locator(".timeline .where")
@@ -92,7 +93,119 @@ def test_what_a_job_calls_its_events_is_text(served, visit):
     address, runs = served
     page = visit(f"{address}/timeline?run={runs['hostile']}")
     drawn(page)
-    box = page.locator(".timeline canvas").bounding_box()
+    box = page.locator(".timeline .picture").bounding_box()
     page.mouse.click(box["x"] + box["width"] * 0.6, box["y"] + 26 + 22 + 7)
     expect(page.locator(".timeline .card")).to_contain_text("<img src=x onerror=alert(1)>")
     assert page.locator(".timeline img").count() == 0
+
+
+def opened(served, visit, name: str = "pytorch"):
+    address, runs = served
+    run = next(run for found, run in runs.items() if name in found)
+    page = visit(f"{address}/timeline?run={run}")
+    drawn(page)
+    return page, address, run
+
+
+def test_a_stretch_is_selected_by_a_drag_with_shift_and_stands_in_the_address(served, visit):
+    page, address, run = opened(served, visit)
+    page.locator(".timeline .picture").scroll_into_view_if_needed()
+    box = page.locator(".timeline .picture").bounding_box()
+    window = page.locator(".timeline .where").inner_text()
+    page.mouse.move(box["x"] + 400, box["y"] + 60)
+    page.keyboard.down("Shift")
+    page.mouse.down()
+    page.mouse.move(box["x"] + 600, box["y"] + 120, steps=4)
+    page.mouse.up()
+    page.keyboard.up("Shift")
+    page.wait_for_function("() => /pick=\\d+-\\d+/.test(location.search)")
+    start, end = (int(n) for n in re.search(r"pick=(\d+)-(\d+)", page.url).groups())
+    assert 0 < end - start < 2_390_000_000_000
+    asked = f"{address}/api/runs/{run}/timeline/selection?start={start}&end={end}"
+    panel = page.locator(".timeline .picked")
+    if get(asked)[0] == 200:
+        expect(panel).to_contain_text(re.compile(r"[\d,]+ events in the \d+ rows it spans"))
+    else:
+        expect(panel).to_be_hidden()
+    expect(page.locator(".timeline .where")).to_have_text(window)
+    page.locator(".timeline .stage").press("Escape")
+    page.wait_for_function("() => !/pick=/.test(location.search)")
+    expect(panel).to_be_hidden()
+
+
+def test_a_pinned_lane_stays_where_others_scroll(served, visit):
+    page, _, _ = opened(served, visit)
+    stage = page.locator(".timeline .stage")
+    pin = page.get_by_role("button", name=re.compile("Keep .* on top")).nth(3)
+    name = pin.get_attribute("aria-label").removeprefix("Keep ").removesuffix(" on top")
+    pin.press("Enter")
+    page.wait_for_function("() => /pins=\\d/.test(location.search)")
+    kept = page.get_by_role("button", name=f"Keep {name} on top")
+    expect(kept).to_have_attribute("aria-pressed", "true")
+
+    def top() -> float:
+        return kept.bounding_box()["y"] - stage.bounding_box()["y"]
+
+    before = top()
+    page.locator('.timeline .fold[aria-expanded="false"]').first.press("Enter")
+    stage.evaluate("stage => stage.scrollTo(0, 1e9)")
+    drawn(page)
+    assert stage.evaluate("stage => stage.scrollTop") > 0
+    assert top() == before
+    page.reload()
+    drawn(page)
+    expect(page.get_by_role("button", name=f"Keep {name} on top")).to_have_attribute("aria-pressed", "true")
+
+
+def test_the_window_is_moved_by_keys_and_told_to_who_does_not_see_it(served, visit):
+    page, _, _ = opened(served, visit)
+    stage, live = page.locator(".timeline .stage"), page.locator(".timeline .live")
+    expect(live).to_contain_text("The window shows 2.39 s")
+    stage.press("w")
+    expect(live).to_contain_text("The window shows 1.8 s")
+    whole = page.locator(".timeline .overview")
+    at = whole.get_attribute("aria-valuenow")
+    whole.press("ArrowRight")
+    expect(whole).not_to_have_attribute("aria-valuenow", at)
+    page.locator(".timeline .q").focus()
+    seen = []
+    for _ in range(5):
+        page.keyboard.press("Tab")
+        seen.append(whole.evaluate("canvas => { const on = canvas.getRootNode().activeElement; return on.className }"))
+    assert seen[:4] == ["step", "fit", "png", "overview"] and seen[4] == "stage"
+    assert stage.evaluate("stage => getComputedStyle(stage).outlineStyle") == "solid"
+
+
+def test_a_server_that_is_gone_is_one_sentence_and_the_picture_comes_again(served, visit):
+    page, _, _ = opened(served, visit)
+    page.route("**/timeline/tiles?*", lambda route: route.abort())
+    stage, said = page.locator(".timeline .stage"), page.locator(".timeline .said")
+    for _ in range(8):
+        stage.press("w")
+    expect(said).to_have_text("The timeline cannot be drawn: the server does not answer")
+    page.unroute("**/timeline/tiles?*")
+    stage.press("d")
+    expect(said).to_be_hidden()
+    expect(stage).to_have_attribute("aria-busy", "false")
+
+
+def test_a_million_rows_scroll_to_the_last_and_ticks_beyond_what_floats_hold_are_asked_in_full(served, visit):
+    address, runs = served
+    run = next(run for name, run in runs.items() if "pytorch" in name)
+    of, asked = get(f"{address}/api/runs/{run}/timeline")[1], []
+    of["lanes"][-1] |= {"rows": 1_000_000, "group": "device"}
+    of["span_ticks"] = 1 << 61
+    context = visit("about:blank")
+    context.route(f"**/api/runs/{run}/timeline", lambda route: route.fulfill(json=of))
+    context.on("request", lambda request: asked.append(request.url) if "/tiles?" in request.url else None)
+    context.goto(f"{address}/timeline?run={run}")
+    stage = context.locator(".timeline .stage")
+    expect(stage).to_have_attribute("aria-busy", re.compile("true|false"))
+    stage.evaluate("stage => stage.scrollTo(0, 1e9)")
+    last = of["lanes"][-1]["row"] + 999_999
+    root = context.locator(".timeline")
+    context.wait_for_function(
+        "([root, last]) => root.viewer.seen.at(-1).row === last", arg=[root.element_handle(), last]
+    )
+    assert stage.evaluate("stage => stage.scrollHeight") <= 8_000_000
+    assert asked and all(re.search(r"start=-?\d+&end=\d+&pixels=\d+&rows=[\d,-]+&", url) for url in asked)

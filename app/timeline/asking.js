@@ -1,0 +1,52 @@
+// Which marks to ask for, and whether those that are held are sharp enough for what is looked at.
+
+/** @import { Described, Held } from "./types.d.ts" */
+
+export const BEYOND = 0.05; // of the run: so far a person may look before its begin and after its end
+const AROUND = 0.5, // of the window: asked for on each side, for whoever drags
+  EDGE = 0.125,
+  COARSE = 1.35,
+  FINE = 3,
+  EVENTS_COARSE = 6, // where marks are events they are placed by 16ths of a pixel
+  SHARPEST = 1.5,
+  MOST_PIXELS = 20_000;
+
+/** @typedef {{ from: number, to: number, wide: number }} Window ticks, and how many pixels they are wide */
+
+/** Ticks of a pixel. @param {Window} window */
+export function fineness({ from, to, wide }) {
+  return (to - from) / (wide * Math.min(devicePixelRatio || 1, SHARPEST));
+}
+
+/**
+ * Whether these rows stand sharp on the screen: "edge" where they soon do not.
+ * @param {Held | null} held
+ * @param {number[]} rows
+ * @param {Described} of
+ * @param {Window} window
+ * @returns {"sharp" | "edge" | "coming"}
+ */
+export function standing(held, rows, of, window) {
+  const now = fineness(window),
+    margin = (window.to - window.from) * EDGE;
+  if (!held || !rows.every((row) => held.place.has(row))) return "coming";
+  const covers = (/** @type {number} */ more) =>
+    held.from <= Math.max(window.from - more, 0) && held.to >= Math.min(window.to + more, of.span_ticks);
+  const coarsest = now * (held.tile.shift === null ? EVENTS_COARSE : COARSE);
+  if (!covers(0) || held.fine > coarsest || held.fine < now / FINE) return "coming";
+  return covers(margin) ? "sharp" : "edge";
+}
+
+/**
+ * The window to ask for: wider than what is looked at, within the run.
+ * @param {Described} of
+ * @param {Window} window
+ */
+export function wanted(of, window) {
+  const more = (window.to - window.from) * AROUND,
+    most = Math.max(of.span_ticks * BEYOND, window.to - window.from);
+  const from = Math.floor(Math.max(window.from - more, -most)),
+    to = Math.max(Math.ceil(Math.min(window.to + more, of.span_ticks + most)), from + 1);
+  const pixels = Math.min(Math.max(Math.round((to - from) / fineness(window)), 1), MOST_PIXELS);
+  return { from, to, pixels };
+}
