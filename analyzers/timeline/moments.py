@@ -30,6 +30,11 @@ def tick_of(of: Timeline, ns: int) -> int:
     return (ns - of.origin_ns) * PS_PER_NS // of.tick_ps
 
 
+def row_of(of: Timeline, event: int) -> int:
+    """The row that an event stands in."""
+    return int(np.searchsorted(of.tiles.first, event, side="right")) - 1
+
+
 def between(of: Timeline, start_ns: int, end_ns: int) -> Stretch:
     """Raises QuestionError for times none of which the timeline reaches."""
     start, end = tick_of(of, start_ns), tick_of(of, end_ns)
@@ -112,9 +117,9 @@ def named(of: Timeline, text: str, within: Stretch | None, rows: set[int] | None
 
 
 def _longest(of: Timeline, within: Stretch | None, rows: set[int] | None, which: np.ndarray | None) -> int | None:
-    """The event of which most lies in the stretch."""
+    """The event of which most lies in the stretch; before all others one that begins or ends with it."""
     start, end = (0, of.span + 1) if within is None else (within.start, max(within.end, within.start + 1))
-    best, most = None, -1
+    best, most = None, (-1, -1)
     for lane in of.lanes:
         if lane.lane.role == ACCOUNT:
             continue
@@ -125,14 +130,15 @@ def _longest(of: Timeline, within: Stretch | None, rows: set[int] | None, which:
             events = np.arange(a, b) if which is None else a + np.flatnonzero(which[of.name[a:b]])
             if not len(events):
                 continue
-            inside = np.minimum(of.tiles.start[events] + of.tiles.dur[events], end)
-            inside = inside - np.maximum(of.tiles.start[events], start)
-            at = int(np.argmax(inside))
-            if int(inside[at]) > most:
-                best, most = int(events[at]), int(inside[at])
+            begin, finish = of.tiles.start[events], of.tiles.start[events] + of.tiles.dur[events]
+            inside = np.minimum(finish, end) - np.maximum(begin, start)
+            edges = (begin == start).astype(np.int64) + (finish == end) if within else np.zeros(len(events), np.int64)
+            at = int(np.lexsort((inside, edges))[-1])
+            if (score := (int(edges[at]), int(inside[at]))) > most:
+                best, most = int(events[at]), score
     return best
 
 
 def longest_in(of: Timeline, within: Stretch, rows: set[int]) -> int | None:
-    """The event of these rows of which most lies in a stretch."""
+    """The event of these rows that begins or ends with a stretch, else that of which most lies in it."""
     return _longest(of, within, rows, None)

@@ -51,8 +51,9 @@ class Selection:
 
 
 def selection(of: Timeline, chosen: Sequence[int], start: int, end: int) -> Selection:
-    """What rows hold from `start` to `end`, in ticks."""
+    """What rows hold from `start` to before `end`, in ticks; to the end of the timeline with what is at its last."""
     rows = sorted(set(chosen))
+    asked, end = end, end + (end == of.span)
     ticks: dict[int, int] = {}
     titles: dict[int, str] = {}
     for row in _strips(of, rows):
@@ -60,7 +61,7 @@ def selection(of: Timeline, chosen: Sequence[int], start: int, end: int) -> Sele
             ticks[code] = ticks.get(code, 0) + held
         titles |= _titles(of, row, start, end)
     lanes = tuple(_of_lane(of.tiles, lane, mine, start, end) for lane, mine in _by_lane(of, rows))
-    return Selection(start, end, ticks, titles, lanes)
+    return Selection(start, asked, ticks, titles, lanes)
 
 
 def _strips(of: Timeline, chosen: list[int]) -> list[int]:

@@ -1,7 +1,8 @@
 """Places of a run as addresses of its timeline, and where such an address leads.
 
-A place is told by what a page knows of it: times of day, a step, the name of an operation, a lane. Where that lies is
-found once the timeline is there, and the address then says it in ticks: `from`, `to` and `at`.
+A place is told by what a page knows of it: times of day, a step, the name of an operation, a lane. Where it lies is
+found once the timeline is there. The address then says it in ticks (`from`, `to`), with the event `at` it and the `row`
+of that.
 """
 
 from collections.abc import Mapping
@@ -11,7 +12,7 @@ import pandas as pd
 
 from analyzers.findings.base import Finding, Steps
 from analyzers.timeline import Timeline
-from analyzers.timeline.moments import Stretch, between, longest_in, named, step
+from analyzers.timeline.moments import Stretch, between, longest_in, named, row_of, step
 from app.timeline.packing import titles
 from errors import QuestionError
 from errors.numbers import Number
@@ -31,7 +32,7 @@ LAST_STEP = Option("last_step", Number(0, FARTHEST, whole=True), None, "the last
 NAMED = Option("q", str, None, "the name of an event, or part of one")
 LANE = Option("lane", str, None, "a lane by its title or by the beginning of it, such as host 0/3")
 PLACE = (FROM_NS, TO_NS, STEP, LAST_STEP, NAMED, LANE)
-TICKS = ("from", "to", "at")  # what the viewer itself writes
+TICKS = ("from", "to", "at")  # where the viewer itself says that it looks
 
 
 def place_of(
@@ -91,14 +92,26 @@ def _known(value: Any) -> bool:
     return value is not None and not pd.isna(value)
 
 
-def can_show(run: Run, place: Mapping[str, str]) -> bool:
-    """Whether the run's timeline holds such a place, as far as its tables tell without drawing it."""
+def shown_of(run: Run, place: Mapping[str, str]) -> dict[str, str]:
+    """As much of a place as the run's timeline can show, as far as tables tell without drawing it: empty where it can
+    show nothing of it."""
     tables = run.tables
-    if "from_ns" in place:
-        return True
-    if "step" in place:
-        return _timed_step(tables, int(place["step"]))
-    return "q" in place and tables.rows("op_events") > 0
+    if "step" in place and not _timed_step(tables, int(place["step"])):
+        return {}
+    if not {"from_ns", "step"} & set(place) and not ("q" in place and tables.rows("op_events")):
+        return {}
+    lane = place.get("lane", "")
+    known = not lane or bool({lane, lane.rpartition("/")[0]} & _hosts(tables))
+    return {name: value for name, value in place.items() if known or name != "lane"}
+
+
+def _hosts(tables: Tables) -> set[str]:
+    """Who has lanes of their own."""
+    traced = (("captures", "host"),) if tables.rows("op_events") else ()
+    sources = (*traced, ("requests", "replica"), ("iterations", "replica"), ("lifecycle", "host"))
+    return {
+        str(text) for table, name in sources for text in tables.arrow(table, [name])[name].unique().to_pylist() if text
+    }
 
 
 def _timed_step(tables: Tables, number: int) -> bool:
@@ -157,4 +170,6 @@ def _shown(of: Timeline, found: Stretch, around: float) -> dict[str, str]:
     """With some room about it; a stretch of no length is still one that can be looked at."""
     room = max(int((found.end - found.start) * around), 50)
     told = {"from": str(max(found.start - room, 0)), "to": str(min(found.end + room, max(of.span, 1)))}
-    return told if found.event is None else {**told, "at": str(found.event)}
+    if found.event is None:
+        return told
+    return {**told, "at": str(found.event), "row": str(row_of(of, found.event))}

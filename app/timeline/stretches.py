@@ -2,13 +2,11 @@
 
 from typing import Any
 
-import numpy as np
-
 from analyzers.ranks.meetings import Meetings, meetings
 from analyzers.timeline import Timeline
 from analyzers.timeline.arrows import arrows
 from analyzers.timeline.lanes import CODES, NONE
-from analyzers.timeline.moments import step
+from analyzers.timeline.moments import row_of, step
 from analyzers.timeline.selection import selection
 from app import theme
 from app.timeline.packing import titles
@@ -63,8 +61,7 @@ def _meetings(run: Run) -> Meetings | None:
 
 def _end(of: Timeline, event: int) -> dict[str, int]:
     """An end of an arrow: at the beginning of its event."""
-    row = int(np.searchsorted(of.tiles.first, event, side="right")) - 1
-    return {"event": event, "row": row, "tick": int(of.tiles.start[event])}
+    return {"event": event, "row": row_of(of, event), "tick": int(of.tiles.start[event])}
 
 
 def step_of(run: Run, of: Timeline, number: int) -> dict[str, int]:

@@ -15,7 +15,7 @@ from analyzers.timeline.lanes import NONE
 from app.cli import main
 from app.serve.timeline_places import SELECTED_ROWS
 from app.timeline.packing import titles
-from app.timeline.places import can_show, place_of, place_of_finding, place_of_step, resolved
+from app.timeline.places import place_of, place_of_finding, place_of_step, resolved, shown_of
 from errors import QuestionError
 from runs.store import Store
 from runs.tables import frame
@@ -64,14 +64,15 @@ def test_a_selection_tells_accounts_by_size_and_the_lanes_that_were_chosen(serve
 
 def test_arrows_name_events_with_their_rows_and_ticks(served):
     of, run = served[3], served[1]
-    first = frame(run.tables, "launches", ["capture", "event", "call_event"]).dropna().iloc[0]
-    number = int(np.flatnonzero((of.event == first["event"]) & (of.capture == first["capture"]))[0])
-    told = asked(served, f"arrows?event={number}")
-    [arrow] = [one for one in told["arrows"] if one["kind"] == "launch"]
-    assert arrow["to"]["event"] == number and of.event[arrow["from"]["event"]] == first["call_event"]
-    for end in (arrow["from"], arrow["to"]):
+    row = frame(run.tables, "collectives", ["capture", "start_ns"]).iloc[-1]
+    tick = (int(row["start_ns"]) - of.origin_ns) * 1000
+    near = (of.tiles.start >= tick) & (of.tiles.start < tick + 1000) & (of.capture == row["capture"])
+    told = [one for n in np.flatnonzero(near) for one in asked(served, f"arrows?event={n}")["arrows"]]
+    assert [one["kind"] for one in told] == ["collective"]
+    for end in (told[0]["from"], told[0]["to"]):
         assert end["tick"] == int(of.tiles.start[end["event"]])
         assert of.tiles.first[end["row"]] <= end["event"] < of.tiles.first[end["row"] + 1]
+    assert told[0]["from"]["row"] != told[0]["to"]["row"]
     strip = next(one for one in of.lanes if one.lane.role == ACCOUNT)
     none = int(of.tiles.first[strip.first_row])
     assert of.event[none] == NONE and asked(served, f"arrows?event={none}") == {"arrows": [], "more": 0}
@@ -149,7 +150,7 @@ def test_a_step_of_a_rank_leads_to_its_lane(served):
     rows = frame(run.tables, "steps", ["step", "start_ns", "dur_ns", "capture", "host"]).dropna()
     row = rows.iloc[len(rows) // 2]
     place = place_of(step=row["step"], host=str(row["host"]))
-    assert can_show(run, place)
+    assert shown_of(run, place) == place
     start, end = window(of, run.tables, place)
     assert start <= row["start_ns"] + row["dur_ns"] and end >= row["start_ns"]
     at = int(resolved(of, run.tables, place)["at"])
@@ -173,7 +174,7 @@ def test_an_operation_leads_to_its_longest_execution(served):
 def finding(**where) -> Finding:
     since = where.pop("since_ns", None)
     return Finding(
-        cause="straggler", title="t", gain=None, draws={}, question="steps", confidence=1.0, where=Where(**where),
+        cause="slow_rank", title="t", gain=None, draws={}, question="steps", confidence=1.0, where=Where(**where),
         since_ns=since,
     )  # fmt: skip
 
@@ -194,8 +195,9 @@ def test_what_is_not_known_is_no_place(served):
         assert place_of(start_ns=nothing, end_ns=5) == {}
     assert place_of(step=pd.NA, host="a", device=0) == {} == place_of(op="n" * 10_000)
     job = served[2]
-    assert can_show(job, place_of(step=3)) and not can_show(job, place_of(step=3_000))
-    assert not can_show(job, place_of(op="fusion"))
+    assert shown_of(job, place_of(step=3)) == {"step": "3"} and not shown_of(job, place_of(step=3_000))
+    assert not shown_of(job, place_of(op="fusion"))
+    assert shown_of(job, place_of(step=3, host="nobody", device=1)) == {"step": "3"}
 
 
 @pytest.mark.parametrize(
@@ -204,7 +206,7 @@ def test_what_is_not_known_is_no_place(served):
         ({"from_ns": "x"}, "from_ns"),
         ({"from_ns": "-5"}, "from_ns"),
         ({"from_ns": "1e308"}, "from_ns"),
-        ({"from_ns": "5"}, "nothing of this run lies at that time"),
+        ({"from_ns": "5", "to_ns": "9"}, "nothing of this run lies at that time"),
         ({"from_ns": "5", "to_ns": "1"}, "before it begins"),
         ({"to_ns": "5"}, "from_ns= beside"),
         ({"step": "nan"}, "step"),

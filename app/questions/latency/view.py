@@ -185,6 +185,8 @@ def _slowest(told: Told[ServingResult], rows: pd.DataFrame) -> None:
 
 
 def place(row: dict[str, Any]) -> dict[str, str]:
-    """Of a request, from its arrival to its last token, on its replica."""
+    """Of a request, from its arrival to its last token, on its replica; none where it is not told when that was."""
+    if pd.isna(row["last_token_ns"]):
+        return {}
     replica = "" if pd.isna(row["replica"]) else str(row["replica"])
     return place_of(start_ns=row["arrival_ns"], end_ns=row["last_token_ns"], host=replica)
