@@ -29,4 +29,5 @@ def two_ranks(folder: Path) -> Run:
             events.append(made.collective("allreduce", at + late, 20 - late, 10 + n))
         told = {"distributedInfo": {"rank": rank, "world_size": 2}}
         (folder / f"rank-{rank}.pt.trace.json").write_bytes(made.trace(events, **told))
-    return ingest([folder], Store(folder / "store"))
+    store = Store(folder / "store")
+    return store.get(ingest([folder], store).run_id)

@@ -1,6 +1,7 @@
 """Where a step, a time and a name lie on a timeline, and which events belong to one elsewhere."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from analyzers.ranks.meetings import meetings
@@ -10,6 +11,7 @@ from analyzers.timeline.lanes import NONE
 from analyzers.timeline.moments import Stretch, between, longest_in, named, step
 from errors import QuestionError
 from runs.tables import MemoryTables, frame
+from tests.analyzers.gpu_traces import MEETINGS, two_ranks
 from tests.bundled import bundled
 
 S = 1_000_000_000
@@ -97,47 +99,79 @@ def test_the_longest_of_some_rows_is_by_the_time_inside_the_stretch(profiled):
     assert inside[found] == inside[mine].max() and found in mine
 
 
-def test_launches_lead_from_the_call_to_the_kernel_whichever_is_asked(profiled):
-    run, of = profiled
-    rows = frame(run.tables, "launches", ["capture", "event", "call_event", "call_start_ps"]).dropna()
-    begun = dict(frame(run.tables, "captures", ["capture", "start_ns"]).itertuples(index=False))
-    known = {(int(c), int(e)): n for n, (c, e) in enumerate(zip(of.capture, of.event, strict=True)) if e != NONE}
-    for row in rows.iloc[:: max(len(rows) // 12, 1)].itertuples():
-        kernel, call = known[row.capture, row.event], known[row.capture, row.call_event]
-        for asked in (kernel, call):
+@pytest.fixture(scope="module")
+def gpus(tmp_path_factory):
+    run = two_ranks(tmp_path_factory.mktemp("gpus"))
+    return run, timeline(run.tables, run.manifest.facts)
+
+
+def numbers(of, rows: pd.DataFrame, column: str) -> list[int]:
+    """Where events of these rows of `launches` stand, one by one."""
+    pairs = zip(rows["capture"], rows[column], strict=True)
+    return [int(np.flatnonzero((of.capture == capture) & (of.event == event))[0]) for capture, event in pairs]
+
+
+def lane_of(of, number: int):
+    row = int(np.searchsorted(of.tiles.first, number, side="right")) - 1
+    return next(one.lane for one in of.lanes if one.first_row <= row < one.first_row + one.rows)
+
+
+def test_launches_lead_from_the_call_to_all_that_it_launched_whichever_is_asked(gpus):
+    run, of = gpus
+    rows = frame(run.tables, "launches", ["capture", "event", "call_event"])
+    assert len(rows) == 2 * (1 + 3 + MEETINGS) and rows.notna().all(axis=None)
+    pairs = list(zip(numbers(of, rows, "call_event"), numbers(of, rows, "event"), strict=True))
+    for call, kernel in pairs:
+        for asked in (call, kernel):
             found = [a for a in arrows(of, run.tables, None, asked).arrows if a.kind == LAUNCH]
-            assert (call, kernel) in [(a.source, a.target) for a in found]
-        assert int(of.tiles.start[call]) == (begun[row.capture] - of.origin_ns) * 1000 + row.call_start_ps
+            assert {(a.source, a.target) for a in found} == {pair for pair in pairs if asked in pair}
+        assert of.names[of.name[call]].startswith("cuda") and lane_of(of, call).device is None
+        assert lane_of(of, kernel).device == 0
 
 
-def test_a_collective_leads_to_its_parts_on_all_other_ranks(profiled):
+def test_a_collective_leads_to_the_same_one_of_the_other_rank_though_clocks_differ(gpus):
+    run, of = gpus
+    met = meetings(run.tables)
+    parts = [n for n in range(of.events) if "nccl" in of.names[of.name[n]].casefold()]
+    assert len(parts) == 2 * MEETINGS
+    by_host: dict[str, list[int]] = {}
+    for n in sorted(parts, key=lambda n: int(of.tiles.start[n])):
+        by_host.setdefault(lane_of(of, n).host, []).append(n)
+    first, second = by_host.values()
+    for here, there in zip(first, second, strict=True):  # the k-th of one rank meets the k-th of the other
+        for asked, other in ((here, there), (there, here)):
+            found = arrows(of, run.tables, met, asked)
+            assert [(a.source, a.target) for a in found.arrows if a.kind == COLLECTIVE] == [(asked, other)]
+            assert found.more == 0
+
+
+def test_a_bundled_collective_leads_to_its_part_on_the_other_rank(profiled):
     run, of = profiled
     met = meetings(run.tables)
-    assert met.comparable.any()
     rows = np.flatnonzero(met.comparable)
-    seen = 0
-    for row in rows[:: max(len(rows) // 8, 1)]:
+    for row in rows[:: len(rows) // 4]:
         tick = (int(met.start_ns[row]) - of.origin_ns) * 1000
-        host = met.ranks["host"].iloc[met.rank[row]]
-        mine = [
-            n for n in np.flatnonzero((of.tiles.start >= tick) & (of.tiles.start < tick + 1000)) if of.event[n] != NONE
-        ]
-        mine = [n for n in mine if _host(of, n) == host and of.capture[n] == met.capture[row]]
-        for number in mine:
-            found = [a for a in arrows(of, run.tables, met, int(number)).arrows if a.kind == COLLECTIVE]
-            if not found:
-                continue
-            seen += 1
-            others = np.flatnonzero((met.meeting == met.meeting[row]) & (met.rank != met.rank[row]))
-            assert len(found) == min(len(others), MOST) and {a.source for a in found} == {number}
-            starts = sorted((int(met.start_ns[n]) - of.origin_ns) * 1000 for n in others)
-            assert sorted(int(of.tiles.start[a.target]) // 1000 * 1000 for a in found) == starts
-    assert seen
+        near = np.flatnonzero((of.tiles.start >= tick) & (of.tiles.start < tick + 1000) & (of.event != NONE))
+        mine = [n for n in near if of.capture[n] == met.capture[row]]
+        found = [a for n in mine for a in arrows(of, run.tables, met, int(n)).arrows if a.kind == COLLECTIVE]
+        [other] = np.flatnonzero((met.meeting == met.meeting[row]) & (met.rank != met.rank[row]))
+        start = (int(met.start_ns[other]) - of.origin_ns) * 1000
+        assert [int(of.tiles.start[a.target]) // 1000 * 1000 for a in found] == [start]
 
 
-def _host(of, number: int) -> str:
-    row = int(np.searchsorted(of.tiles.first, number, side="right")) - 1
-    return next(one.lane.host for one in of.lanes if one.first_row <= row < one.first_row + one.rows)
+def test_the_request_of_a_stretch_is_chosen_before_one_of_which_more_lies_in_it():
+    requests = {
+        "replica": ["a", "a"],
+        "status": ["completed"] * 2,
+        "arrival_ns": [T0, T0 + S],
+        "scheduled_ns": [T0 + 4 * S, T0 + S],
+        "first_token_ns": [T0 + 5 * S, T0 + 2 * S],
+        "last_token_ns": [T0 + 9 * S, T0 + 8 * S],
+    }
+    of = timeline(MemoryTables({"requests": requests}), {})
+    lane = next(one for one in of.lanes if one.lane.role == "request")
+    event = longest_in(of, between(of, T0, T0 + 9 * S), set(range(lane.first_row, lane.first_row + lane.rows)))
+    assert event is not None and of.number[event] == 0
 
 
 def test_a_graph_of_many_kernels_tells_some_and_counts_the_rest():
