@@ -93,10 +93,12 @@ def _opened(told: Told[StepsResult]) -> None:
     row = opened(told.result, st.query_params.get(AT, ""))
     if row is None:
         return
-    usual = told.result.median_step_s
-    beside = f", a usual one {fmt.duration(usual)}" if usual else ""
+    usual, took = told.result.median_step_s, fmt.duration(float(row["dur_s"]))
+    beside = f"; a usual one takes {fmt.duration(usual)}" if usual else ""
+    chosen = str(int(row["step"])) == st.query_params.get(AT, "")
+    said = f"took {took}{beside}." if chosen else f"took longest, {took}{beside}. Click another to choose it."
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.markdown(f"Step {int(row['step']):,} took {fmt.duration(float(row['dur_s']))}{beside}.", width="content")
+        st.markdown(f"Step {int(row['step']):,} {said}", width="content")
         on_timeline(told.run, place_of_step(row))
 
 
