@@ -34,6 +34,7 @@ from app.serve.reporting import Reporting
 from app.serve.requests import json_object
 from app.serve.shelving import Shelving, shelved
 from app.serve.timeline import Timelines
+from app.serve.timeline_places import TimelinePlaces
 from app.serve.upload_names import title_of
 from app.serve.uploads import Uploads
 from app.summary import run_details
@@ -68,6 +69,7 @@ class Api:
             Route("/api/runs/{run_id}", self.run, methods=["GET"]),
             *Shelving(self._place, self._find).routes(),
             *Timelines(self._place, self._find).routes(),
+            *TimelinePlaces(self._place, self._find).routes(),
             *Baselining(self._place).routes(),
             *Reporting(self._place, self._find).routes(),
             Route("/api/runs/{run_id}/facts", self.facts, methods=["GET"]),

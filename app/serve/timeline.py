@@ -102,7 +102,7 @@ def _packed(of: Timeline, given: dict[str, Any]) -> bytes:
     return packed(of, window(of.tiles, rows, start, end, pixels), start, end, pixels)
 
 
-def rows_of(text: str, count: int) -> list[int]:
+def rows_of(text: str, count: int, most: int = MOST_ROWS) -> list[int]:
     """`0-39,52` as numbers. Raises QuestionError for what is no list of rows that are there."""
     found: list[int] = []
     for part in text.split(","):
@@ -112,7 +112,7 @@ def rows_of(text: str, count: int) -> list[int]:
         low, high = int(form[1]), int(form[2] or form[1])
         if high >= count or low > high:
             raise QuestionError(f"no rows {part.strip()[:30]!r}", expected=f"rows from 0 to {count - 1:,}")
-        if len(found) + high - low >= MOST_ROWS:
-            raise QuestionError("too many rows at once", expected=f"at most {MOST_ROWS}")
+        if len(found) + high - low >= most:
+            raise QuestionError("too many rows at once", expected=f"at most {most}")
         found.extend(range(low, high + 1))
     return found

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from analyzers.timeline import Row, Timeline
-from analyzers.timeline.lanes import CODES
+from analyzers.timeline.lanes import CODES, Lane
 from analyzers.timeline.window import Marks
 from app import theme
 from app.questions.timeline.words import title
@@ -49,16 +49,24 @@ def described(of: Timeline) -> dict[str, Any]:
 
 
 def _lanes(of: Timeline) -> list[dict[str, Any]]:
-    """Several of one title are told apart by their lines."""
-    titles = Counter(title(row.lane) for row in of.lanes)
-    return [_lane(row, titles[title(row.lane)] > 1) for row in of.lanes]
+    return [_lane(row, told) for row, told in zip(of.lanes, titles(of), strict=True)]
 
 
-def _lane(row: Row, alike: bool) -> dict[str, Any]:
+def titles(of: Timeline) -> list[str]:
+    """What lanes are called. Several of one title are told apart by their lines."""
+    alike = Counter(title(row.lane) for row in of.lanes)
+    return [_title(row.lane, alike[title(row.lane)] > 1) for row in of.lanes]
+
+
+def _title(lane: Lane, alike: bool) -> str:
+    return f"{lane.host}/{lane.device}, {lane.line}" if alike and lane.device is not None else title(lane)
+
+
+def _lane(row: Row, told: str) -> dict[str, Any]:
     lane = row.lane
     return {
         "group": lane.group,
-        "title": f"{lane.host}/{lane.device}, {lane.line}" if alike and lane.device is not None else title(lane),
+        "title": told,
         "line": lane.line,
         "role": lane.role,
         "host": lane.host,

@@ -3,16 +3,38 @@
 import hashlib
 from pathlib import Path
 
+import streamlit as st
+
+from analyzers.timeline import Timeline
 from app.components.browser import component
+from app.components.text import md
+from app.timeline.places import PLACE, TICKS, resolved
+from errors import QuestionError
 from runs.run import Run
 
 VERSION = 1  # of how marks are made and packed: another one is asked for anew
 _viewer = component("chipledger_timeline", Path(__file__).parent / "timeline")
 
 
-def viewer(run: Run) -> None:
-    """The timeline of a run. The address has where it looks: `from`, `to` and `at`."""
+def viewer(run: Run, of: Timeline) -> None:
+    """The timeline of a run. The address has where it looks: `from`, `to` and `at`, in ticks, or a place by PLACE,
+    which becomes ticks here."""
+    _placed(run, of)
     _viewer(key=f"timeline {run.run_id}", data={"run": run.run_id, "written": kept_by(run)})
+
+
+def _placed(run: Run, of: Timeline) -> None:
+    """Put a place into ticks. What is no place of this run is told in a sentence, and the whole run is shown."""
+    given = {o.name: st.query_params[o.name] for o in PLACE if o.name in st.query_params}
+    if not given or any(name in st.query_params for name in TICKS):
+        return
+    try:
+        found = resolved(of, run.tables, given)
+    except QuestionError as e:
+        st.warning(md(e), icon=":material/info:")
+        return
+    kept = {name: value for name, value in st.query_params.to_dict().items() if name not in given}
+    st.query_params.from_dict({**kept, **found})
 
 
 def kept_by(run: Run) -> str:

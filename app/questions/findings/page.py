@@ -13,6 +13,7 @@ from app import theme
 from app.components.chart import chart
 from app.components.figures_row import Figure
 from app.components.notes import notes_button, notes_shown
+from app.components.on_timeline import on_timeline
 from app.components.price import price_of_run
 from app.components.question_page import Told, question_page
 from app.components.report_buttons import report_buttons
@@ -28,6 +29,7 @@ from app.questions.hangs import HANGS
 from app.questions.ledger.figures import basis_of, time_held
 from app.questions.ledger.icicle import icicle
 from app.questions.memory import MEMORY
+from app.timeline.places import place_of_finding
 from app.words import sentence
 from app.workspace import Workspace, workspace
 from catalog.cures import EFFORTS, WRONGS
@@ -124,6 +126,7 @@ def _cards(told: Told[FindingsResult]) -> list[Mended]:
                 st.markdown(f":material/build: {md(result.cure(finding))}")
                 st.caption(f"{_evidence(finding)}. Takes {md(EFFORTS[WRONGS[finding.cause].effort])}.")
                 _link(told, finding.question, "See the evidence")
+                on_timeline(told.run, place_of_finding(finding))
             with worth:
                 st.metric("Gives back", *_worth(result, finding), delta_color="off", delta_arrow="off")
                 st.caption(_sure(result, finding))

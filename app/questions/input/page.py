@@ -6,11 +6,13 @@ from analyzers.device.input import InputResult
 from app.components.chart import chart
 from app.components.columns import draw_table
 from app.components.figures_row import Figure
+from app.components.on_timeline import on_timeline
 from app.components.question_page import SHOWN_ROWS, Told, question_page
 from app.components.text import md
 from app.figures.long_series import said_of
 from app.questions.input import INPUT
 from app.questions.input import figure as draw
+from app.timeline.places import place_of_step
 from errors import format as fmt
 
 
@@ -52,6 +54,10 @@ def pictures(told: Told[InputResult]) -> None:
         chart(strip, "input strip", f"{name}-steps", words)
     if not len(result.rows):
         return
+    if len(result.stalls):
+        row = result.stalls.loc[result.stalls["extra_s"].astype(float).idxmax()].to_dict()
+        label = f"Step {int(row['step']):,}, which stalled longest, on the timeline"
+        on_timeline(told.run, place_of_step(row), label)
     rows = result.stalls if len(result.stalls) else result.rows
     title = "the stalled steps" if len(result.stalls) else "all steps"
     with st.expander(f"Evidence: {title}", icon=":material/table:"):

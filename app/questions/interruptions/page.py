@@ -8,12 +8,14 @@ from app.components.chart import chart
 from app.components.columns import draw_table
 from app.components.current import choose
 from app.components.figures_row import Figure
+from app.components.on_timeline import on_timeline
 from app.components.question_page import Told, question_page
 from app.questions.interruptions import INTERRUPTIONS
 from app.questions.interruptions.comparison import comparison
 from app.questions.interruptions.stops import MOST_MARKS, strip
 from app.questions.interruptions.view import interruption, open_number
 from app.questions.interruptions.words import cause_title, every
+from app.timeline.places import place_of
 from errors import format as fmt
 
 SHOWN_ROWS = 1000
@@ -101,7 +103,15 @@ def explore(told: Told[InterruptionsResult]) -> None:
 
         chart(figure, key, name, told.verdict, clicked)
     interruption(result, number, name)
+    on_timeline(told.run, place(result, number))
     table(told)
+
+
+def place(result: InterruptionsResult, number: int) -> dict[str, str]:
+    """From its last sign of life until the job was back where it was, or as far of it as is told."""
+    row = result.rows[result.rows["number"] == number].iloc[0]
+    known = [row[name] for name in ("back_ns", "restart_ns", "noticed_ns", "last_sign_ns") if not pd.isna(row[name])]
+    return place_of(start_ns=row["last_sign_ns"], end_ns=known[0] if known else None)
 
 
 def _first(value: object) -> float:

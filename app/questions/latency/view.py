@@ -1,5 +1,7 @@
 """The views of the latency page: first token, distributions, over time, gaps, tenants, loads. Chosen in the address."""
 
+from typing import Any
+
 import pandas as pd
 import plotly.graph_objects as go
 import streamlit as st
@@ -9,11 +11,13 @@ from analyzers.serving.latency.summary import METRICS
 from app.components.chart import chart
 from app.components.columns import draw_table
 from app.components.current import switch
+from app.components.on_timeline import on_timeline
 from app.components.question_page import Told
 from app.components.text import md
 from app.questions.latency import figure as draw
 from app.questions.latency.words import CAUSES, NAMES
 from app.questions.latency.words import verdict as serving_verdict
+from app.timeline.places import place_of
 from errors import format as fmt
 
 VIEWS = {
@@ -162,7 +166,27 @@ def _evidence(told: Told[ServingResult], figure: go.Figure | None) -> None:
     else:
         rows, title = load_rows(result), f"Evidence: {fmt.count(len(result.loads), 'load')}"
     with st.expander(title, icon=":material/table:"):
+        _slowest(told, rows)
         draw_table(rows.head(SHOWN_ROWS))
         if len(rows) > SHOWN_ROWS:
             st.caption(f"The first {SHOWN_ROWS:,} of {len(rows):,} are shown; the files below hold all.")
         told.downloads(rows, figure, "latency")
+
+
+def _slowest(told: Told[ServingResult], rows: pd.DataFrame) -> None:
+    """The way to the slowest request on the timeline."""
+    of = told.result.load.served
+    if of is None or "e2e_s" not in rows or not len(rows) or pd.isna(rows["e2e_s"].iloc[0]):
+        return
+    took = fmt.duration(float(rows["e2e_s"].iloc[0]))
+    on_timeline(
+        told.run, place(of.rows.loc[rows.index[0]].to_dict()), f"The slowest, which took {took}, on the timeline"
+    )
+
+
+def place(row: dict[str, Any]) -> dict[str, str]:
+    """Of a request, from its arrival to its last token, on its replica; none where it is not told when that was."""
+    if pd.isna(row["last_token_ns"]):
+        return {}
+    replica = "" if pd.isna(row["replica"]) else str(row["replica"])
+    return place_of(start_ns=row["arrival_ns"], end_ns=row["last_token_ns"], host=replica)

@@ -9,6 +9,7 @@ from app.components.columns import draw_table
 from app.components.current import choose
 from app.components.figures_row import Figure
 from app.components.model_picker import About
+from app.components.on_timeline import on_timeline
 from app.components.op_choice import MAX_ROWS, asked, choose_module, everything, found, op_table, search
 from app.components.option import by_name, control, said
 from app.components.question_page import Told, question_page
@@ -20,6 +21,7 @@ from app.questions.operations.figure import BARS, bars, strip
 from app.questions.operations.words import products_text
 from app.questions.roofline import ROOFLINE
 from app.questions.roofline.figure import key_of
+from app.timeline.places import place_of
 from errors import format as fmt
 
 VIEWS = {"op": "Operations", "source": "Source lines", "category": "Categories", "module": "Programs"}
@@ -118,8 +120,9 @@ def picture(told: Told[OpsResult]) -> None:
                 icon=":material/stacked_line_chart:",
                 query_params={"run": told.run.run_id, "op": at},
             )
+            module, _, op = at.rpartition("/")
+            on_timeline(told.run, place_of(op=op), "Its longest execution on the timeline")
             if HLO_GRAPH.tells_of(told.run):
-                module, _, op = at.rpartition("/")
                 st.page_link(
                     HLO_GRAPH.file,
                     label=f"{md(op)} in its program",

@@ -1,19 +1,24 @@
 """The run's steps: how long did each take, which were kept, and how fast was the job?"""
 
+from typing import Any
+
 import streamlit as st
 
 from analyzers.time.steps import StepsResult
 from app.components.chart import chart
-from app.components.current import switch
+from app.components.current import choose, switch
 from app.components.figures_row import Figure
+from app.components.on_timeline import on_timeline
 from app.components.question_page import Told, question_page
 from app.components.text import md
 from app.figures.long_series import said_of
 from app.questions.steps import STEPS
 from app.questions.steps.figure import best_scale, steps
 from app.questions.steps.hosts import hosts
+from app.timeline.places import place_of_step
 from errors import format as fmt
 
+AT = "at"  # in the address: the step that was clicked
 SCALES = {"linear": "Linear", "log": "Logarithmic"}
 
 
@@ -69,11 +74,41 @@ def picture(told: Told[StepsResult]) -> None:
     figure = steps(result, scale)
     if said := said_of(figure):
         st.markdown(f"**How long each step took.** {md(said)}")
-    chart(figure, f"steps {scale}", told.name, told.verdict)
+    key = f"steps {scale}"
+
+    def clicked() -> None:
+        if points := st.session_state[key].selection.points:
+            choose(AT, str(round(points[0]["x"])))
+
+    chart(figure, key, told.name, told.verdict, clicked)
+    _opened(told)
     if spread := hosts(result):
         st.markdown("**Hosts differ.** Step duration per profiled host: median, and 10th to 90th percentile.")
         chart(spread, "hosts", f"{told.name}-hosts", "Step duration per host.")
     told.evidence(result.rows, f"{fmt.count(len(result.rows), 'step')} as taken", figure, "steps")
+
+
+def _opened(told: Told[StepsResult]) -> None:
+    """The step that was clicked, else the longest, with the way to its place on the timeline."""
+    row = opened(told.result, st.query_params.get(AT, ""))
+    if row is None:
+        return
+    usual, took = told.result.median_step_s, fmt.duration(float(row["dur_s"]))
+    beside = f"; a usual one takes {fmt.duration(usual)}" if usual else ""
+    chosen = str(int(row["step"])) == st.query_params.get(AT, "")
+    said = f"took {took}{beside}." if chosen else f"took longest, {took}{beside}. Click another to choose it."
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.markdown(f"Step {int(row['step']):,} {said}", width="content")
+        on_timeline(told.run, place_of_step(row))
+
+
+def opened(result: StepsResult, at: str) -> dict[str, Any] | None:
+    """The row of the step with this number, kept rather than lost; without one the longest of the usual ones."""
+    rows = result.rows[result.rows["dur_s"].notna() & (result.rows["implausible"] == "")]
+    if at.isascii() and at.isdigit() and len(at) < 16 and len(mine := rows[rows["step"] == int(at)]):
+        return mine.sort_values("kept", kind="stable").iloc[-1].to_dict()
+    usual = rows[rows["kept"].astype(bool) & ~rows["first"].fillna(False).astype(bool)]
+    return usual.loc[usual["dur_s"].astype(float).idxmax()].to_dict() if len(usual) else None
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 """The pictures of the stragglers page: lateness and blame, causes, two ranks side by side, clocks, the step time."""
 
+import numpy as np
 import pandas as pd
 import streamlit as st
 
@@ -8,10 +9,13 @@ from analyzers.ranks.stragglers.rank_causes import CAUSES, UNKNOWN
 from app.components.chart import chart
 from app.components.columns import draw_table
 from app.components.current import choose, switch
+from app.components.on_timeline import on_timeline
 from app.components.option import control
 from app.components.question_page import Told
+from app.components.text import md
 from app.questions.stragglers import figure as draw
 from app.questions.stragglers.words import verdict as words
+from app.timeline.places import place_of
 from errors import format as fmt
 from errors.options import Option
 from runs.run import Run
@@ -35,6 +39,10 @@ def explore(told: Told[StragglersResult]) -> None:
     """One view of the answer, with its rows."""
     run, result = told.run, told.result
     compared = len(result.steps) > 0
+    if len(result.ranks):
+        step, place = latest(result)
+        label = f"Step {step:,}, in which rank {md(result.ranks['rank'].iloc[0])} was latest, on the timeline"
+        on_timeline(run, place, label)
     views = {k: v for k, v in VIEWS.items() if compared or k == "time"}
     if not compared and not len(result.changes.rows):
         return
@@ -44,6 +52,18 @@ def explore(told: Told[StragglersResult]) -> None:
         view
     ](run, result)
     told.evidence(rows, fmt.count(len(rows), "row"), figures[0] if figures else None, view, view)
+
+
+def latest(result: StragglersResult) -> tuple[int, dict[str, str]]:
+    """The step in which the first of the ranks named was latest, and its place."""
+    worst = result.ranks.iloc[0]
+    at = int((result.every["rank"].astype(str) == str(worst["rank"])).to_numpy().argmax())
+    late = result.lateness.to_numpy(dtype=float)[at]
+    steps = result.steps["step"].to_numpy(dtype="int64")
+    within = (steps >= int(worst["first_step"])) & (steps <= int(worst["last_step"]))
+    step = int(steps[np.nanargmax(np.where(within, late, np.nan))])
+    where = result.every.iloc[at]
+    return step, place_of(step=step, host=str(where["host"] or ""), device=where["device"])
 
 
 def _lateness(run: Run, result: StragglersResult) -> tuple[list, pd.DataFrame]:

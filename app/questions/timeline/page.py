@@ -35,7 +35,7 @@ def body(told: Told[TimelineResult]) -> None:
         "**What happened when?** Turn the wheel to look closer, drag to move, click an event for what it is. Strips "
         "say in which account of the ledger each instant is entered; an event has the colour of the work that it is."
     )
-    viewer(told.run)
+    viewer(told.run, told.result.timeline)
     told_rows = table(told.result)
     rows = pd.DataFrame(told_rows.rows, columns=["group", *told_rows.head[1:]])
     with st.expander(f"Evidence: {fmt.count(len(rows), 'lane')}", icon=":material/table:"):
