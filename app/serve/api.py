@@ -29,6 +29,7 @@ from app.serve.compiling import compile_request
 from app.serve.fleets import Fleets
 from app.serve.ingesting import ADDRESS, UPLOAD, ingest_arguments, line
 from app.serve.jobs import Job, Jobs
+from app.serve.perfetto import Perfetto
 from app.serve.places import placeless
 from app.serve.reporting import Reporting
 from app.serve.requests import json_object
@@ -68,6 +69,7 @@ class Api:
             Route("/api/runs/{run_id}", self.run, methods=["GET"]),
             *Shelving(self._place, self._find).routes(),
             *Timelines(self._place, self._find).routes(),
+            *Perfetto(self._place, self._find).routes(),
             *Baselining(self._place).routes(),
             *Reporting(self._place, self._find).routes(),
             Route("/api/runs/{run_id}/facts", self.facts, methods=["GET"]),

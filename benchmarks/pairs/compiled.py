@@ -28,7 +28,9 @@ LLAMA = {
 }
 BASE = {"topology": "v6e:2x2", "seq": 1024, "batch": 8}
 FLAG = "--xla_tpu_scoped_vmem_limit_kib=4096"
-IDLE_FLAG = "--xla_tpu_enable_latency_hiding_scheduler=false --xla_enable_async_all_gather=false"  # changes no operation
+IDLE_FLAG = (
+    "--xla_tpu_enable_latency_hiding_scheduler=false --xla_enable_async_all_gather=false"  # changes no operation
+)
 
 
 @dataclass(frozen=True)
