@@ -3,7 +3,6 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import ceil, floor
 from typing import Any
 
 import numpy as np
@@ -43,8 +42,8 @@ def ticks(of: Timeline, given: Mapping[str, Any]) -> dict[str, Any]:
     per_s = PS_PER_S / of.tick_ps
     start, end = given.get(FROM.name), given.get(TO.name)
     found = {name: value for name, value in given.items() if name not in (FROM.name, TO.name)}
-    found[START.name] = None if start is None else max(min(floor(start * per_s), FARTHEST), -FARTHEST)
-    found[END.name] = None if end is None else max(min(ceil(end * per_s), FARTHEST), -FARTHEST)
+    found[START.name] = None if start is None else max(min(round(start * per_s), FARTHEST), -FARTHEST)
+    found[END.name] = None if end is None else max(min(round(end * per_s), FARTHEST), -FARTHEST)
     return found
 
 
@@ -81,7 +80,7 @@ def _met(of: Timeline, rows: Ints, start: int, end: int) -> Chosen:
 def _too_many(of: Timeline, found: Chosen, most: int) -> QuestionError:
     end = _fitting(of, found, most)
     seconds = of.tick_ps / PS_PER_S
-    enough = f"To {end * seconds:.9g} s ({END.name}={end}) there are no more than that. " if end is not None else ""
+    enough = f"To {end * seconds:.15g} s ({END.name}={end}) there are no more than that. " if end is not None else ""
     return QuestionError(
         f"{found.events:,} events in this window and these rows",
         expected=f"at most {most:,}",
@@ -90,17 +89,18 @@ def _too_many(of: Timeline, found: Chosen, most: int) -> QuestionError:
 
 
 def _fitting(of: Timeline, found: Chosen, most: int) -> int | None:
-    """An end of the window before which no more than so many events begin; None where no stretch that is looked at is
-    short enough."""
+    """An end of the window before which some events begin, and no more than so many; None where no stretch that is
+    looked at is short enough."""
     start = max(found.start, 0)
     wide = max(-(-(min(found.end, of.span + 1) - start) // BINS), 1)
     counts = np.zeros(BINS, np.int64)
     for a, b in zip(found.first, found.last, strict=True):
         for at in range(int(a), int(b), AT_ONCE):
-            begun = np.maximum(of.tiles.start[at : min(at + AT_ONCE, int(b))] - start, 0) // wide
-            counts += np.bincount(np.minimum(begun, BINS - 1), minlength=BINS)
-    fit = int(np.searchsorted(np.cumsum(counts), most, side="right"))
-    return start + fit * wide if fit else None
+            stretch = np.maximum(of.tiles.start[at : min(at + AT_ONCE, int(b))] - start, 0) // wide
+            counts += np.bincount(np.minimum(stretch, BINS - 1), minlength=BINS)
+    begun = np.cumsum(counts)
+    fit = int(np.searchsorted(begun, most, side="right"))
+    return start + fit * wide if fit and begun[fit - 1] else None
 
 
 def _rows(of: Timeline, rows: str | None, lanes: Sequence[str]) -> Ints:
@@ -136,14 +136,20 @@ def _lanes(of: Timeline, text: str) -> list[Row]:
         lane for lane in of.lanes if wanted and wanted in f"{title(lane.lane)}\n{lane.lane.line}".casefold()
     ]
     if not found:
-        known = dict.fromkeys(name for lane in of.lanes for name in _names(lane) if name)
-        some = ", ".join(short(name, 40) for name in list(known)[:8])
+        known = places(of)
+        some = ", ".join(short(name, 40) for name in known[:8])
         raise QuestionError(
             f"no lane {text[:60]!r}",
             expected=f"part of a lane's title, or such as {some}",
             advice=did_you_mean(text[:60], known),
         )
     return found
+
+
+def places(of: Timeline) -> list[str]:
+    """What lanes may be called by: groups, hosts and devices."""
+    names = [_names(lane)[:-1] for lane in of.lanes]
+    return list(dict.fromkeys(name for part in zip(*names, strict=True) for name in part if name))
 
 
 def _names(row: Row) -> tuple[str, ...]:

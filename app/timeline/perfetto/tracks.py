@@ -19,7 +19,7 @@ from errors import format as fmt
 
 CLEARED = 1  # flags of a sequence: numbers of texts begin here
 RUN, ROWS = 1, 2  # numbers of tracks: the run's, and the first row's
-LATEST_NS = (1 << 63) - 1
+EARLIEST_NS, LATEST_NS = 365 * 86_400 * 10**9, (1 << 63) - 1  # of a time of day: what counts from nought is before it
 
 
 def begun_ns(of: Timeline) -> int:
@@ -29,7 +29,7 @@ def begun_ns(of: Timeline) -> int:
 
 
 def _dated(of: Timeline) -> bool:
-    return of.dated and 0 <= of.origin_ns <= LATEST_NS - of.span * of.tick_ps // PS_PER_NS
+    return of.dated and EARLIEST_NS <= of.origin_ns <= LATEST_NS - of.span * of.tick_ps // PS_PER_NS
 
 
 def clock(of: Timeline) -> list[dict[str, Any]]:

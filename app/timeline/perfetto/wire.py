@@ -62,7 +62,9 @@ def opened(out, at, ns, length):  # pragma: no cover - compiled
 
 
 @_compiled
-def written(out, spare, ns, end_ns, instant, track, category, name, called, number, start_ps, dur_ps, facts, first, some):  # fmt: skip  # pragma: no cover - compiled
+def written(  # pragma: no cover - compiled
+    out, spare, ns, end_ns, instant, track, category, name, called, number, start_ps, dur_ps, facts, first, some
+):
     """Write each event as a begin and an end, or as an instant; returns how many bytes. `called`: the annotation that
     `number` is told under, NOT_TOLD where there is none; `start_ps`, `dur_ps`: NOT_TOLD where nanoseconds say all;
     `some`: which stretch of `facts`, from `first`, an event has, NOT_TOLD for none. `spare`: room for one event."""
