@@ -40,6 +40,7 @@ KERNELS = (
     Kernels("collectors.reading.plain_pickle", ("codes", "scan"), "collectors.reading.plain_pickle.warm:warm"),
     Kernels("analyzers.device.critical_path", ("kernels", "kinds"), "analyzers.device.critical_path.warm:warm"),
     Kernels("analyzers.timeline", ("kernels",), "analyzers.timeline.warm:warm"),
+    Kernels("app.timeline.perfetto", ("wire",), "app.timeline.perfetto.warm:warm"),
     Kernels("analyzers.serving.prefix_cache", ("replay",), "analyzers.serving.prefix_cache.replay:warm"),
     Kernels(
         "simulators.serving",

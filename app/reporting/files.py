@@ -3,6 +3,7 @@
 import contextlib
 import os
 import uuid
+from collections.abc import Iterable
 from pathlib import Path
 
 from app.words import short
@@ -31,22 +32,24 @@ def check(path: Path, force: bool) -> None:
         raise InputError("is there already", where=where, advice=FORCE)
 
 
-def keep(path: Path, data: bytes, force: bool) -> None:
-    """Write a file, so that at any moment there is none, the old one or the new one, whole. One that is written over
-    keeps its permissions, and a link to it still leads there. Raises InputError where it cannot be written, or is
-    there already and `force` is not given."""
+def keep(path: Path, data: bytes | Iterable[bytes], force: bool) -> int:
+    """Write a file, from all of it or its pieces, so that at any moment there is none, the old one or the new one,
+    whole; returns its bytes. One that is written over keeps its permissions, and a link to it still leads there. Raises
+    InputError where it cannot be written, or is there already and `force` is not given."""
     target = Path(os.path.realpath(path)) if force else path
     partial = target.with_name(f".{target.name[:KEPT]}.{uuid.uuid4().hex}")
     try:
         with partial.open("xb") as f:
             _like(target, f.fileno())  # before there is anything to read
-            f.write(data)
+            f.writelines([data] if isinstance(data, bytes) else data)
             f.flush()
             os.fsync(f.fileno())
+            written = f.tell()
         if force:
             partial.replace(target)
         else:
             _name(partial, target)
+        return written
     except FileExistsError as e:
         raise InputError("is there already", where=short(path, LONGEST), advice=FORCE) from e
     except OSError as e:

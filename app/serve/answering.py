@@ -15,7 +15,7 @@ from errors.options import once_each
 
 ASKED = frozenset(
     ("compare", "several", "show", "show_model", "whatif", "topology", "query", "job", "runs", "delete")
-    + ("tiles", "event", "search", "selection", "arrows", "step")  # of a timeline
+    + ("tiles", "event", "search", "selection", "arrows", "step", "perfetto")  # of a timeline
     + ("fleet", "budgets", "digest")
     + ("report", "report_of_two")
 )

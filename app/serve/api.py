@@ -29,6 +29,7 @@ from app.serve.compiling import compile_request
 from app.serve.fleets import Fleets
 from app.serve.ingesting import ADDRESS, UPLOAD, ingest_arguments, line
 from app.serve.jobs import Job, Jobs
+from app.serve.perfetto import Perfetto
 from app.serve.places import placeless
 from app.serve.reporting import Reporting
 from app.serve.requests import json_object
@@ -70,6 +71,7 @@ class Api:
             *Shelving(self._place, self._find).routes(),
             *Timelines(self._place, self._find).routes(),
             *TimelinePlaces(self._place, self._find).routes(),
+            *Perfetto(self._place, self._find).routes(),
             *Baselining(self._place).routes(),
             *Reporting(self._place, self._find).routes(),
             Route("/api/runs/{run_id}/facts", self.facts, methods=["GET"]),

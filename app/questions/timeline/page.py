@@ -8,6 +8,7 @@ from app.components.columns import draw_table
 from app.components.figures_row import Figure
 from app.components.question_page import Told, question_page
 from app.questions.timeline import TIMELINE
+from app.questions.timeline.perfetto import perfetto
 from app.questions.timeline.words import table
 from app.timeline.viewer import viewer
 from errors import format as fmt
@@ -36,6 +37,7 @@ def body(told: Told[TimelineResult]) -> None:
         "say in which account of the ledger each instant is entered; an event has the colour of the work that it is."
     )
     viewer(told.run, told.result.timeline)
+    perfetto(told.run, told.result.timeline)
     told_rows = table(told.result)
     rows = pd.DataFrame(told_rows.rows, columns=["group", *told_rows.head[1:]])
     with st.expander(f"Evidence: {fmt.count(len(rows), 'lane')}", icon=":material/table:"):
