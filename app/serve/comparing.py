@@ -1,4 +1,4 @@
-"""Runs held against one another, over HTTP: two, and several."""
+"""Runs held against one another, over HTTP: two, several, and those of a history."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -12,6 +12,8 @@ from app.comparing.answer import Compared
 from app.comparing.options import LOADS, SIDES
 from app.comparing.several import options as several_options
 from app.comparing.several.told import told_of_several
+from app.history import options as history_options
+from app.history.told import Asked, tell
 from app.options import from_query
 from app.serve.answering import NotFound, answering
 from app.workspace import Workspace
@@ -43,6 +45,7 @@ class Comparing:
         return [
             Route("/api/compare", self.compare, methods=["GET"]),
             Route("/api/several", self.several, methods=["GET"]),
+            Route("/api/history", self.history, methods=["GET"]),
         ]
 
     @answering
@@ -59,3 +62,10 @@ class Comparing:
         search `q`, or of a `group`. Figures that are still being worked out are counted as `pending`."""
         given = from_query(request.query_params.multi_items(), several_options.ASKED)
         return await run_in_threadpool(told_of_several, self._place, given)
+
+    @answering
+    async def history(self, request: Request) -> Any:
+        """A metric over many runs, as `chipledger history --json` has it: each point with its range, where it changed
+        for good, and whether it drifts. `metric` must be given; runs by `search`, `group` or `name`."""
+        asked = Asked.of(from_query(request.query_params.multi_items(), history_options.ASKED))
+        return (await run_in_threadpool(tell, asked, self._place)).to_dict()
