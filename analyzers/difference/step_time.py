@@ -20,8 +20,9 @@ ALPHA is 0.5 %: of 200 pairs that do not differ one is called different. BETWEEN
 though nothing was changed; where several runs of a kind are known their own spread is larger or smaller, and says so.
 
 Steps that are no usual ones are set apart and counted: the first of an attempt, those that cannot be true, those that a
-profiler slowed (where at least as many and LEAST_STEPS others are known), those before the pace settled, and stalls, which take longer than the median by ten robust deviations and by half of itself. What
-stalls cost beyond a usual step is told beside (`stalls_s`), a step on average.
+profiler slowed (where at least as many and LEAST_STEPS others are known), those before the pace settled, and stalls,
+which take longer than the median by ten robust deviations and by half of itself. What stalls cost beyond a usual step
+is told beside (`stalls_s`), a step on average.
 """
 
 import math
