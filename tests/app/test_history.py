@@ -12,7 +12,7 @@ from app.pages.history.figure import over_runs
 from app.pages.history.page import point_rows
 from errors import format as fmt
 from tests.app.commands import out
-from tests.app.made_runs import START_NS, write
+from tests.app.made_runs import START_NS, step_columns, write
 from tests.app.serving import get, serving
 from tests.app.test_pages import opened, words
 
@@ -28,15 +28,7 @@ def nightly(place):
     for n in [*range(12, 24), *range(12)]:
         pace = (1.0 if n < 14 else 1.05) * (1 + 0.004 * rng.normal())
         took = (pace * 1e9 * (1 + 0.01 * rng.normal(size=40))).astype(int)
-        starts = START_NS + n * DAY_NS + np.concatenate([[0], np.cumsum(took)])[:-1]
-        columns = {
-            "step": list(range(40)),
-            "start_ns": [int(s) for s in starts],
-            "dur_ns": [int(t) for t in took],
-            "attempt": [0] * 40,
-            "order": list(range(40)),
-            "source": ["train.log"] * 40,
-        }
+        columns = step_columns(took, START_NS + n * DAY_NS)
         facts = {"chip": "TPU v5p", "chips": 4, "n": n}
         runs[n] = write(place.store, "nightly", {"steps": columns}, facts, tags={"commit": f"c{n // 2:02d}"})
     return runs
@@ -65,14 +57,7 @@ def test_runs_stand_in_order_of_their_own_time_each_with_its_range(nightly, caps
 def test_what_drifts_is_said_and_what_runs_are_of_two_kinds(place, capsys):
     for n in range(30):
         took, first = [int(1e9 * (1 + n / 29))] * 40, START_NS + n * DAY_NS
-        columns = {
-            "step": list(range(40)),
-            "start_ns": [first + i * took[0] for i in range(40)],
-            "dur_ns": took,
-            "attempt": [0] * 40,
-            "order": list(range(40)),
-            "source": ["train.log"] * 40,
-        }
+        columns = step_columns(took, first)
         kind = "simulated" if n == 7 else "training"
         write(place.store, f"r{n}", {"steps": columns}, {"chip": "TPU v5p", "chips": 4}, kind=kind)
     told = json.loads(out(capsys, "history", "step_time", "--json")[1])
@@ -141,8 +126,7 @@ def test_the_picture_holds_every_run_every_change_and_the_levels_between(nightly
 
 def test_names_of_runs_are_no_markup_in_the_picture_or_its_words(place):
     for n in range(12):
-        steps = {"step": [0, 1], "start_ns": [START_NS, START_NS + 10**9], "dur_ns": [10**9, 10**9 + n]}
-        columns = {"steps": {**steps, "attempt": [0, 0], "order": [0, 1], "source": ["train.log"] * 2}}
+        columns = {"steps": step_columns([10**9, 10**9 + n])}
         write(place.store, ODD, columns, {"chip": "TPU v5p", "chips": 4, "n": n}, tags={"commit": f"{ODD}{n}"})
     found = tell(Asked(metric="step_time", by="commit"), place)
     figure = over_runs(found)

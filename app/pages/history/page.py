@@ -6,15 +6,14 @@ from urllib.parse import urlencode
 import pandas as pd
 import streamlit as st
 
-from app.components.actions import copy_link
 from app.components.chart import chart
 from app.components.columns import draw_table
-from app.components.current import open_workspace
 from app.components.downloads import downloads
 from app.components.figures_row import Figure, figures_row
 from app.components.howto import terms_list
 from app.components.notice import notice
 from app.components.option import control, in_address
+from app.components.page_head import page_head
 from app.components.text import md
 from app.components.verdict import beyond, verdict
 from app.figures.base import standalone
@@ -34,12 +33,7 @@ UNITS = {"s": "_s", "1": "_share", "tokens/s": "_tokens_per_s"}  # of a metric, 
 
 
 def page() -> None:
-    st.set_page_config(page_title="History · Chipledger")
-    left, right = st.columns([4, 1], vertical_alignment="center")
-    left.subheader("History", anchor=False)
-    with right.container(horizontal=True, horizontal_alignment="right"):
-        copy_link()
-    place = open_workspace()
+    place = page_head("History")
     try:
         given = {METRIC.name: FIRST, **in_address(ASKED)}
         with st.spinner("Looking at run after run"):
