@@ -9,7 +9,8 @@ from starlette.routing import Route
 
 from app.baselines import find_run
 from app.comparing.answer import Compared
-from app.comparing.options import LOADS, SIDES
+from app.comparing.modelled import BesideModel, beside_model
+from app.comparing.options import LOADS, SIDES, WHATIF, A, B
 from app.comparing.several import options as several_options
 from app.comparing.several.told import told_of_several
 from app.history import options as history_options
@@ -20,7 +21,7 @@ from app.workspace import Workspace
 from errors import QuestionError
 from runs.run import Run
 
-COMPARED = (*SIDES, *LOADS)
+COMPARED = (*SIDES, *LOADS, WHATIF)
 
 
 def both(place: Workspace, given: Mapping[str, Any]) -> tuple[Run, Run]:
@@ -50,11 +51,23 @@ class Comparing:
 
     @answering
     async def compare(self, request: Request) -> Any:
-        """Run `b` against run `a`, as `chipledger compare --json` has it; `load_a`, `load_b` of served runs."""
+        """Run `b` against run `a`, as `chipledger compare --json` has it; `load_a`, `load_b` of served runs. With
+        `whatif` instead of `b`: against what the model of training says."""
         given = from_query(request.query_params.multi_items(), COMPARED)
+        if WHATIF.name in given:
+            return (await run_in_threadpool(self._beside_model, given)).to_dict()
         a, b = both(self._place, given)
         found = await run_in_threadpool(Compared, a, b, self._place, *(given.get(o.name) for o in LOADS))
         return found.to_dict()
+
+    def _beside_model(self, given: Mapping[str, Any]) -> BesideModel:
+        if A.name not in given or {B.name, *(o.name for o in LOADS)} & given.keys():
+            raise QuestionError(f"{WHATIF.name} beside another run or a load", expected=f"{A.name} and {WHATIF.name}")
+        try:
+            find_run(self._place, given[A.name])
+        except QuestionError as e:
+            raise NotFound(str(e)) from e
+        return beside_model(given[A.name], given[WHATIF.name], self._place)
 
     @answering
     async def several(self, request: Request) -> Any:
