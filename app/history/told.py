@@ -77,6 +77,11 @@ class Told:
         return words.notes(self.result, self.left_out, self.mixed)
 
     @property
+    def leads(self) -> tuple[str, ...]:
+        """The command that says what made each change."""
+        return words.leads(self.result)
+
+    @property
     def runs(self) -> int:
         return sum(len(p.runs) for p in self.result.points)
 

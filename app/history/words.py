@@ -23,8 +23,12 @@ def verdict(of: Metric, result: HistoryResult) -> Verdict:
     largest = max(result.changes, key=lambda c: abs(c.change))
     rest = len(result.changes) - 1
     more = f"{fmt.count(rest, 'other change')} {'is' if rest == 1 else 'are'} told below." if rest else ""
-    ends = LEADS.format(largest.last.runs[-1][:12], largest.first.runs[0][:12])
-    return headline(said(of, largest), more, ends)
+    return headline(said(of, largest), more)
+
+
+def leads(result: HistoryResult) -> tuple[str, ...]:
+    """For a terminal: what says more of each change."""
+    return tuple(LEADS.format(c.last.runs[-1][:12], c.first.runs[0][:12]) for c in result.changes)
 
 
 def said(of: Metric, c: Change) -> str:

@@ -29,5 +29,5 @@ def run(args: argparse.Namespace) -> None:
         return
     print_verdict(told.verdict)
     print_table(told.table.head, told.table.rows, right=told.table.right)
-    for note in told.notes:
+    for note in (*told.leads, *told.notes):
         print(f"- {note}")

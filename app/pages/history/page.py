@@ -19,7 +19,7 @@ from app.components.verdict import beyond, verdict
 from app.figures.base import standalone
 from app.history.choices import choices
 from app.history.options import ASKED, BY, CALLED, GROUP, METRIC, SEARCH
-from app.history.told import Asked, Told, tell
+from app.history.told import TIME, Asked, Told, tell
 from app.pages.compare import COMPARE
 from app.pages.history import HISTORY
 from app.pages.history.figure import over_runs
@@ -56,7 +56,8 @@ def show(told: Told, given: dict, place: Workspace) -> None:
     ranged = any(p.low != p.high for p in told.result.points)
     whiskers = " Whiskers are the range of a run by its own scatter." if ranged else ""
     marks = " A triangle is a change for good, the dotted line the level on either side." if told.sentences else ""
-    st.markdown(f"**How did {told.metric.inside} go, run by run?**{whiskers}{marks}")
+    each = "run by run" if told.by == TIME else "point by point"
+    st.markdown(f"**How did {told.metric.inside} go, {each}?**{whiskers}{marks}")
     chart(over_runs(told), "over runs", NAME, told.verdict.whole)
     changed(told)
     evidence(told, given)
@@ -81,8 +82,9 @@ def controls(place: Workspace) -> None:
 def figures(told: Told) -> list[Figure]:
     points, changes = told.result.points, told.result.changes
     of, last = told.metric, points[-1]
+    each = "Runs" if told.by == TIME else "Points"
     shown = [
-        Figure("Points", f"{len(points):,}", f"Of {fmt.count(told.runs, 'run')} that tell it.", "measured"),
+        Figure(each, f"{len(points):,}", f"Of {fmt.count(told.runs, 'run')} that tell it.", "measured"),
         Figure("Latest", of.shown(last.value), f"{of.title} of {md(last.label)}.", "derived"),
     ]
     if told.result.judged:
@@ -99,7 +101,7 @@ def changed(told: Told) -> None:
         with st.container(horizontal=True, vertical_alignment="center"):
             st.markdown(f"**{n}** {md(said)}", width="content")
             ends = {"run": change.last.runs[-1], "with": change.first.runs[0]}
-            st.page_link(COMPARE.file, label=f"What made {n}", icon=COMPARE.icon, query_params=ends)
+            st.page_link(COMPARE.file, label="What made it", icon=COMPARE.icon, query_params=ends)
 
 
 def evidence(told: Told, given: dict) -> None:
