@@ -20,7 +20,7 @@ _PLACE = {name: place for place, name in enumerate(_GROUP_OF)}
 
 SECTIONS = {  # of the bar at the top, below the heads of which these pages stand; no head: on their own
     "": "library fleet",
-    "Jobs": "several capture alerts promises",
+    "Jobs": "several history capture alerts promises",
     "Planners and labs": "topology compiled training_planner cost_planner goodput_planner scaling storage "
     "checkpoint_planner "
     "serving_planner serving_cases",

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
+import numpy as np
 import pyarrow.parquet as pq
 from PIL import Image
 
@@ -27,6 +28,7 @@ from collectors.ingest import ingest
 from runs.run import Run
 from runs.store import Store
 from tests.analyzers import pipelines
+from tests.app.made_runs import START_NS, step_columns, write
 from tests.app.serving import get, serving
 from tests.collectors import flight_dumps, test_flight_recorder
 
@@ -57,9 +59,11 @@ ASKED = {  # of pages that begin with an empty form; the name of a run stands fo
     "hlo_diff": {"other_run": "compiled-llama3.1-8b-v5p"},
     "compare": {"with": "reference-serving-client"},
     "several": {"q": "reference"},
+    "history": {"name": "nightly"},
     "fleet": {"by": "chip", "every": "day", "since": "2026-11-01"},
 }
 OF_MANY = ("fleet", "several")
+DAY_NS = 86_400 * 10**9
 DRAWN = "[data-testid=stMain] [data-testid=stElementContainer]"
 STAND = """() => [...document.querySelectorAll(
   '[data-testid=stMain] :is(summary, [data-testid=stMetricLabel], [role=tab], [data-testid=stMarkdown] strong)')]
@@ -162,7 +166,8 @@ def take(server: str, store: Store, names: list[str]) -> Iterator[tuple[Page, Se
 
 
 def make(folder: Path) -> None:
-    """Runs of what no bundled one tells: a late host before GPUs, a job that hangs, a pipeline with a slow stage."""
+    """Runs of what no bundled one tells: a late host before GPUs, a job that hangs, a pipeline with a slow stage, a job
+    of every night."""
     slow = lambda step, dp, stage, batch: (30 if (dp, stage) == (1, 0) else 10) * pipelines.MS  # noqa: E731
     kineto_trace.write(folder / "rank-0.pt.trace.json", 1_000_000)
     dump = folder / "nccl_trace_rank_2"
@@ -172,13 +177,24 @@ def make(folder: Path) -> None:
     store = Store(folder / "store")
     for name, path in (("gpu-trace", folder / "rank-0.pt.trace.json"), ("hung-job", dump), ("pipeline", table)):
         ingest([path], store, name=name)
+    nights(store)
+
+
+def nights(store: Store) -> None:
+    """30 runs of a job, the newest of which is a month old: from the eighteenth on its steps take 5 % longer."""
+    rng, first = np.random.default_rng(22), START_NS - 90 * DAY_NS
+    for n in range(30):
+        took = (0.0 if n < 17 else 0.05) + 1 + 0.006 * rng.normal() + 0.02 * rng.normal(size=60)
+        columns = step_columns(took * 1e9, first + n * DAY_NS)
+        facts = {"chip": "TPU v5p", "chips": 4, "n": n}
+        write(store, "nightly", {"steps": columns}, facts, tags={"commit": f"c{n // 2:02d}"})
 
 
 def main(names: list[str]) -> None:
     FOLDER.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
-        load(f"{folder}/store")
         make(Path(folder))
+        load(f"{folder}/store")  # last, since the library shows the newest first
         taken = dict(seen()) if names else {}
         with serving(Path(folder) / "store") as server:
             for page, told, picture in take(server, Store(Path(folder) / "store"), names):

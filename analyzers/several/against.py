@@ -5,6 +5,7 @@
 It is told only where both runs are of one kind and one model, both tell the figure, and the baseline's is above 0.
 """
 
+import math
 from dataclasses import dataclass
 from typing import Literal
 
@@ -37,7 +38,7 @@ def unlike(baseline: Member, run: Member) -> str:
 
 def held(before: float | None, now: float | None, better: Better = "") -> Held | None:
     """A figure against the baseline's; None where no share of it can be told."""
-    if before is None or now is None or not before > 0:
+    if before is None or now is None or not before > 0 or not math.isfinite(now / before):
         return None
     change = now / before - 1
     return Held(change, None if not better or change == 0 else (change > 0) == (better == "less"))

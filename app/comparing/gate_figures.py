@@ -6,6 +6,8 @@ from typing import Any
 
 from analyzers.compiled.accounts import TOLD
 from analyzers.difference import DifferenceResult
+from analyzers.difference.lost_time import goodput_range
+from analyzers.difference.peaks import peak_range
 from analyzers.serving.ab import RATE, AbResult
 from analyzers.serving.bootstrap import STATISTICS
 from app.comparing.job_words import signed
@@ -37,6 +39,7 @@ OF_A_STEP = (
 )
 """Accounts that a step can be compared by; what is no kept step is in `held_per_step`."""
 BOUND = "one of them is a compiler's bound, not a measured step"  # whatever ran lies above it
+UNLIKE = "the peak of one was not sampled, but told by its program"
 BOUND_BYTES = "one of them is a compiler's plan, not what memory held"
 
 
@@ -170,16 +173,20 @@ def _mfu(sides: Sides) -> Found:
 
 
 def _goodput(sides: Sides) -> Found:
-    from app.comparing.rates import goodput
+    from app.comparing.rates import goodput, lost_of
 
     a, b = sides.both(goodput)
     if a is None or b is None:
         return Found(why="not both tell a goodput")
-    return Found(change=b - a, why="one job each tells no scatter of what holds jobs up")
+    told = sides.both(lost_of)
+    if sides.jobs is None or any(lost is None for lost in told):
+        return Found(change=b - a, why="no input tells when either lost its time, so that nothing tells its scatter")
+    ends = goodput_range(*told, b - a)
+    return Found(change=b - a, why=ends) if isinstance(ends, str) else Found(change=b - a, low=ends[0], high=ends[1])
 
 
 def _memory(sides: Sides) -> Found:
-    from app.comparing.rates import peak_bytes
+    from app.comparing.rates import peak_bytes, peaks_of
 
     (a, known_a), (b, known_b) = (told or (None, "") for told in sides.both(peak_bytes))
     if not a or b is None:
@@ -189,7 +196,13 @@ def _memory(sides: Sides) -> Found:
     change = b / a - 1
     if known_a == known_b == "modelled":
         return Found(change=change, low=change, high=change)
-    return Found(change=change, why="one peak each tells no scatter")
+    ends = peak_range(*sides.both(peaks_of)) if known_a == known_b == "measured" else UNLIKE
+    return Found(change=change, why=ends) if isinstance(ends, str) else _holding(change, *ends)
+
+
+def _holding(change: float, low: float, high: float) -> Found:
+    """Its range holds it, whatever the parts of a run show."""
+    return Found(change=change, low=min(low, change), high=max(high, change))
 
 
 def _served(metric: str, statistic: str) -> Callable[[Sides], Found]:

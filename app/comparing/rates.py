@@ -1,5 +1,7 @@
 """What a gate looks at beside steps and requests: MFU of settled steps, goodput, and memory at its peak, of one run."""
 
+from analyzers.difference.lost_time import LostTime, lost_time
+from analyzers.difference.peaks import peaks
 from analyzers.flops.mfu_result import MfuResult
 from analyzers.time.ledger import LedgerResult
 from app.comparing.sides import side_of
@@ -43,3 +45,16 @@ def peak_bytes(run: Run, place: Workspace) -> tuple[float | None, str]:
     except ChipledgerError:
         return None, ""
     return result.peak_bytes, result.peak_basis
+
+
+def peaks_of(run: Run, place: Workspace) -> tuple[float, ...]:
+    """Bytes at the peak of each settled part of each sampled device; none where there are too few samples."""
+    try:
+        return peaks(ask(MEMORY, run, {}, place.registry).samples)
+    except ChipledgerError:
+        return ()
+
+
+def lost_of(run: Run, place: Workspace) -> LostTime | None:
+    """The stretches of time that a job lost; None where nothing tells when."""
+    return None if run.manifest.kind in ("serving", "compiled") else lost_time(run.tables, run.manifest.facts)

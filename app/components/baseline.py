@@ -11,6 +11,7 @@ import streamlit as st
 
 from analyzers.several.against import held, unlike
 from analyzers.several.differing import Member
+from app.baselines import find_run
 from app.comparing.job_words import signed
 from app.comparing.several.growing import batch_of
 from app.components.figures_row import Figure, figures_row
@@ -22,6 +23,7 @@ from errors import ChipledgerError
 from errors import format as fmt
 from runs.run import Run
 
+LOADS = "What was asked of the two may differ: the page A or B tells."
 NAME = "baseline"  # in the address, and in the session
 
 
@@ -56,7 +58,10 @@ def row(figures: list[Figure], run: Run | None, place: Workspace, of: Callable[[
 
 
 def _work(base: Run, run: Run) -> str:
-    """That steps of the two are not the same work, where their batches say so."""
+    """That what the two did is not the same work: steps whose batches say so, and requests, of which nothing here says
+    that they came alike."""
+    if run.manifest.kind == "serving":
+        return LOADS
     before, now = batch_of(base), batch_of(run)
     if before is None or now is None or before == now:
         return ""
@@ -82,7 +87,7 @@ def _chosen(run: Run, place: Workspace) -> tuple[Run | None, str]:
     if not wanted:
         return None, ""
     try:
-        base = place.store.find(wanted)
+        base = find_run(place, wanted)
         base.manifest  # noqa: B018 - read here, so that one that cannot be read is told as such
     except ChipledgerError as e:
         return None, f"There is no baseline: {e}"

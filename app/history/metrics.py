@@ -20,6 +20,7 @@ from errors.nearest import did_you_mean
 from runs.accounts import ACCOUNTS
 from runs.run import Run
 
+SHARE = "1"
 LEAST_BLOCKS = 20  # steps: of fewer no range of their mean is told
 
 Value = tuple[float, float | None, float | None]  # with the ends of its range, None where a run tells none
@@ -27,15 +28,25 @@ Value = tuple[float, float | None, float | None]  # with the ends of its range, 
 
 @dataclass(frozen=True, kw_only=True)
 class Metric:
-    """`of`: of a run, None where it does not tell it. `of_shares`: it is a share, and changes in points. `more`:
-    whether more of it is worse; None where that is not known."""
+    """`of`: of a run, None where it does not tell it. `unit`: of its values. `of_shares`: it is a share, and changes in
+    points. `more`: whether more of it is worse; None where that is not known."""
 
     name: str
     title: str
     of: Callable[[Run, Workspace], Value | None]
     shown: Callable[[float], str]
-    of_shares: bool = False
+    unit: str = "s"
     more: bool | None = True
+
+    @property
+    def of_shares(self) -> bool:
+        return self.unit == SHARE
+
+    @property
+    def inside(self) -> str:
+        """Its title within a sentence."""
+        first, then = self.title[:1], self.title[1:2]
+        return f"{first.lower()}{self.title[1:]}" if then.islower() else self.title
 
 
 def _step(run: Run, place: Workspace) -> Value | None:
@@ -107,9 +118,11 @@ def _timed(run: Run) -> Served | None:
 def _metrics() -> Mapping[str, Metric]:
     found = [
         Metric(name="step_time", title="Step time", of=_step, shown=fmt.duration),
-        Metric(name="tokens_per_s", title="Tokens/s of a chip", of=_tokens, shown=fmt.number, more=False),
-        Metric(name="mfu", title="MFU", of=_mfu, shown=fmt.share, of_shares=True, more=False),
-        Metric(name="goodput", title="Goodput", of=_goodput, shown=fmt.share, of_shares=True, more=False),
+        Metric(
+            name="tokens_per_s", title="Tokens/s of a chip", of=_tokens, shown=fmt.number, unit="tokens/s", more=False
+        ),
+        Metric(name="mfu", title="MFU", of=_mfu, shown=fmt.share, unit=SHARE, more=False),
+        Metric(name="goodput", title="Goodput", of=_goodput, shown=fmt.share, unit=SHARE, more=False),
     ]
     for metric, title in (("ttft_s", "TTFT"), ("tpot_s", "TPOT"), ("e2e_s", "E2E")):
         for word, q in (("p50", 0.5), ("p99", 0.99)):
@@ -127,7 +140,7 @@ def metric(name: str) -> Metric:
         return METRICS[name]
     if name in ACCOUNTS:
         title = f"{ACCOUNTS[name].title} (share of the chip time)"
-        return Metric(name=name, title=title, of=_account(name), shown=fmt.share, of_shares=True, more=None)
+        return Metric(name=name, title=title, of=_account(name), shown=fmt.share, unit=SHARE, more=None)
     known = [*METRICS, *ACCOUNTS]
     raise QuestionError(
         f"no metric {name[:80]!r}",

@@ -5,22 +5,22 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from analyzers.history_of_metric import Change, HistoryResult, Point, history
-from analyzers.history_of_metric.drift import Drift
-from app.comparing.job_words import signed
+from analyzers.history_of_metric import HistoryResult, Point, history
 from app.follow.alerts.evaluate import moment_of
+from app.history import words
 from app.history.metrics import Metric, metric
+from app.history.options import BY, METRIC
 from app.library.rows import library
-from app.words import Table, Verdict, headline, short
+from app.library.search import read
+from app.words import Table, Verdict
 from app.workspace import Workspace
 from errors import QuestionError
 from errors import format as fmt
 from runs.run import Run
 
-TIME = "time"
+TIME = BY.default
 MOST = 2_000  # runs
 SETUP = ("chip", "chips", "model")  # what runs of one history should have in common
-LEADS = "`chipledger compare {} {}` says what made it."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,23 +33,57 @@ class Asked:
     name: str = ""
     by: str = TIME
 
+    @classmethod
+    def of(cls, given: Mapping[str, Any]) -> "Asked":
+        """What was given by name. Raises QuestionError where no metric is."""
+        if not given.get(METRIC.name):
+            raise QuestionError("no metric is named", expected=METRIC.help)
+        return cls(**given)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Told:
-    """`left_out`: runs that were meant and are no point, by why. `mixed`: what the others differ in, of SETUP."""
+    """`by`: what a point is; `left_out`: runs that were meant and are no point, by why. `mixed`: what the others differ
+    in, of SETUP."""
 
     metric: Metric
+    by: str
     result: HistoryResult
     left_out: Mapping[str, int]
     mixed: tuple[str, ...] = ()
 
     @property
     def verdict(self) -> Verdict:
-        return _verdict(self)
+        return words.verdict(self.metric, self.result)
 
     @property
     def table(self) -> Table:
-        return _table(self)
+        return words.table(self.metric, self.result)
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """One of each change, in order."""
+        return tuple(words.said(self.metric, c) for c in self.result.changes)
+
+    @property
+    def places(self) -> tuple[int, ...]:
+        """Of each change, the first point of its new level."""
+        at = {p.runs: n for n, p in enumerate(self.result.points)}
+        return tuple(at[c.first.runs] for c in self.result.changes)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What is no point and why, and what these runs do not have in common."""
+        return words.notes(self.result, self.left_out, self.mixed)
+
+    @property
+    def leads(self) -> tuple[str, ...]:
+        """The command that says what made each change."""
+        return words.leads(self.result)
+
+    @property
+    def runs(self) -> int:
+        return sum(len(p.runs) for p in self.result.points)
 
     def to_dict(self) -> dict[str, Any]:
         told = {"metric": self.metric.name, "title": self.metric.title, "of_shares": self.metric.of_shares}
@@ -81,7 +115,7 @@ def tell(asked: Asked, place: Workspace) -> Told:
             advice="`chipledger runs` lists them with their tags.",
         )
     result, left = history(points, of_shares=of.of_shares), {k: n for k, n in left.items() if n}
-    return Told(metric=of, result=result, left_out=left, mixed=_mixed(run for run, _ in valued))
+    return Told(metric=of, by=asked.by, result=result, left_out=left, mixed=_mixed(run for run, _ in valued))
 
 
 def _mixed(runs: Iterable[Run]) -> tuple[str, ...]:
@@ -95,9 +129,10 @@ def _mixed(runs: Iterable[Run]) -> tuple[str, ...]:
 
 def _meant(asked: Asked, place: Workspace) -> tuple[list[Run], dict[str, Mapping[str, str]]]:
     """The runs in order of time, and the tags of each."""
+    numbers = "now" if read(asked.search).worked_out else "kept"  # nothing else here reads a headline number
     rows = [
         row
-        for row in library(place, asked.search, numbers="now").rows
+        for row in library(place, asked.search, numbers=numbers).rows
         if row.readable
         and (not asked.name or row.name == asked.name)
         and (not asked.group or row.group == asked.group or row.project == asked.group)
@@ -143,72 +178,3 @@ def _mean(label: str, points: Sequence[Point]) -> Point:
         low=first.low if alone else None,
         high=first.high if alone else None,
     )
-
-
-def _verdict(told: Told) -> Verdict:
-    result, title = told.result, told.metric.title
-    over = fmt.count(len(result.points), "run" if all(len(p.runs) == 1 for p in result.points) else "point")
-    if not result.judged:
-        return headline(f"Whether {title} changed cannot be told: {result.why[-1]}.")
-    if result.drift is not None:
-        return headline(_drifts(told.metric, result.drift, over))
-    if not result.changes:
-        return headline(f"{title} did not change for good over {over}, as far as its scatter tells.")
-    largest = max(result.changes, key=lambda c: abs(c.change))
-    rest = len(result.changes) - 1
-    more = f"{fmt.count(rest, 'other change')} {'is' if rest == 1 else 'are'} told below." if rest else ""
-    ends = LEADS.format(largest.last.runs[-1][:12], largest.first.runs[0][:12])
-    return headline(_said(told.metric, largest), more, ends)
-
-
-def _said(of: Metric, c: Change) -> str:
-    """`Step time rose by 6.1 % (5.2 to 7.0 %) between 1a2b and 3c4d: from 1.00 s to 1.06 s.`"""
-    way, worse = _way(of, c.change)
-    between = f"between {short(c.last.label)} and {short(c.first.label)}"
-    levels = f"from {of.shown(c.before)} to {of.shown(c.after)}"
-    return f"{of.title} {way} by {_shown(of, c)} {between}{worse}: {levels}."
-
-
-def _drifts(of: Metric, d: Drift, over: str) -> str:
-    """`Step time drifts, for the worse: no single change is sure, but it rose from 1.0 s to 2.0 s over 40 runs.`"""
-    way, worse = _way(of, d.change)
-    levels = f"from {of.shown(d.before)} to {of.shown(d.after)}"
-    return f"{of.title} drifts{worse}: no single change is sure, but it {way} {levels} over {over}."
-
-
-def _way(of: Metric, change: float) -> tuple[str, str]:
-    """(rose or fell, whether that is worse)."""
-    worse = "" if of.more is None else ", for the worse" if (change > 0) == of.more else ", for the better"
-    return "rose" if change > 0 else "fell", worse
-
-
-def _shown(of: Metric, c: Change) -> str:
-    return f"{_amount(of, abs(c.change))} ({_amount(of, c.low, True)} to {_amount(of, c.high, True)})"
-
-
-def _amount(of: Metric, change: float, sign: bool = False) -> str:
-    text = signed(change) if sign else fmt.share(change, 2)
-    return f"{text.removesuffix(' %')} points" if of.of_shares else text
-
-
-def _table(told: Told) -> Table:
-    """Every point, and beside the first of a new level what changed there."""
-    begins = {c.first.runs: c for c in told.result.changes}
-    rows = [
-        (
-            p.label,
-            fmt.date(p.at_ns),
-            p.runs[0][:12] + (f" and {len(p.runs) - 1:,} more" if len(p.runs) > 1 else ""),
-            told.metric.shown(p.value),
-            fmt.NO_VALUE
-            if p.low is None or p.high is None
-            else f"{told.metric.shown(p.low)} to {told.metric.shown(p.high)}",
-            _shown(told.metric, begins[p.runs]) if p.runs in begins else "",
-        )
-        for p in told.result.points
-    ]
-    return Table(("of", "when", "run", told.metric.title, "range", "changed by"), tuple(rows), right=(3,))
-
-
-def _ends(of: Metric, p: Point) -> str:
-    return fmt.NO_VALUE if p.low is None or p.high is None else f"{of.shown(p.low)} to {of.shown(p.high)}"

@@ -10,6 +10,7 @@ from app.pages.definitions import DEFINITIONS
 from app.pages.facts import FACTS
 from app.pages.fleet import FLEET
 from app.pages.goodput_planner import GOODPUT_PLANNER
+from app.pages.history import HISTORY
 from app.pages.library import LIBRARY
 from app.pages.models import MODELS
 from app.pages.promises import PROMISES
@@ -45,6 +46,7 @@ PAGES: tuple[Page, ...] = (
     DEFINITIONS,
     COMPARE,
     SEVERAL,
+    HISTORY,
     FACTS,
     QUERY,
 )

@@ -14,7 +14,7 @@ from errors import ChipledgerError, QuestionError
 from errors.options import once_each
 
 ASKED = frozenset(
-    ("compare", "several", "show", "show_model", "whatif", "topology", "query", "job", "runs", "delete")
+    ("compare", "several", "history", "show", "show_model", "whatif", "topology", "query", "job", "runs", "delete")
     + ("tiles", "event", "search", "selection", "arrows", "step", "perfetto")  # of a timeline
     + ("fleet", "budgets", "digest")
     + ("report", "report_of_two")

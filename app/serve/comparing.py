@@ -1,4 +1,4 @@
-"""Runs held against one another, over HTTP: two, and several."""
+"""Runs held against one another, over HTTP: two, several, and those of a history."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -9,16 +9,19 @@ from starlette.routing import Route
 
 from app.baselines import find_run
 from app.comparing.answer import Compared
-from app.comparing.options import LOADS, SIDES
+from app.comparing.modelled import BesideModel, beside_model
+from app.comparing.options import LOADS, SIDES, WHATIF, A, B
 from app.comparing.several import options as several_options
 from app.comparing.several.told import told_of_several
+from app.history import options as history_options
+from app.history.told import Asked, tell
 from app.options import from_query
 from app.serve.answering import NotFound, answering
 from app.workspace import Workspace
 from errors import QuestionError
 from runs.run import Run
 
-COMPARED = (*SIDES, *LOADS)
+COMPARED = (*SIDES, *LOADS, WHATIF)
 
 
 def both(place: Workspace, given: Mapping[str, Any]) -> tuple[Run, Run]:
@@ -43,15 +46,28 @@ class Comparing:
         return [
             Route("/api/compare", self.compare, methods=["GET"]),
             Route("/api/several", self.several, methods=["GET"]),
+            Route("/api/history", self.history, methods=["GET"]),
         ]
 
     @answering
     async def compare(self, request: Request) -> Any:
-        """Run `b` against run `a`, as `chipledger compare --json` has it; `load_a`, `load_b` of served runs."""
+        """Run `b` against run `a`, as `chipledger compare --json` has it; `load_a`, `load_b` of served runs. With
+        `whatif` instead of `b`: against what the model of training says."""
         given = from_query(request.query_params.multi_items(), COMPARED)
+        if WHATIF.name in given:
+            return (await run_in_threadpool(self._beside_model, given)).to_dict()
         a, b = both(self._place, given)
         found = await run_in_threadpool(Compared, a, b, self._place, *(given.get(o.name) for o in LOADS))
         return found.to_dict()
+
+    def _beside_model(self, given: Mapping[str, Any]) -> BesideModel:
+        if A.name not in given or {B.name, *(o.name for o in LOADS)} & given.keys():
+            raise QuestionError(f"{WHATIF.name} beside another run or a load", expected=f"{A.name} and {WHATIF.name}")
+        try:
+            find_run(self._place, given[A.name])
+        except QuestionError as e:
+            raise NotFound(str(e)) from e
+        return beside_model(given[A.name], given[WHATIF.name], self._place)
 
     @answering
     async def several(self, request: Request) -> Any:
@@ -59,3 +75,10 @@ class Comparing:
         search `q`, or of a `group`. Figures that are still being worked out are counted as `pending`."""
         given = from_query(request.query_params.multi_items(), several_options.ASKED)
         return await run_in_threadpool(told_of_several, self._place, given)
+
+    @answering
+    async def history(self, request: Request) -> Any:
+        """A metric over many runs, as `chipledger history --json` has it: each point with its range, where it changed
+        for good, and whether it drifts. `metric` must be given; runs by `search`, `group` or `name`."""
+        asked = Asked.of(from_query(request.query_params.multi_items(), history_options.ASKED))
+        return (await run_in_threadpool(tell, asked, self._place)).to_dict()

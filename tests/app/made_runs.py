@@ -2,7 +2,9 @@
 
 import hashlib
 import json
+from collections.abc import Iterable
 from datetime import UTC, datetime
+from itertools import accumulate
 
 from runs.run import Run, facts_of
 from runs.schema import SCHEMAS
@@ -28,6 +30,14 @@ def write(store: Store, name: str, tables: dict, facts: dict, *, kind="training"
             tags=tags,
             warnings=warnings,
         )
+
+
+def step_columns(took_ns: Iterable[int], start_ns: int = START_NS, **more: list) -> dict:
+    """Columns of `steps`: steps of one attempt, one after the other; `more`: further columns."""
+    took = [int(t) for t in took_ns]
+    starts = list(accumulate(took[:-1], initial=start_ns))
+    columns = {"step": list(range(len(took))), "start_ns": starts, "dur_ns": took, "attempt": [0] * len(took)}
+    return {**columns, "order": list(range(len(took))), "source": ["train.log"] * len(took), **more}
 
 
 def interrupted(store: Store, name: str = "llama-70b v5p", **more) -> Run:

@@ -15,7 +15,7 @@ from app.mcp.calling import call
 from app.mcp.tools import tool
 from collectors.ingest import ingest
 from errors import QuestionError
-from tests.app.made_runs import START_NS, write
+from tests.app.made_runs import step_columns, write
 from tests.app.serving import get, serving
 from tests.app.test_pages import opened, words
 from tests.bundled import RUNS, bundled
@@ -27,16 +27,7 @@ ODD = "b <img src=x onerror=alert(1)> *x*"
 def job(store, name, step_s=1.0, steps=120, seed=1, **facts):
     """A job whose steps scatter by 1 %."""
     took = (step_s * 1e9 * (1 + 0.01 * np.random.default_rng(seed).normal(size=steps))).astype(int)
-    starts = START_NS + np.concatenate([[0], np.cumsum(took)])[:-1]
-    columns = {
-        "step": list(range(steps)),
-        "start_ns": [int(s) for s in starts],
-        "dur_ns": [int(t) for t in took],
-        "attempt": [0] * steps,
-        "order": list(range(steps)),
-        "source": ["train.log"] * steps,
-    }
-    return write(store, name, {"steps": columns}, {"chip": "TPU v5p", "chips": 4, **facts})
+    return write(store, name, {"steps": step_columns(took)}, {"chip": "TPU v5p", "chips": 4, **facts})
 
 
 @pytest.fixture
@@ -118,6 +109,11 @@ def test_the_api_and_agents_are_told_the_same(place, two):
         assert get(f"{address}/api/compare?a=a")[0] == 400
         assert get(f"{address}/api/compare?a=a&b=nobody")[0] == 404
         assert get(f"{address}/api/compare?a=a&b=a&c=1")[0] == 400
+        code, told = get(f"{address}/api/compare?a=a&whatif=same")
+        assert code == 400 and "model" in told["error"], told
+        assert get(f"{address}/api/compare?a=nobody&whatif=same")[0] == 404
+        for odd in ("whatif=same", "a=a&b=a&whatif=same", "a=a&load_a=x&whatif=same"):
+            assert get(f"{address}/api/compare?{odd}")[0] == 400, odd
     assert json.loads(call(tool("compare"), {"a": "a", "b": two[1].run_id}, place))["answer"]["told"]
 
 

@@ -14,24 +14,15 @@ from app.comparing.gate_figures import OF_A_STEP, Found, Sides
 from app.comparing.gates import FAILED, NOT_TOLD, PASSED, gate
 from runs.ledger import Ledger
 from tests.app.commands import out
-from tests.app.made_runs import PEAK, START_NS, write
+from tests.app.made_runs import PEAK, step_columns, write
 from tests.app.served_runs import busy
 
 
 def job(store, name, step_s, *, seed, mfu=0.4, steps=120):
     """Steps that scatter by 1 %, each with the FLOPs that give this MFU at one second, and 1000 tokens."""
     took = (step_s * 1e9 * (1 + 0.01 * np.random.default_rng(seed).normal(size=steps))).astype(int)
-    starts = START_NS + np.concatenate([[0], np.cumsum(took)])[:-1]
-    columns = {
-        "step": list(range(steps)),
-        "start_ns": [int(s) for s in starts],
-        "dur_ns": [int(t) for t in took],
-        "attempt": [0] * steps,
-        "order": list(range(steps)),
-        "model_flops_per_chip": [mfu * PEAK] * steps,
-        "tokens_per_s_per_chip": [1e12 / t for t in took.tolist()],
-        "source": ["train.log"] * steps,
-    }
+    rates = [1e12 / t for t in took.tolist()]
+    columns = step_columns(took, model_flops_per_chip=[mfu * PEAK] * steps, tokens_per_s_per_chip=rates)
     return write(store, name, {"steps": columns}, {"chip": "TPU v5p", "chips": 4})
 
 

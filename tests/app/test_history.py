@@ -5,9 +5,19 @@ import json
 import numpy as np
 import pytest
 
+from app.history.told import Asked, tell
+from app.mcp.calling import call
+from app.mcp.tools import tool
+from app.pages.history.figure import over_runs
+from app.pages.history.page import point_rows
+from errors import format as fmt
 from tests.app.commands import out
-from tests.app.made_runs import START_NS, write
+from tests.app.made_runs import START_NS, step_columns, write
+from tests.app.serving import get, serving
+from tests.app.test_pages import opened, words
 
+PAGE = "pages/history/page.py"
+ODD = "<img src=x onerror=alert(1)> *x*"
 DAY_NS = 86_400 * 10**9
 
 
@@ -18,15 +28,7 @@ def nightly(place):
     for n in [*range(12, 24), *range(12)]:
         pace = (1.0 if n < 14 else 1.05) * (1 + 0.004 * rng.normal())
         took = (pace * 1e9 * (1 + 0.01 * rng.normal(size=40))).astype(int)
-        starts = START_NS + n * DAY_NS + np.concatenate([[0], np.cumsum(took)])[:-1]
-        columns = {
-            "step": list(range(40)),
-            "start_ns": [int(s) for s in starts],
-            "dur_ns": [int(t) for t in took],
-            "attempt": [0] * 40,
-            "order": list(range(40)),
-            "source": ["train.log"] * 40,
-        }
+        columns = step_columns(took, START_NS + n * DAY_NS)
         facts = {"chip": "TPU v5p", "chips": 4, "n": n}
         runs[n] = write(place.store, "nightly", {"steps": columns}, facts, tags={"commit": f"c{n // 2:02d}"})
     return runs
@@ -55,14 +57,7 @@ def test_runs_stand_in_order_of_their_own_time_each_with_its_range(nightly, caps
 def test_what_drifts_is_said_and_what_runs_are_of_two_kinds(place, capsys):
     for n in range(30):
         took, first = [int(1e9 * (1 + n / 29))] * 40, START_NS + n * DAY_NS
-        columns = {
-            "step": list(range(40)),
-            "start_ns": [first + i * took[0] for i in range(40)],
-            "dur_ns": took,
-            "attempt": [0] * 40,
-            "order": list(range(40)),
-            "source": ["train.log"] * 40,
-        }
+        columns = step_columns(took, first)
         kind = "simulated" if n == 7 else "training"
         write(place.store, f"r{n}", {"steps": columns}, {"chip": "TPU v5p", "chips": 4}, kind=kind)
     told = json.loads(out(capsys, "history", "step_time", "--json")[1])
@@ -88,3 +83,53 @@ def test_what_cannot_be_told_is_said(nightly, capsys, given, code, said):
     given = tuple("tag:commit=c01" if g == "commit:c01" else g for g in given)
     found, text, error = out(capsys, "history", *given)
     assert found == code and said in text + error and error.count("\n") <= 1
+
+
+def test_the_api_agents_and_the_page_tell_what_the_command_tells(nightly, place, capsys):
+    told = json.loads(out(capsys, "history", "step_time", "--by", "commit", "--search", "nightly", "--json")[1])
+    with serving(place.store.root) as address:
+        asked = f"{address}/api/history?metric=step_time&by=commit&search=nightly"
+        assert get(asked) == (200, told)
+        for query in ("", "?metric=", "?metric=speed", "?metric=step_time&by=branch", "?metric=step_time&when=now"):
+            assert get(f"{address}/api/history{query}")[0] == 400, query
+    agent = json.loads(call(tool("runs"), {"history": "step_time", "by": "commit", "search": "nightly"}, place))
+    assert agent["says"] == told["verdict"]
+    assert agent["answer"]["changes"] == told["changes"]
+    assert agent["links"]["page"] == "/history?metric=step_time&search=nightly&by=commit"
+    at = opened(PAGE, metric="step_time", by="commit", search="nightly")
+    assert not at.exception and told["verdict"].split(". ")[0] in words(at)
+    (change,) = told["changes"]
+    assert f"from {fmt.duration(change['before'])} to {fmt.duration(change['after'])}" in words(at)
+
+
+def test_the_page_begins_with_step_time_and_says_what_cannot_be(nightly, place):
+    at = opened(PAGE)
+    assert not at.exception and "Step time rose by" in words(at)
+    assert "Whiskers are the range of a run by its own scatter" in words(at)
+    for odd in ({"metric": "x" * 10_000}, {"search": "mfu<<"}, {"name": "<b>nobody</b>"}, {"by": "branch"}):
+        at = opened(PAGE, **odd)
+        assert not at.exception and at.warning and {s.label for s in at.selectbox} >= {"Metric", "Runs called"}
+
+
+def test_the_picture_holds_every_run_every_change_and_the_levels_between(nightly, place):
+    found = tell(Asked(metric="step_time", name="nightly"), place)
+    line, levels, marks = over_runs(found).data
+    assert list(line.y) == pytest.approx([p.value for p in found.result.points])
+    assert all(low > 0 and high > 0 for low, high in zip(line.error_y.arrayminus, line.error_y.array, strict=True))
+    assert found.places == (14,) and list(marks.x) == [13.5] and marks.marker.symbol == ("triangle-up",)
+    assert marks.text[0].startswith("1: +") and found.sentences[0] in marks.hovertext[0]
+    before, after = (np.mean([p.value for p in part]) for part in (found.result.points[:14], found.result.points[14:]))
+    drawn = [y for y in levels.y if y is not None]
+    assert drawn == pytest.approx([before, before, after, after], rel=0.002)
+    assert len(point_rows(found)) == 24 and sum(r["changed_by_share"] is not None for r in point_rows(found)) == 1
+
+
+def test_names_of_runs_are_no_markup_in_the_picture_or_its_words(place):
+    for n in range(12):
+        columns = {"steps": step_columns([10**9, 10**9 + n])}
+        write(place.store, ODD, columns, {"chip": "TPU v5p", "chips": 4, "n": n}, tags={"commit": f"{ODD}{n}"})
+    found = tell(Asked(metric="step_time", by="commit"), place)
+    figure = over_runs(found)
+    texts = [*figure.data[0].hovertext, *figure.layout.xaxis.ticktext]
+    assert texts and not any("<img" in text for text in texts)
+    assert not opened(PAGE, by="commit").exception

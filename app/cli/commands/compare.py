@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from app.cli.commands.base import JSON, print_json, print_table, print_verdict, printable, write_file
-from app.comparing.options import LOADS, SIDES
+from app.comparing.options import LOADS, SIDES, WHATIF, B
 from app.options import add_arguments, add_flags, values
 from app.workspace import Workspace, workspace
 from errors import ChipledgerError, QuestionError
@@ -51,8 +51,8 @@ JUNIT = Option(
     form="FILE",
 )
 ARGUMENTS = (*SIDES, MORE)
-MAY_LACK = (MORE,)
-OPTIONS = (*LOADS, FAIL_IF, MARKDOWN, JUNIT, JSON)
+MAY_LACK = (B, MORE)
+OPTIONS = (*LOADS, WHATIF, FAIL_IF, MARKDOWN, JUNIT, JSON)
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -64,6 +64,11 @@ def run(args: argparse.Namespace) -> int:
     from app.comparing.gates import FAILED, NOT_TOLD, gates
 
     given, place = values(args, OPTIONS), workspace(args.store)
+    if given[WHATIF.name] is not None:
+        _beside_model(args, given, place)
+        return 0
+    if args.b is None:
+        raise QuestionError("one run is compared with nothing", expected=f"another run, or {WHATIF.flag} {WHATIF.form}")
     try:
         asked = gates(given[FAIL_IF.name] or ())
         if args.more:
@@ -83,6 +88,24 @@ def run(args: argparse.Namespace) -> int:
     _print(found, judged, args.json)
     outcomes = {j.outcome for j in judged}
     return GATE_FAILED if FAILED in outcomes else GATE_NOT_TOLD if NOT_TOLD in outcomes else 0
+
+
+def _beside_model(args: argparse.Namespace, given: Mapping[str, Any], place: Workspace) -> None:
+    from app.comparing import modelled_words as words
+    from app.comparing.modelled import beside_model
+
+    if args.b is not None or any(given[o.name] for o in (FAIL_IF, MARKDOWN, JUNIT, *LOADS)):
+        wanted = "one run, and no gate, load or report: a model has no scatter that a gate could tell"
+        raise QuestionError(f"{WHATIF.flag} beside another run, a gate, a load or a report", expected=wanted)
+    found = beside_model(args.a, given[WHATIF.name], place)
+    if args.json:
+        print_json(found.to_dict())
+        return
+    print_verdict(words.verdict(found))
+    print_table(words.table(found).head, words.table(found).rows, right=words.table(found).right)
+    print()
+    for note in found.notes:
+        print(f"- {printable(note)}")
 
 
 def _refuse(given: object) -> None:

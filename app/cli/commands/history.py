@@ -29,7 +29,5 @@ def run(args: argparse.Namespace) -> None:
         return
     print_verdict(told.verdict)
     print_table(told.table.head, told.table.rows, right=told.table.right)
-    for why, count in told.left_out.items():
-        print(f"- {count:,} of the runs {why}.")
-    if told.mixed:
-        print(f"- These runs differ in {', '.join(told.mixed)}: choose one job by --name, --group or --search.")
+    for note in (*told.leads, *told.notes):
+        print(f"- {note}")

@@ -10,6 +10,7 @@ from app.library.search import read
 from app.mcp.arguments import Pairs
 from app.mcp.base import Told, Tool
 from app.mcp.links import to
+from app.mcp.tools import history
 from app.mcp.tools.baselines import BASELINE, told_of
 from app.questions.findings import FINDINGS
 from app.serve.places import placeless
@@ -29,6 +30,8 @@ LEFT_OUT = ("tables", "live", "stored_name", "noted", "pending")  # long, or tol
 def answer(place: Workspace, given: Mapping[str, Any], more: Pairs) -> Told:
     if name := given.get(BASELINE.name):
         return told_of(place, name)
+    if given.get(history.METRIC.name):
+        return history.told_of(place, given)
     words, page = given.get(SEARCH.name, ""), given.get(PAGE.name, PAGE.default)
     rows, sort = given.get(ROWS.name, ROWS.default), given.get(SORT.name, SORT.default)
     found = library(place, words, sort=sort, limit=rows, offset=(page - 1) * rows, hidden=True)
@@ -66,6 +69,6 @@ RUNS = Tool(
     title="Runs",
     help="List the runs in the store, newest first: id, name, kind, chips, model, tags, MFU, goodput, cost. Every "
     "other tool takes an id, the beginning of one, or a name.",
-    options=(SEARCH, SORT, PAGE, ROWS, BASELINE),
+    options=(SEARCH, SORT, PAGE, ROWS, BASELINE, history.METRIC, history.BY),
     answer=answer,
 )

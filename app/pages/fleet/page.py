@@ -8,15 +8,14 @@ import streamlit as st
 
 from analyzers.fleet import FleetResult
 from analyzers.fleet.budget import Left
-from app.components.actions import copy_link
 from app.components.chart import chart
 from app.components.columns import draw_table
-from app.components.current import open_workspace
 from app.components.downloads import downloads
 from app.components.figures_row import figures_row
 from app.components.howto import terms_list
 from app.components.notice import notice
 from app.components.option import control, in_address
+from app.components.page_head import page_head
 from app.components.text import md
 from app.components.verdict import beyond, verdict
 from app.figures.base import standalone
@@ -35,12 +34,7 @@ SET_BUDGET = "chipledger budget set TEAM --usd 50000"
 
 
 def page() -> None:
-    st.set_page_config(page_title="Fleet · Chipledger")
-    left, right = st.columns([4, 1], vertical_alignment="center")
-    left.subheader("Fleet", anchor=False)
-    with right.container(horizontal=True, horizontal_alignment="right"):
-        copy_link()
-    place = open_workspace()
+    place = page_head("Fleet")
     try:
         given = in_address(OPTIONS)
         result = ask_fleet(place, given)

@@ -7,12 +7,12 @@ from app.comparing.several import words
 from app.comparing.several.answer import Several, several
 from app.comparing.several.options import BASELINE, GROUP, QUERY, RUNS, SORT
 from app.components import baseline
-from app.components.actions import copy_link
 from app.components.answering import answering
-from app.components.current import open_workspace, switch
+from app.components.current import switch
 from app.components.figures_row import Figure, figures_row
 from app.components.howto import terms_list
 from app.components.option import control, field
+from app.components.page_head import page_head
 from app.components.verdict import beyond, verdict
 from app.library.table import table as rows_of
 from app.pages.library import LIBRARY
@@ -26,12 +26,7 @@ WORDS = {"down": "Runs down", "across": "Runs across"}
 
 
 def page() -> None:
-    st.set_page_config(page_title="Many runs · Chipledger")
-    left, right = st.columns([4, 1], vertical_alignment="center")
-    left.subheader("Many runs", anchor=False)
-    with right.container(horizontal=True, horizontal_alignment="right"):
-        copy_link()
-    place = open_workspace()
+    place = page_head("Many runs")
     asked = {o.name: v for o in (RUNS, QUERY, GROUP) if (v := st.query_params.get(o.name, "").strip())}
     if not asked:
         st.info("Choose the runs: tick them in the list of runs and press *Compare*, or name them here.")

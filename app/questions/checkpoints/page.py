@@ -43,6 +43,7 @@ def figures(planned: Planned) -> list[Figure]:
     mean = fmt.duration(mttf.mean_s) if mttf.mean_s else f"> {fmt.duration(mttf.low_s)}"
     often = f" By all the time held: one every {fmt.duration(result.held_s / mttf.count)}." if mttf.count else ""
     cost = result.saves_s + result.redone_s + result.restarts_s
+    share = cost / result.held_s if result.held_s else None
     kinds = {True: "synchronous", False: "written in the background", None: "kind not recorded"}[result.synchronous]
     return [
         Figure(
@@ -50,6 +51,9 @@ def figures(planned: Planned) -> list[Figure]:
             fmt.duration(save.median_s),
             f"Median of {save.count:,} ({kinds}); 90th percentile {fmt.duration(save.p90_s)}.",
             "measured",
+            save.median_s,
+            "less",
+            kinds,
         ),
         Figure(
             "Between saves",
@@ -58,7 +62,14 @@ def figures(planned: Planned) -> list[Figure]:
             f"its attempt, from {result.interval_source or 'nothing recorded'}.",
             "measured",
         ),
-        Figure("Mean time to failure", mean, rested + f" for machines. 95 % interval: {between}.{often}", "derived"),
+        Figure(
+            "Mean time to failure",
+            mean,
+            rested + f" for machines. 95 % interval: {between}.{often}",
+            "derived",
+            mttf.mean_s,
+            "more",
+        ),
         Figure(
             "Wait and restart",
             fmt.duration((result.wait.mean_s or 0) + (result.restart.mean_s or 0))
@@ -70,10 +81,12 @@ def figures(planned: Planned) -> list[Figure]:
         ),
         Figure(
             "Lost to both",
-            fmt.share(cost / result.held_s if result.held_s else None),
+            fmt.share(share),
             f"Saves {fmt.duration(result.saves_s)}, steps taken again {fmt.duration(result.redone_s)}, restarts "
             f"{fmt.duration(result.restarts_s)}, of {fmt.duration(result.held_s)} held.",
             "derived",
+            share,
+            "less",
         ),
     ]
 

@@ -33,23 +33,28 @@ def figures(result: CollectivesResult) -> list[Figure]:
             ),
         ]
     whole = t["total_s"] or 1.0
+    waiting, uncovered = (None if t[n] is None else t[n] / whole for n in ("wait_s", "uncovered_s"))
     best = result.rows["busbw_bytes_per_s"].max()
     share = result.rows["share_of_link"].max()
     return [
         Figure("In collectives", f"{fmt.number(t['total_s'])} s", "Device-seconds, all executions added.", "measured"),
         Figure(
             "Waiting",
-            fmt.share(None if t["wait_s"] is None else t["wait_s"] / whole),
+            fmt.share(waiting),
             "Of that. " + COLLECTIVES.meaning("Waiting"),
             "derived",
+            waiting,
+            "less",
         ),
         Figure(
             "Not covered",
-            fmt.share(None if t["uncovered_s"] is None else t["uncovered_s"] / whole),
+            fmt.share(uncovered),
             "Of that. " + COLLECTIVES.meaning("Not covered"),
             "measured",
+            uncovered,
+            "less",
         ),
-        Figure("Best bus bandwidth", rate(best), COLLECTIVES.meaning("Bus bandwidth"), "derived"),
+        Figure("Best bus bandwidth", rate(best), COLLECTIVES.meaning("Bus bandwidth"), "derived", best, "more"),
         Figure(
             "Best share of link",
             fmt.share(None if share != share else share),

@@ -47,6 +47,8 @@ def figures(result: EngineResult) -> list[Figure]:
         fmt.share(f["prefix_hit_rate"]),
         "Prompt tokens found in the prefix cache, of those looked up.",
         basis,
+        f["prefix_hit_rate"],
+        "more",
     )
     if f["prefix_hit_rate"] is None and f["padded_share"] is not None:
         last = Figure(
@@ -69,6 +71,8 @@ def figures(result: EngineResult) -> list[Figure]:
             fmt.share(f["waiting_share"]),
             f"Of the time; at most {whole(f['waiting']['max'])} at once.",
             basis,
+            f["waiting_share"],
+            "less",
         ),
         Figure(
             "KV cache, most",

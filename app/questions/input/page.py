@@ -28,8 +28,22 @@ def figures(result: InputResult) -> list[Figure]:
         slope = f"{fmt.number(result.slope, 2)} ({fmt.number(result.slope_low, 2)}–{fmt.number(result.slope_high, 2)})"
     return [
         Figure("Waited for input", waited, INPUT.meaning("Waited for input"), "measured"),
-        Figure("Of step time", fmt.share(result.waited_share), "Waited over those steps' chip-seconds.", "derived"),
-        Figure("Usual fetch", fmt.duration(result.median_fetch_s), f"Median. {INPUT.meaning('Fetch')}", "measured"),
+        Figure(
+            "Of step time",
+            fmt.share(result.waited_share),
+            "Waited over those steps' chip-seconds.",
+            "derived",
+            result.waited_share,
+            "less",
+        ),
+        Figure(
+            "Usual fetch",
+            fmt.duration(result.median_fetch_s),
+            f"Median. {INPUT.meaning('Fetch')}",
+            "measured",
+            result.median_fetch_s,
+            "less",
+        ),
         Figure("Stalls", f"{len(result.stalls):,}", INPUT.meaning("Input stall"), "derived"),
         Figure("Slope", slope, INPUT.meaning("Slope"), "derived"),
     ]

@@ -39,6 +39,7 @@ def figures(result: InterruptionsResult) -> list[Figure]:
     lost = float(counted["lost_s"].sum()) if counted["lost_s"].notna().any() else None
     share = lost / result.held_s if lost is not None and result.held_s else None
     back = counted["back_s"].dropna().astype(float)
+    usual = float(back.median()) if len(back) else None
     shown = [
         Figure(
             "Interruptions",
@@ -53,18 +54,24 @@ def figures(result: InterruptionsResult) -> list[Figure]:
             f"{every(result) or 'Not known.'} {INTERRUPTIONS.meaning('Mean time between interruptions')} "
             f"Unplanned alone: one every {fmt.duration(result.mttf_unplanned.mean_s)}.",
             "derived",
+            result.mttf.mean_s,
+            "more",
         ),
         Figure(
             "Time lost",
             fmt.share(share),
             f"{INTERRUPTIONS.meaning('Time lost')} As a part of the time held.",
             "derived",
+            share,
+            "less",
         ),
         Figure(
             "Usually back after",
-            fmt.duration(float(back.median()) if len(back) else None),
+            fmt.duration(usual),
             f"Median. {INTERRUPTIONS.meaning('Back where it was')}",
             "derived",
+            usual,
+            "less",
         ),
     ]
     if result.priced and lost is not None:

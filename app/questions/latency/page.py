@@ -46,12 +46,14 @@ def figures(result: ServingResult) -> list[Figure]:
                 "histogram, whose buckets tell between what a quantile lies.",
                 "measured",
             )
-        low, high = (fmt.duration(load.statistic(metric, s)) for s in ("p50", "p99"))
+        middle = load.statistic(metric, "p50")
+        low, high = fmt.duration(middle), fmt.duration(load.statistic(metric, "p99"))
         mean = fmt.duration(load.statistic(metric, "mean"))
         if (highest := load.statistic(metric, "p99.9")) is not None:
             mean += f", p99.9: {fmt.duration(highest)}"
         basis = load.basis.get(metric, "unattributed")
-        return Figure(f"{title} p50 · p99", f"{low} · {high}", f"{meaning} Mean: {mean}.", basis)
+        said = f"{meaning} Mean: {mean}. Against a baseline: p50."
+        return Figure(f"{title} p50 · p99", f"{low} · {high}", said, basis, middle, "less")
 
     sent = load.requests
     failed = fmt.share(load.failed / sent) if sent and load.failed is not None else fmt.NO_VALUE

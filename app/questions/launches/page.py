@@ -37,14 +37,15 @@ def figures(result: LaunchesResult) -> list[Figure]:
     window = t["window_s"] or 1.0
     over = f"Over {fmt.count(len(result.devices), 'device')}, {fmt.number(t['window_s'])} device-seconds. "
 
-    def share(name: str) -> str:
-        return fmt.share((t[name] or 0.0) / window)
+    def part(title: str, name: str) -> Figure:
+        share = (t[name] or 0.0) / window
+        return Figure(title, fmt.share(share), over + LAUNCHES.meaning(title), "measured", share, "less")
 
     return [
-        Figure("Idle", share("idle_s"), over + LAUNCHES.meaning("Idle"), "measured"),
-        Figure("Host late", share("late_s"), over + LAUNCHES.meaning("Host late"), "measured"),
-        Figure("Launch to start", share("launch_delay_s"), over + LAUNCHES.meaning("Launch to start"), "measured"),
-        Figure("Between kernels", share("between_kernels_s"), over + LAUNCHES.meaning("Between kernels"), "measured"),
+        part("Idle", "idle_s"),
+        part("Host late", "late_s"),
+        part("Launch to start", "launch_delay_s"),
+        part("Between kernels", "between_kernels_s"),
         Figure("Launches", f"{int(result.calls['launches'].sum()):,}", "Calls that launched something.", "measured"),
     ]
 

@@ -78,6 +78,8 @@ def figures(result: OpsResult) -> list[Figure]:
                 fmt.duration(result.device_seconds / each),
                 "The mean.",
                 "derived",
+                result.device_seconds / each if result.device_steps else None,
+                "less",
             ),
         )
         shown.append(

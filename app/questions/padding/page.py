@@ -23,6 +23,9 @@ def figures(result: PaddingResult) -> list[Figure]:
             band(result.tax_optimistic, result.tax),
             PADDING.meaning("Padding tax") + f" From B, at best, to A, as printed, on {unit_words(result.unit)}.",
             result.basis,
+            result.tax,
+            "less",
+            unit_words(result.unit),
         ),
         Figure(
             "Useful part",
@@ -35,6 +38,9 @@ def figures(result: PaddingResult) -> list[Figure]:
             fmt.share(wasteful),
             "Part of the useful FLOPs in products of which A leaves less than 90 % of the unit.",
             result.basis,
+            wasteful,
+            "less",
+            unit_words(result.unit),
         ),
     ]
     if result.time_share is not None:

@@ -24,6 +24,8 @@ def figures(result: PrefixResult) -> list[Figure]:
                 fmt.share(result.measured.hit_rate),
                 PREFIX_CACHE.meaning("The engine's own"),
                 "measured",
+                result.measured.hit_rate,
+                "more",
             )
         )
     if result.replayed:

@@ -20,8 +20,22 @@ def figures(result: SpeculationResult) -> list[Figure]:
     """Accepted, tokens of a step, worth, best length, break-even."""
     basis = "modelled" if result.observed.source == "asked" else "measured"
     shown = [
-        Figure("Accepted", fmt.share(result.observed.rate), SPECULATION.meaning("Accepted"), basis),
-        Figure("Tokens of a step", fmt.number(result.length), SPECULATION.meaning("Tokens of a step"), basis),
+        Figure(
+            "Accepted",
+            fmt.share(result.observed.rate),
+            SPECULATION.meaning("Accepted"),
+            basis,
+            result.observed.rate,
+            "more",
+        ),
+        Figure(
+            "Tokens of a step",
+            fmt.number(result.length),
+            SPECULATION.meaning("Tokens of a step"),
+            basis,
+            result.length,
+            "more",
+        ),
         Figure("Speed-up", times(result.speedup), SPECULATION.meaning("Speed-up"), "modelled"),
     ]
     if result.measured_speedup is not None:

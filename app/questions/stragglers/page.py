@@ -42,6 +42,8 @@ def figures(result: StragglersResult) -> list[Figure]:
             fmt.duration(result.apart_s),
             "Median over steps of the longest wait less the shortest.",
             "derived",
+            result.apart_s,
+            "less",
         ),
         Figure(
             "Compared",

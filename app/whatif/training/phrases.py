@@ -6,6 +6,7 @@ from app.whatif.training.choice import Choice
 from app.whatif.training.sensitivity import sensitivity
 from errors import format as fmt
 from simulators.training.losing import Larger
+from simulators.training.plan import Planned
 
 LIMITS = {"days": "deadline", "usd": "budget"}
 AXES = ("dp", "fsdp", "tp", "pp", "cp", "ep", "vp")
@@ -27,8 +28,12 @@ def what(choice: Choice) -> str:
 
 def axes(choice: Choice) -> str:
     """`tp 8, pp 4, dp 64`: the axes that cut anything, the innermost first."""
-    cut = [f"{n} {choice.planned.layout[n]}" for n in AXES if choice.planned.layout[n] != 1]
-    return ", ".join(cut) or "one copy"
+    return laid(choice.planned)
+
+
+def laid(planned: Planned) -> str:
+    """As `axes` has it."""
+    return ", ".join(f"{n} {planned.layout[n]}" for n in AXES if planned.layout[n] != 1) or "one copy"
 
 
 def takes(choice: Choice) -> str:
