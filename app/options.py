@@ -39,6 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser, options: Iterable[Option], ma
     for option in options:
         lacks = option in may_lack
         how: dict[str, Any] = {"nargs": "*" if lacks else "+"} if option.several else {"nargs": "?"} if lacks else {}
+        how |= {"default": None} if lacks else {}  # else argparse says of a list that it is required
         _RECORDS[parser.add_argument(option.name, metavar=form_of(option), help=_help(option), **how)] = option
 
 

@@ -94,9 +94,7 @@ class BesideModel:
         return not self.within and self.step.a > 0
 
     def to_dict(self) -> dict[str, Any]:
-        from app.comparing import modelled_words as words
-
-        told = {"a": self.run.run_id, "b": "whatif training", "verdict": words.verdict(self).whole, "told": self.told}
+        told = {"a": self.run.run_id, "b": "whatif training", "told": self.told}
         between = {"b_low_s": self.low_s, "b_high_s": self.high_s, "b_basis": "modelled"}
         ledger = [row.to_dict() for row in self.rows]
         own = {} if self.plan is None else self.plan.carried[1].to_dict(self.run)

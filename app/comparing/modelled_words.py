@@ -1,5 +1,7 @@
 """A run beside what the model of training says, in words."""
 
+from typing import Any
+
 from app.comparing.job_words import seconds, signed
 from app.comparing.modelled import BEYOND, BesideModel, Row
 from app.whatif.training import beside_wording
@@ -17,6 +19,11 @@ def verdict(found: BesideModel) -> Verdict:
     if found.plan is not None:
         return headline(*_sentences(beside_wording.verdict(found.plan)))
     return headline(_step(found), _most(found), _without(found))
+
+
+def told(found: BesideModel) -> dict[str, Any]:
+    """The JSON contract, with its verdict at the head."""
+    return {"verdict": verdict(found).whole, **found.to_dict()}
 
 
 def _sentences(text: str) -> tuple[str, ...]:

@@ -9,7 +9,8 @@ from starlette.routing import Route
 
 from app.baselines import find_run
 from app.comparing.answer import Compared
-from app.comparing.modelled import BesideModel, beside_model
+from app.comparing.modelled import beside_model
+from app.comparing.modelled_words import told
 from app.comparing.options import LOADS, SIDES, WHATIF, A, B
 from app.comparing.several import options as several_options
 from app.comparing.several.told import told_of_several
@@ -55,19 +56,19 @@ class Comparing:
         `whatif` instead of `b`: against what the model of training says."""
         given = from_query(request.query_params.multi_items(), COMPARED)
         if WHATIF.name in given:
-            return (await run_in_threadpool(self._beside_model, given)).to_dict()
+            return await run_in_threadpool(self._beside_model, given)
         a, b = both(self._place, given)
         found = await run_in_threadpool(Compared, a, b, self._place, *(given.get(o.name) for o in LOADS))
         return found.to_dict()
 
-    def _beside_model(self, given: Mapping[str, Any]) -> BesideModel:
+    def _beside_model(self, given: Mapping[str, Any]) -> dict[str, Any]:
         if A.name not in given or {B.name, *(o.name for o in LOADS)} & given.keys():
             raise QuestionError(f"{WHATIF.name} beside another run or a load", expected=f"{A.name} and {WHATIF.name}")
         try:
             find_run(self._place, given[A.name])
         except QuestionError as e:
             raise NotFound(str(e)) from e
-        return beside_model(given[A.name], given[WHATIF.name], self._place)
+        return told(beside_model(given[A.name], given[WHATIF.name], self._place))
 
     @answering
     async def several(self, request: Request) -> Any:

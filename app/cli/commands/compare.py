@@ -99,7 +99,7 @@ def _beside_model(args: argparse.Namespace, given: Mapping[str, Any], place: Wor
         raise QuestionError(f"{WHATIF.flag} beside another run, a gate, a load or a report", expected=wanted)
     found = beside_model(args.a, given[WHATIF.name], place)
     if args.json:
-        print_json(found.to_dict())
+        print_json(words.told(found))
         return
     print_verdict(words.verdict(found))
     print_table(words.table(found).head, words.table(found).rows, right=words.table(found).right)
