@@ -14,7 +14,7 @@ TERMS = (
         unit="1",
     ),
     Term(
-        "Level",
+        "Level of a metric",
         "The mean of the runs between two changes, a run far from its four neighbours counted no further than three "
         "deviations from them; of what is no share, the mean of logarithms.",
     ),

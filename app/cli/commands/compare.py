@@ -65,7 +65,7 @@ def run(args: argparse.Namespace) -> int:
 
     given, place = values(args, OPTIONS), workspace(args.store)
     if given[WHATIF.name] is not None:
-        _beside_model(args, given, place)
+        _beside_model(args.a, args.b, given, place)
         return 0
     if args.b is None:
         raise QuestionError("one run is compared with nothing", expected=f"another run, or {WHATIF.flag} {WHATIF.form}")
@@ -90,15 +90,15 @@ def run(args: argparse.Namespace) -> int:
     return GATE_FAILED if FAILED in outcomes else GATE_NOT_TOLD if NOT_TOLD in outcomes else 0
 
 
-def _beside_model(args: argparse.Namespace, given: Mapping[str, Any], place: Workspace) -> None:
+def _beside_model(a: str, b: str | None, given: Mapping[str, Any], place: Workspace) -> None:
     from app.comparing import modelled_words as words
     from app.comparing.modelled import beside_model
 
-    if args.b is not None or any(given[o.name] for o in (FAIL_IF, MARKDOWN, JUNIT, *LOADS)):
+    if b is not None or any(given[o.name] for o in (FAIL_IF, MARKDOWN, JUNIT, *LOADS)):
         wanted = "one run, and no gate, load or report: a model has no scatter that a gate could tell"
         raise QuestionError(f"{WHATIF.flag} beside another run, a gate, a load or a report", expected=wanted)
-    found = beside_model(args.a, given[WHATIF.name], place)
-    if args.json:
+    found = beside_model(a, given[WHATIF.name], place)
+    if given[JSON.name]:
         print_json(words.told(found))
         return
     print_verdict(words.verdict(found))
