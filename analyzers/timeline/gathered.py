@@ -52,8 +52,8 @@ class Gathered:
         self.backwards += int((part.dur < 0).sum())
         self.traced += len(part.start) if part.event is not None else 0
         self._see("capture", part.capture, part.capture)
-        for name, values in (("start", part.start), ("end", end), ("code", part.code), ("name", self._numbered(part))):
-            self.columns.add(name, values)
+        for name, column in (("start", part.start), ("end", end), ("code", part.code), ("name", self._numbered(part))):
+            self.columns.add(name, column)
         for name in OPTIONAL:
             values: Ints | None = getattr(part, name)
             self._see(name, *((NONE, NONE) if values is None else (int(values.min()), int(values.max()))))

@@ -114,7 +114,8 @@ def assembled(column: Callable[[str], NDArray[Any]], made: Made) -> Pyramid:
     """`column`: one that was written, by its name."""
     found = [Level(shift, *(column(f"level{shift}-{name}") for name in BINS)) for shift in made.levels]
     longs = [Long(shift, *(column(f"long{shift}-{name}") for name in LONG)) for shift in made.longs]
-    return Pyramid(*(column(name) for name in EVENTS), column("first"), tuple(found), tuple(longs), made.told)
+    start, dur, code = (column(name) for name in EVENTS)
+    return Pyramid(start, dur, code, column("first"), tuple(found), tuple(longs), made.told)
 
 
 def starts_of(row: Ints, low: int, high: int) -> Ints:

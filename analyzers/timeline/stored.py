@@ -129,7 +129,7 @@ def _numbers(row: dict[str, Any]) -> dict[str, Any]:
 def timeline_of(built: Built, column: Callable[[str], NDArray[Any]]) -> Timeline:
     """`column`: one that was written, by its name."""
     tiles, clock = assembled(column, built.made), built.clock
-    wide = {
+    wide: dict[str, Any] = {
         n: np.broadcast_to(np.int32(built.same[n]), len(tiles.start)) if n in built.same else column(n) for n in WIDE
     }
     return Timeline(

@@ -147,7 +147,8 @@ def _binned(of: Pyramid, found: _Found, start: int) -> Marks:
         np.concatenate([level.count[bins].astype(np.int64), np.ones(len(events), np.int64)]),
         np.concatenate([level.longest[bins].astype(np.int64), events]),
     )
-    return Marks(*(column[order] for column in columns), shift)
+    row, begin, end, code, share, count, event = (column[order] for column in columns)
+    return Marks(row, begin, end, code, share, count, event, shift)
 
 
 def _shares(busy: Ints, shift: int) -> Ints:

@@ -11,6 +11,7 @@ from errors import QuestionError
 from runs.run import Run
 
 MOST_HITS = 500
+PIECE = 1 << 20  # events that are looked through at once
 TOLD = ("module", "category", "scope", "source", "shape", "direction")
 NUMBERS = ("flops", "bytes")
 
@@ -60,10 +61,14 @@ def named(of: Timeline, text: str) -> dict[str, Any]:
     """How many events bear a name that holds this text, and the first of them in order of time."""
     wanted = text.casefold()
     which = np.array([wanted in name.casefold() for name in of.names], dtype=bool)
-    found = np.flatnonzero(which[of.name])
-    earliest = found[np.argsort(of.tiles.start[found], kind="stable")[:MOST_HITS]]
+    hits, earliest = 0, np.zeros(0, np.int64)
+    for at in range(0, of.events, PIECE):
+        found = at + np.flatnonzero(which[of.name[at : at + PIECE]])
+        hits += len(found)
+        earliest = np.concatenate([earliest, found])
+        earliest = earliest[np.argsort(of.tiles.start[earliest], kind="stable")[:MOST_HITS]]
     return {
-        "hits": len(found),
+        "hits": hits,
         "events": [[int(n), int(of.tiles.start[n]), int(of.tiles.dur[n])] for n in earliest],
         "names": [of.names[n] for n in np.flatnonzero(which)[:20]],
     }
