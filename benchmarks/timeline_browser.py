@@ -8,6 +8,7 @@ of its own, the run's timeline is opened once to warm the server, and then in a 
     picture   from the moment at which the viewer stands on the page until its marks are drawn sharp
     drag      frames in a second while the mouse draws the picture along, by the stamps of animation frames; 95th of
               100 of the times between two
+    scroll    the same while the wheel scrolls the lanes, of a run with more than fit
     zoom      from a turn of the wheel, by a random factor at a random place, until marks are drawn sharp; median, 95th
               of 100, worst
     bytes     of the answers that a view took, as they came over the wire and as they are unpacked
@@ -28,7 +29,7 @@ from app.workspace import workspace
 from benchmarks.library import Waits, serving
 
 PATIENCE_MS = 300_000
-DRAG_PX, DRAG_MOVES = 500, 400
+DRAG_PX, SCROLL_PX, MOVES = 500, 120, 400
 FLAGS = ("--headless", "--no-sandbox", "--disable-gpu")
 WATCH = """(() => {
     const roots = [document], attach = Element.prototype.attachShadow;
@@ -84,7 +85,7 @@ def measured(address: str, zooms: int, width: int, height: int) -> list[str]:
         _opened(context, address).close()
         tab = _opened(context, address)
         lines = [f"picture {tab.evaluate('drawn - stood'):.0f} ms", _bytes("the first view", tab.evaluate(GOT))]
-        lines += [*_zoomed(tab, zooms), _dragged(tab)]
+        lines += [*_zoomed(tab, zooms), _dragged(tab), _scrolled(tab)]
         browser.close()
     return lines
 
@@ -105,14 +106,28 @@ def _dragged(tab: Any) -> str:
     tab.mouse.move(x, y)
     tab.mouse.down()
     tab.evaluate("stamps.length = 0")
-    for i in range(DRAG_MOVES):
-        tab.mouse.move(x - DRAG_PX * i / DRAG_MOVES, y)
-    stamps = tab.evaluate("[...stamps]")
+    for i in range(MOVES):
+        tab.mouse.move(x - DRAG_PX * i / MOVES, y)
+    told = _frames(tab)
     tab.mouse.up()
+    return f"drag    {told}, {tab.evaluate('found().viewer.seen.length')} rows"
+
+
+def _scrolled(tab: Any) -> str:
+    box = tab.locator(".timeline .picture").bounding_box()
+    tab.mouse.move(box["x"] + 60, box["y"] + 120)
+    tab.evaluate("stamps.length = 0")
+    for i in range(MOVES):
+        tab.mouse.wheel(0, SCROLL_PX if i < MOVES // 2 else -SCROLL_PX)
+    told, lanes = _frames(tab), tab.evaluate("found().viewer.of.lanes.length")
+    high = tab.evaluate("(s => s.scrollHeight - s.clientHeight)(found().querySelector('.stage'))")
+    return f"scroll  {told}, {lanes:,} lanes" if high > 0 else f"scroll  all of {lanes} lanes fit"
+
+
+def _frames(tab: Any) -> str:
+    stamps = tab.evaluate("[...stamps]")
     apart = [b - a for a, b in zip(stamps, stamps[1:], strict=False)]
-    rate = 1000 * len(apart) / (stamps[-1] - stamps[0])
-    rows = tab.evaluate("found().viewer.seen.length")
-    return f"drag    {rate:.1f} frames/s, 95th {_nth(apart, 0.95):.0f} ms apart, {rows} rows"
+    return f"{1000 * len(apart) / (stamps[-1] - stamps[0]):.1f} frames/s, 95th {_nth(apart, 0.95):.0f} ms apart"
 
 
 def _zoomed(tab: Any, zooms: int) -> list[str]:
