@@ -63,7 +63,7 @@ def place_of(
     return told
 
 
-def place_of_step(row: Mapping[str, Any]) -> dict[str, str]:
+def place_of_step(row: Mapping[Any, Any]) -> dict[str, str]:
     """Of a step as it was taken, with its `start_ns` and `dur_s`."""
     start, took = row["start_ns"], row["dur_s"]
     return place_of(start_ns=start, end_ns=int(start) + round(took * 1e9) if _known(start) and _known(took) else None)

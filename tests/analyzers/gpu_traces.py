@@ -30,4 +30,4 @@ def two_ranks(folder: Path) -> Run:
         told = {"distributedInfo": {"rank": rank, "world_size": 2}}
         (folder / f"rank-{rank}.pt.trace.json").write_bytes(made.trace(events, **told))
     store = Store(folder / "store")
-    return store.get(ingest([folder], store).run_id)
+    return store.find(ingest([folder], store).run_id)

@@ -52,7 +52,7 @@ def test_a_step_of_a_profile_is_where_its_table_says(profiled):
     first = int(mine["start_ns"].min())
     assert found.start == (first - of.origin_ns) * 1000
     assert found.end <= (int((mine["start_ns"] + mine["dur_ns"]).max()) - of.origin_ns) * 1000
-    assert found.end >= found.start + int(mine.loc[mine["start_ns"].idxmin(), "dur_ns"]) * 1000
+    assert found.end >= found.start + int(mine["dur_ns"].iloc[int(mine["start_ns"].argmin())]) * 1000
 
 
 @pytest.mark.parametrize("number", [10, 99, 1 << 61])
@@ -79,11 +79,15 @@ def test_a_name_leads_to_the_longest_event_that_bears_it(profiled):
     codes = [n for n, name in enumerate(of.names) if "allreduce" in name.casefold()]
     mine = np.flatnonzero(np.isin(of.name, codes))
     found = named(of, "AllReduce", None, None)
-    assert found.event in mine and of.tiles.dur[found.event] == of.tiles.dur[mine].max()
+    assert found is not None and found.event in mine and of.tiles.dur[found.event] == of.tiles.dur[mine].max()
     assert found.end - found.start == of.tiles.dur[found.event]
     half = Stretch(0, of.span // 2)
     inside = named(of, "AllReduce", half, None)
-    assert (inside.start, inside.end) == (0, of.span // 2) and of.tiles.start[inside.event] < of.span // 2
+    assert (
+        inside is not None
+        and (inside.start, inside.end) == (0, of.span // 2)
+        and of.tiles.start[inside.event] < of.span // 2
+    )
     assert named(of, "no such name", None, None) is None
 
 

@@ -27,7 +27,8 @@ def looked_at(place, run, lead: dict[str, str]) -> tuple[int, int]:
     assert lead.pop("run") == run.run_id
     of = ask(TIMELINE, run, {}, place.registry).timeline
     found = resolved(of, run.tables, lead)
-    return tuple(of.origin_ns + int(found[name]) * of.tick_ps // 1000 for name in ("from", "to"))
+    start, end = (of.origin_ns + int(found[name]) * of.tick_ps // 1000 for name in ("from", "to"))
+    return start, end
 
 
 @pytest.fixture

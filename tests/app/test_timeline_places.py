@@ -125,7 +125,7 @@ def window(of, tables, place: dict[str, str]) -> tuple[int, int]:
     found = resolved(of, tables, place)
     start, end = int(found["from"]), int(found["to"])
     assert 0 <= start < end <= max(of.span, 1)
-    return tuple(of.origin_ns + tick * of.tick_ps // 1000 for tick in (start, end))
+    return of.origin_ns + start * of.tick_ps // 1000, of.origin_ns + end * of.tick_ps // 1000
 
 
 def test_a_place_in_time_is_shown_with_room_about_it(served):

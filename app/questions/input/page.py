@@ -69,7 +69,7 @@ def pictures(told: Told[InputResult]) -> None:
     if not len(result.rows):
         return
     if len(result.stalls):
-        row = result.stalls.loc[result.stalls["extra_s"].astype(float).idxmax()].to_dict()
+        row = result.stalls.iloc[int(result.stalls["extra_s"].astype(float).argmax())].to_dict()
         label = f"Step {int(row['step']):,}, which stalled longest, on the timeline"
         on_timeline(told.run, place_of_step(row), label)
     rows = result.stalls if len(result.stalls) else result.rows

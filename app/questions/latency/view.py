@@ -184,7 +184,7 @@ def _slowest(told: Told[ServingResult], rows: pd.DataFrame) -> None:
     )
 
 
-def place(row: dict[str, Any]) -> dict[str, str]:
+def place(row: dict[Any, Any]) -> dict[str, str]:
     """Of a request, from its arrival to its last token, on its replica; none where it is not told when that was."""
     if pd.isna(row["last_token_ns"]):
         return {}

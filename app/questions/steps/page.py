@@ -102,13 +102,13 @@ def _opened(told: Told[StepsResult]) -> None:
         on_timeline(told.run, place_of_step(row))
 
 
-def opened(result: StepsResult, at: str) -> dict[str, Any] | None:
+def opened(result: StepsResult, at: str) -> dict[Any, Any] | None:
     """The row of the step with this number, kept rather than lost; without one the longest of the usual ones."""
     rows = result.rows[result.rows["dur_s"].notna() & (result.rows["implausible"] == "")]
     if at.isascii() and at.isdigit() and len(at) < 16 and len(mine := rows[rows["step"] == int(at)]):
         return mine.sort_values("kept", kind="stable").iloc[-1].to_dict()
     usual = rows[rows["kept"].astype(bool) & ~rows["first"].fillna(False).astype(bool)]
-    return usual.loc[usual["dur_s"].astype(float).idxmax()].to_dict() if len(usual) else None
+    return usual.iloc[int(usual["dur_s"].astype(float).argmax())].to_dict() if len(usual) else None
 
 
 if __name__ == "__main__":
