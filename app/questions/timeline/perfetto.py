@@ -5,6 +5,7 @@ from urllib.parse import urlencode
 import streamlit as st
 
 from analyzers.timeline import Timeline
+from app.components.text import md
 from app.timeline.perfetto.choosing import Chosen, choose, places, ticks
 from app.timeline.perfetto.options import END, FROM, LANES, START, TO
 from errors import QuestionError
@@ -34,7 +35,7 @@ def perfetto(run: Run, of: Timeline) -> None:
             given = ticks(of, parse_options((FROM, TO), wanted)) | {LANES.name: lanes}
             chosen = choose(of, given)
         except QuestionError as e:
-            st.warning(str(e))
+            st.warning(md(e))
             return
         st.markdown(f"**{fmt.count(chosen.events, 'event')}** in {fmt.count(len(chosen.rows), 'row')}.")
         st.link_button("Download for Perfetto", address(run, chosen, lanes), icon=":material/download:")

@@ -58,10 +58,12 @@ class Facts:
     def of(self, capture: Ints, op: Ints, device: int) -> tuple[Ints, NDArray[np.uint8], Ints]:
         """(which stretch each event has, NOT_TOLD for none; the stretches' bytes; where each begins, and one more)."""
         which = np.full(len(op), NOT_TOLD, np.int64)
-        told = np.flatnonzero(op != NONE)
-        pairs, at = np.unique(np.stack([capture[told], op[told]]), axis=1, return_inverse=True)
-        parts = [self._bytes((int(c), int(o), device)) for c, o in pairs.T]
-        which[told] = at.ravel()
+        parts: list[bytes] = []
+        for one in np.unique(capture):
+            told = np.flatnonzero((capture == one) & (op != NONE))
+            numbers, at = np.unique(op[told], return_inverse=True)
+            which[told] = at + len(parts)
+            parts += [self._bytes((int(one), int(number), device)) for number in numbers]
         first = np.cumsum([0, *(len(part) for part in parts)], dtype=np.int64)
         return which, np.frombuffer(b"".join(parts), np.uint8), first
 
