@@ -33,7 +33,8 @@ def figures(result: CollectivesResult) -> list[Figure]:
             ),
         ]
     whole = t["total_s"] or 1.0
-    waiting, uncovered = (None if t[n] is None else t[n] / whole for n in ("wait_s", "uncovered_s"))
+    waiting = None if t["wait_s"] is None else t["wait_s"] / whole
+    uncovered = None if t["uncovered_s"] is None else t["uncovered_s"] / whole
     best = result.rows["busbw_bytes_per_s"].max()
     share = result.rows["share_of_link"].max()
     return [
