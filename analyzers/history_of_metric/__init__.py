@@ -82,7 +82,7 @@ def history(points: Sequence[Point], *, of_shares: bool) -> HistoryResult:
     if not kept:
         raise QuestionError("none of these runs tells it", expected="runs that do")
     if len(kept) < LEAST:
-        lacks = f"{len(kept):,} are too few to tell a change: {LEAST} are needed"
+        lacks = f"{len(kept):,} runs are too few to tell a change: {LEAST} are needed"
         return HistoryResult(points=tuple(kept), changes=(), judged=False, why=(*why, lacks))
     values = np.array([p.value for p in kept])
     values = values if of_shares else np.log(values)

@@ -15,7 +15,7 @@ LEADS = "`chipledger compare {} {}` says what made it."
 def verdict(of: Metric, result: HistoryResult) -> Verdict:
     over = fmt.count(len(result.points), "run" if all(len(p.runs) == 1 for p in result.points) else "point")
     if not result.judged:
-        return headline(f"Whether {of.title} changed cannot be told: {result.why[-1]}.")
+        return headline(f"Whether {of.inside} changed cannot be told: {result.why[-1]}.")
     if result.drift is not None:
         return headline(_drifts(of, result.drift, over))
     if not result.changes:
