@@ -25,12 +25,12 @@ class Made:
     data: Iterator[bytes]
 
     def to_dict(self) -> dict[str, Any]:
-        seconds = self.timeline.tick_ps / 1e12
+        per_s = 1e12 / self.timeline.tick_ps
         return {
             "events": self.chosen.events,
             "rows": len(self.chosen.rows),
-            "from_s": self.chosen.start * seconds,
-            "to_s": self.chosen.end * seconds,
+            "from_s": self.chosen.start / per_s,
+            "to_s": self.chosen.end / per_s,
         }
 
 
