@@ -39,6 +39,10 @@ export class Choice {
         card(part(viewer.root, ".card", HTMLElement), told, viewer.of);
         this.words = `Chosen: ${told.name}, took ${lasted(told.dur_s * 1e12)}, lane ${told.lane}.`;
         viewer.say("");
+        if (this.row === null) {
+          this.row = told.row;
+          viewer.reach(told.row, null);
+        }
         viewer.tell();
         this.lead();
       })

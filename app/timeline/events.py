@@ -25,6 +25,7 @@ def one(run: Run, of: Timeline, number: int) -> dict[str, Any]:
     step = int(of.number[number])
     told: dict[str, Any] = {
         "event": number,
+        "row": row_of(of, number),
         "name": of.names[of.name[number]] + ("" if step == NONE else f" {step:,}"),
         "lane": title(lane.lane),
         "line": lane.lane.line,
@@ -37,9 +38,14 @@ def one(run: Run, of: Timeline, number: int) -> dict[str, Any]:
     return told | _operation(run, of, number)
 
 
+def row_of(of: Timeline, number: int) -> int:
+    """The row that an event stands in."""
+    return int(np.searchsorted(of.tiles.first, number, side="right")) - 1
+
+
 def lane_of(of: Timeline, number: int) -> Row:
     """The lane that an event stands in."""
-    row = int(np.searchsorted(of.tiles.first, number, side="right")) - 1
+    row = row_of(of, number)
     return next(lane for lane in of.lanes if lane.first_row <= row < lane.first_row + lane.rows)
 
 

@@ -81,7 +81,7 @@ def test_a_narrow_window_shows_events_as_they_are(served):
     number = int(marks["event"][0])
     one = get(f"{address}/api/runs/{run.run_id}/timeline/event?event={number}")[1]
     assert one["start_tick"] == int(of.tiles.start[number]) and one["dur_ticks"] == int(of.tiles.dur[number])
-    assert one["name"] == told_name(of, number) and one["count"] >= 1
+    assert one["name"] == told_name(of, number) and one["count"] >= 1 and one["row"] == row
 
 
 def told_name(of, number: int) -> str:
