@@ -59,7 +59,7 @@ ASKED = {  # of pages that begin with an empty form; the name of a run stands fo
     "hlo_diff": {"other_run": "compiled-llama3.1-8b-v5p"},
     "compare": {"with": "reference-serving-client"},
     "several": {"q": "reference"},
-    "history": {"name": "nightly"},
+    "history": {"search": "nightly v5p"},
     "fleet": {"by": "chip", "every": "day", "since": "2026-11-01"},
 }
 OF_MANY = ("fleet", "several")
