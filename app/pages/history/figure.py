@@ -44,7 +44,12 @@ def over_runs(told: Told) -> go.Figure:
         HEIGHT,
         margin={"l": 8, "r": 8, "t": 24, "b": 8},
         xaxis={"title": {"text": _along(told)}, "showgrid": False, "zeroline": False, **ticks},
-        yaxis={"title": {"text": f"{told.metric.title} ({unit})"}, "range": _range(told, values, scale), "tickformat": ",", **PLAIN},
+        yaxis={
+            "title": {"text": f"{told.metric.title} ({unit})"},
+            "range": _range(told, values, scale),
+            "tickformat": ",",
+            **PLAIN,
+        },
         hovermode="closest",
         dragmode="zoom",
     )
