@@ -138,7 +138,7 @@ def _binned(of: Pyramid, found: _Found, start: int) -> Marks:
     begin = np.concatenate([level.bins[bins].astype(np.int64) << shift, of.start[events]])
     width = np.concatenate([np.full(len(bins), 1 << shift), of.dur[events]])
     order = np.lexsort((begin, row))
-    columns = (
+    columns: tuple[NDArray[Any], ...] = (
         row,
         begin,
         begin + width,
