@@ -128,7 +128,7 @@ class Placing:
         size = self._found.told("size")[which]
         ranges = merged(self._found.told("at")[which], size)
 
-        def column(name: str) -> Ints:
+        def column(name: str) -> NDArray[Any]:
             return self._found.columns.take(name, ranges)
 
         def spread(name: str) -> Ints:

@@ -80,7 +80,7 @@ class InFiles:
         found = np.empty(sum(b - a for a, b in ranges), kind)
         if not len(found):
             return found
-        view, at = memoryview(found.view(np.uint8)), 0
+        view, at = found.view(np.uint8).data, 0
         for a, b in ranges:
             offset, end = a * kind.itemsize, at + (b - a) * kind.itemsize
             while at < end:

@@ -138,7 +138,7 @@ def _binned(of: Pyramid, found: _Found, start: int) -> Marks:
     begin = np.concatenate([level.bins[bins].astype(np.int64) << shift, of.start[events]])
     width = np.concatenate([np.full(len(bins), 1 << shift), of.dur[events]])
     order = np.lexsort((begin, row))
-    columns = (
+    columns: list[NDArray[Any]] = [
         row,
         begin,
         begin + width,
@@ -146,7 +146,7 @@ def _binned(of: Pyramid, found: _Found, start: int) -> Marks:
         np.concatenate([_shares(level.busy[bins], shift), np.full(len(events), 255)]).astype(np.uint8),
         np.concatenate([level.count[bins].astype(np.int64), np.ones(len(events), np.int64)]),
         np.concatenate([level.longest[bins].astype(np.int64), events]),
-    )
+    ]
     row, begin, end, code, share, count, event = (column[order] for column in columns)
     return Marks(row, begin, end, code, share, count, event, shift)
 
