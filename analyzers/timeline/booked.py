@@ -24,6 +24,7 @@ from runs.accounts import ACCOUNTS
 from runs.tables import Tables
 
 ACCOUNT = "account"
+EARLIEST_NS = 365 * 86_400 * 1_000_000_000  # of 1970: a clock that tells less begins with its capture
 USES = {
     UNSEEN: "unattributed",
     IDLE: "device_idle",
@@ -77,5 +78,6 @@ def _strip(lane: Lane, painting: Painting, names: Mapping[int, str], shift: int)
     titles = np.array([kind.title for kind in ACCOUNTS.values()], dtype=object)
     if lane.group == DEVICE:
         titles[CODE["productive"]] = "Computing"
-    base = int(starts[0])
-    return Part(lane, base, 1, starts[kept] - base, (ends - starts)[kept], titles, code, code)
+    dated = lane.group != DEVICE or int(starts[0]) >= EARLIEST_NS
+    base = int(starts[0]) if dated else 0
+    return Part(lane, base, 1, starts[kept] - base, (ends - starts)[kept], titles, code, code, dated=dated)

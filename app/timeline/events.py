@@ -54,10 +54,11 @@ def _operation(run: Run, of: Timeline, number: int) -> dict[str, Any]:
     if of.op[number] == NONE:
         return {}
     mine = [("capture", "==", int(of.capture[number])), ("op_id", "==", int(of.op[number]))]
-    rows = run.tables.arrow("ops", [*TOLD, *NUMBERS, "count", "total_ns"], mine).slice(0, 1).to_pylist()
+    rows = run.tables.arrow("ops", ["device", *TOLD, *NUMBERS, "count", "total_ns"], mine).to_pylist()
     if not rows:
         return {}
-    row = rows[0]
+    device = lane_of(of, number).lane.device  # devices may number their operations alike
+    row = next((row for row in rows if row["device"] == device), rows[0])
     told = {name: row[name] for name in (*TOLD, *NUMBERS) if row[name] is not None}
     count, whole = row["count"] or 0, row["total_ns"] or 0.0
     return told | ({"count": count, "usual_s": whole / count / 1e9} if count else {})

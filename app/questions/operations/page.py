@@ -70,15 +70,16 @@ def figures(result: OpsResult) -> list[Figure]:
             basis,
         ),
     ]
-    if timed:
+    if result.device_seconds is not None:
+        held = result.device_seconds / each
         shown.insert(
             1,
             Figure(
                 "Of a device and step" if result.device_steps else "Of a device",
-                fmt.duration(result.device_seconds / each),
+                fmt.duration(held),
                 "The mean.",
                 "derived",
-                result.device_seconds / each if result.device_steps else None,
+                held if result.device_steps else None,
                 "less",
             ),
         )
