@@ -8,6 +8,7 @@ for longest goes where all of it takes more than `most_bytes`.
 """
 
 import contextlib
+import errno
 import os
 import shutil
 from collections.abc import Callable
@@ -18,6 +19,7 @@ from runs.durable import PRIVATE, sync
 from runs.scratch import Held, Scratch
 
 FOLDER = "derived"
+OF_THIS_PROCESS = frozenset((errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EACCES, errno.EPERM))
 MOST_BYTES = 24 << 30
 A = TypeVar("A")
 
@@ -37,25 +39,31 @@ class Derived:
         """What `read` makes of the files that `make` wrote, now or before; None where the store cannot be written.
         `read` raises DamagedError or OSError for files that are not what was written. `key`: a file's name."""
         there = self._folder / key
-        found = self._read(there, read)
+        try:
+            found = self._read(there, read)
+        except OSError:  # it is there, and cannot be opened now
+            return None
         if found is not None:
             return found
         try:
             with self._scratch.hold() as held:
                 self._make(held, there, make)
+            found = self._read(there, read)
         except OSError:  # a disk that is full, or that cannot be written
             return None
-        found = self._read(there, read)
         self._make_room(there)
         return found
 
     def _read(self, there: Path, read: Callable[[Path], A]) -> A | None:
-        """None where it is not there; what is damaged is taken away."""
+        """None where it is not there; what is damaged is taken away. Raises OSError where this process may open no
+        more files or has no room for a map: that is no damage."""
         if not there.is_dir():
             return None
         try:
             found = read(there)
-        except (DamagedError, OSError):
+        except (DamagedError, OSError) as e:
+            if isinstance(e, OSError) and e.errno in OF_THIS_PROCESS:
+                raise
             shutil.rmtree(there, ignore_errors=True)
             return None
         with contextlib.suppress(OSError):

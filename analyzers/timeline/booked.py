@@ -21,10 +21,9 @@ from analyzers.time.job_past import job_past
 from analyzers.time.training_accounts import clock_shift, kept_of
 from analyzers.timeline.lanes import CODE, DEVICE, JOB, Lane, Part
 from runs.accounts import ACCOUNTS
-from runs.tables import Tables
+from runs.tables import Tables, frame
 
 ACCOUNT = "account"
-EARLIEST_NS = 365 * 86_400 * 1_000_000_000  # of 1970: a clock that tells less begins with its capture
 USES = {
     UNSEEN: "unattributed",
     IDLE: "device_idle",
@@ -49,6 +48,7 @@ def strips(tables: Tables, facts: Facts) -> Iterator[Part]:
         yield _strip(Lane(JOB, "", None, "accounts", ACCOUNT), days.painting, names, 0)
     if not devices(tables):
         return
+    dated = _dated_hosts(tables)
     for trace in device_traces(tables, waits(tables)):
         shift = clock_shift(trace, past) if days else 0
         kept = kept_of(trace, days, past)
@@ -56,7 +56,14 @@ def strips(tables: Tables, facts: Facts) -> Iterator[Part]:
             continue
         painting, hosts, work = painted(trace, kept, days, shift)
         names = USES | {BLAMED + k: "straggler_wait" for k in range(len(hosts))} | _of_host_work(work)
-        yield _strip(Lane(DEVICE, trace.host, trace.device, "accounts", ACCOUNT), painting, names, shift)
+        lane = Lane(DEVICE, trace.host, trace.device, "accounts", ACCOUNT)
+        yield _strip(lane, painting, names, shift, trace.host in dated)
+
+
+def _dated_hosts(tables: Tables) -> set[str]:
+    """Those of which a capture has a time of day, as `traced.py` takes it."""
+    rows = frame(tables, "captures", ["host", "start_ns"])
+    return set(rows.loc[rows["start_ns"].fillna(0) > 0, "host"])
 
 
 def _of_host_work(work: Mapping[int, str]) -> dict[int, str]:
@@ -66,7 +73,7 @@ def _of_host_work(work: Mapping[int, str]) -> dict[int, str]:
     }
 
 
-def _strip(lane: Lane, painting: Painting, names: Mapping[int, str], shift: int) -> Part:
+def _strip(lane: Lane, painting: Painting, names: Mapping[int, str], shift: int, dated: bool = True) -> Part:
     """Neighbouring cells of one account as one event, put back on the device's own clock."""
     account = np.array([CODE.get(names.get(int(n), ""), -1) for n in range(int(painting.label.max()) + 1)])
     label = account[painting.label]
@@ -78,6 +85,5 @@ def _strip(lane: Lane, painting: Painting, names: Mapping[int, str], shift: int)
     titles = np.array([kind.title for kind in ACCOUNTS.values()], dtype=object)
     if lane.group == DEVICE:
         titles[CODE["productive"]] = "Computing"
-    dated = lane.group != DEVICE or int(starts[0]) >= EARLIEST_NS
     base = int(starts[0]) if dated else 0
     return Part(lane, base, 1, starts[kept] - base, (ends - starts)[kept], titles, code, code, dated=dated)

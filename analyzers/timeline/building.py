@@ -20,7 +20,7 @@ from analyzers.timeline.columns import Columns, fitting
 from analyzers.timeline.gathered import OPTIONAL, Gathered, chunks, gathered, merged
 from analyzers.timeline.kernels import CODES
 from analyzers.timeline.lanes import GROUPS, PS_PER_NS, ROLES, Lane, parts
-from analyzers.timeline.pyramid import CHUNK, Ints, Made, levels, rows, starts_of
+from analyzers.timeline.pyramid import CHUNK, Ints, Made, levels, rows, starts_of, wholes
 from analyzers.timeline.record import Row
 from analyzers.timeline.traced import traced
 from errors import QuestionError
@@ -97,7 +97,7 @@ def _clock(found: Gathered) -> Clock:
     last = int((base + found.told("end") // per_ns)[some].max())
     rough = Clock(origin, PS_PER_NS if last - origin < LONGEST_NS else 1, 0, bool(dated.any()))
     begin = int(rough.ticks(found.told("begin"), rough.since(base, dated), per_ns).min())
-    return replace(rough, begin=min(begin, 0))  # undated beside dated ones
+    return replace(rough, begin=min(begin // rough.per_ns * rough.per_ns, 0))  # undated beside dated ones
 
 
 class Placing:
@@ -164,15 +164,14 @@ class Placing:
 
     def _told(self, a: int, lane: Ints, start: Ints, end: Ints, code: NDArray[np.uint8], first: Ints) -> list[Row]:
         count = len(first) - 1
-        busy = np.zeros(count, np.int64)
         begins, ends = np.full(count, np.iinfo(np.int64).max), np.zeros(count, np.int64)
-        np.add.at(busy, lane, end - start)
+        busy = wholes(lane, end - start, count)
         np.minimum.at(begins, lane, start)
         np.maximum.at(ends, lane, end)
         depth, by_code = np.diff(first), _by_code(lane, code, end - start, count)
         events = np.bincount(lane, minlength=count)
-        columns = (self._row + first[:-1], depth, events, busy, begins, ends)
-        some = zip(*(values.tolist() for values in columns), by_code, strict=True)
+        before, after = (self._row + first[:-1], depth, events), (begins, ends)
+        some = zip(*(v.tolist() for v in before), busy, *(v.tolist() for v in after), by_code, strict=True)
         return [Row(self._lanes[a + n], *numbers) for n, numbers in enumerate(some)]
 
 
@@ -182,11 +181,12 @@ def _by_code(lane: Ints, code: NDArray[np.uint8], dur: Ints, count: int) -> list
     at = np.zeros(CODES, np.int64)
     at[used] = np.arange(len(used))
     cell = lane * len(used) + at[code]
-    ticks = np.zeros(count * len(used), np.int64)
-    np.add.at(ticks, cell, dur)
+    ticks = wholes(cell, dur, count * len(used))
     there = np.bincount(cell, minlength=len(ticks)).reshape(count, -1) > 0
-    ticks = ticks.reshape(count, -1)
-    return [tuple((int(used[n]), int(ticks[row, n])) for n in np.flatnonzero(some)) for row, some in enumerate(there)]
+    return [
+        tuple((int(used[n]), ticks[row * len(used) + n]) for n in np.flatnonzero(some).tolist())
+        for row, some in enumerate(there)
+    ]
 
 
 def _rows(

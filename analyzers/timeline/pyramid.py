@@ -9,9 +9,9 @@ which meets at most two bins, are summed bin by bin:
 
 so that of every level   sum of busy + sum of durations of those that stand as themselves = sum of all durations.
 
-The finest level is the first of which bins and long events together are at most half as many as the events are; below
-it the events themselves are drawn. One that has more than two thirds of the marks of the level before is left out,
-never two in a row: `window.py` draws from its neighbours.
+The finest level is the first of which bins and long events together are at most half as many as the events are, one of
+each row counted in neither; below it the events themselves are drawn. One that has more than two thirds of the marks of
+the level before is left out, never two in a row: `window.py` draws from its neighbours.
 
 Columns may be memory maps: whoever reads a stretch of them touches no more than that. Whole numbers may be of 32 bits.
 """
@@ -32,6 +32,7 @@ EVERY = 4  # shifts at least between two levels that list their long events
 WORTH = 2 / 3  # a level with more than this share of the marks of the one before is left out
 CHUNK = 1 << 20  # events that are worked on at once, or one row
 BITS = 64
+HALF = 26  # bits of a number of ticks that are summed apart
 BINS, LONG = ("bins", "busy", "count", "code", "longest", "first"), ("events", "first")
 EVENTS = ("start", "dur", "code")
 
@@ -97,6 +98,19 @@ def rows(lane: Ints, start: Ints, dur: Ints) -> tuple[Ints, Ints]:
     return order, row
 
 
+def whole(ticks: Ints) -> int:
+    """Their sum, which may have more bits than each of them: of picoseconds 64 hold 106 days."""
+    return (int((ticks >> HALF).sum()) << HALF) + int((ticks & ((1 << HALF) - 1)).sum())
+
+
+def wholes(cell: Ints, ticks: Ints, count: int) -> list[int]:
+    """The sum of each of `count` cells."""
+    high, low = np.zeros(count, np.int64), np.zeros(count, np.int64)
+    np.add.at(high, cell, ticks >> HALF)
+    np.add.at(low, cell, ticks & ((1 << HALF) - 1))
+    return [(h << HALF) + n for h, n in zip(high.tolist(), low.tolist(), strict=True)]
+
+
 def pyramid(row: Ints, start: Ints, dur: Ints, code: NDArray[np.uint8], count: int) -> Pyramid:
     """Of events, none of a row over another; `row`: from 0 to `count` - 1. `start`: at least 0, `dur` too."""
     if len(code) and int(code.max()) >= CODES:
@@ -136,7 +150,8 @@ def levels(columns: Columns, first: Ints) -> Made:
         count_bins(row, start, dur, sizes[n])
         last = max(last, int((start + dur).max(initial=0)))
     long = events - np.cumsum(lengths)  # at [s]: events of at least 2^s ticks
-    shifts = _worth(sizes.sum(axis=0) + long[:BITS], events, last.bit_length())
+    rows = int((np.diff(first) > 0).sum())  # each keeps a mark at any width
+    shifts = _worth(sizes.sum(axis=0) + long[:BITS] - rows, events - rows, last.bit_length())
     return _filled(columns, first, pieces, sizes, shifts, last)
 
 
@@ -159,7 +174,7 @@ def _events(columns: Columns, first: Ints, piece: tuple[int, int]) -> tuple[Ints
 
 
 def _worth(marks: Ints, events: int, highest: int) -> list[int]:
-    """Which levels are made. `marks`: bins and long events of each."""
+    """Which levels are made. `marks`: bins and long events of each, and `events`, beyond one of each row."""
     found: list[int] = []
     for shift in range(highest + 1):
         if not found and marks[shift] > events // 2:
@@ -190,7 +205,7 @@ def _filled(
             kinds = fitting(0, last >> shift), fitting(0, 1 << shift), number
             _write(columns, f"level{shift}", level, at, piece, kinds)
             sums[shift][0] += int(level["count"].sum()) + len(long)
-            sums[shift][1] += int(level["busy"].sum()) + int(dur[long].sum())
+            sums[shift][1] += whole(level["busy"]) + whole(dur[long])
             if shift in longs:
                 _write_long(columns, f"long{shift}", row[long], long + at, piece, number)
     return Made(tuple(shifts), tuple(longs), tuple((s, events, busy) for s, (events, busy) in sums.items()))

@@ -1,12 +1,15 @@
-"""A timeline's files: columns (`columns.py`), and what is no column as `index.json`.
+"""A timeline's files: its columns (`columns.py`) one after the other in one, and what is no column as `index.json`.
 
-The index holds a checksum of itself, and of each column its length and when it was written: a file that was cut off,
-exchanged or written to since is no column of it. It is written last.
+One file, for a map holds one open as long as it is there, and a timeline has a hundred columns. The index holds a
+checksum of itself, where each column lies, the length of the file and when it was written: one that was cut off,
+exchanged or written to since is not the index's. It is written last.
 """
 
 import hashlib
 import json
 import mmap
+import os
+import shutil
 from collections.abc import Callable
 from dataclasses import asdict, fields
 from functools import cache
@@ -18,7 +21,7 @@ from numpy.typing import NDArray
 
 from analyzers.base import Facts
 from analyzers.timeline.building import Built, Clock
-from analyzers.timeline.columns import InFiles, path_of
+from analyzers.timeline.columns import InFiles, fitting, path_of
 from analyzers.timeline.lanes import PS_PER_NS, Lane
 from analyzers.timeline.pyramid import Made, assembled
 from analyzers.timeline.record import Row, Timeline
@@ -26,7 +29,9 @@ from errors.shapes import is_object
 from runs.derived import DamagedError
 from runs.tables import ParquetTables
 
-INDEX = "index.json"
+INDEX, WHOLE = "index.json", "columns"
+ALIGNED = 64  # bytes, at whose multiples columns begin
+PIECE = 1 << 24  # bytes that are copied at once
 WIDE = ("name", "number", "capture", "event", "op")  # columns of a timeline beside those of its pyramid
 ROW = tuple(f.name for f in fields(Row) if f.name != "lane")
 LANE = tuple(f.name for f in fields(Lane))
@@ -35,12 +40,12 @@ LANE = tuple(f.name for f in fields(Lane))
 def key_of(tables: ParquetTables, facts: Facts) -> str:
     """By what a timeline is kept: the tables as they lie there, the facts, and the text of all that makes it."""
     said = {name: (fact.value, fact.basis, fact.source) for name, fact in facts.items()}
-    told = repr((tables.state, json.dumps(said, sort_keys=True, default=repr), _makers()))
+    told = repr((tables.state, json.dumps(said, sort_keys=True, default=repr), makers()))
     return "timeline-" + hashlib.blake2b(told.encode(), digest_size=16).hexdigest()
 
 
 @cache
-def _makers() -> str:
+def makers() -> str:
     """A hash of what a timeline is made by: strips are the ledger's, so that any analyzer may change them."""
     digest, root = hashlib.sha256(), Path(__file__).parents[2]
     for pattern in ("analyzers/**/*.py", "runs/accounts.py", "runs/tables.py", "runs/*schema.py"):
@@ -52,12 +57,11 @@ def _makers() -> str:
 def write(folder: Path, built: Built, into: InFiles) -> None:
     """The index, once the columns are there."""
     into.close()
-    columns = {}
-    for name, kind in into.kinds.items():
-        told = path_of(folder, name).stat()
-        columns[name] = [kind.name, told.st_size, told.st_mtime_ns]
+    columns = _joined(folder, into)
+    told = (folder / WHOLE).stat()
     body = {
         "columns": columns,
+        "file": [told.st_size, told.st_mtime_ns],
         "same": built.same,
         "events": into.length("start"),
         "made": asdict(built.made),
@@ -74,6 +78,19 @@ def write(folder: Path, built: Built, into: InFiles) -> None:
     (folder / INDEX).write_text(f"{_sum(text)}\n{text}", encoding="utf-8")
 
 
+def _joined(folder: Path, into: InFiles) -> dict[str, tuple[str, int, int]]:
+    """Put the columns' files into one; where each begins and how many values it has."""
+    found: dict[str, tuple[str, int, int]] = {}
+    with (folder / WHOLE).open("wb") as whole:
+        for name, kind in into.kinds.items():
+            whole.write(bytes(-whole.tell() % ALIGNED))
+            found[name] = kind.name, whole.tell(), into.length(name)
+            with path_of(folder, name).open("rb") as column:
+                shutil.copyfileobj(column, whole, PIECE)
+            path_of(folder, name).unlink()
+    return found
+
+
 def read(folder: Path) -> Timeline:
     """The timeline, its columns as memory maps. Raises DamagedError for files that are not what was written."""
     try:
@@ -81,25 +98,23 @@ def read(folder: Path) -> Timeline:
         if told != _sum(text):
             raise DamagedError("another index")
         body = json.loads(text)
-        columns = {name: _mapped(path_of(folder, name), *known) for name, known in body["columns"].items()}
-        built = _built(body)
-    except (ValueError, KeyError, TypeError, IndexError) as e:
+        whole = _mapped(folder / WHOLE, *body["file"])
+        columns = {name: np.frombuffer(whole, kind, n, at) for name, (kind, at, n) in body["columns"].items()}
+        return timeline_of(_built(body), columns.__getitem__)
+    except (ValueError, KeyError, TypeError, IndexError, OverflowError) as e:
         raise DamagedError(str(e)) from e
-    return timeline_of(built, columns.__getitem__)
 
 
 def _sum(text: str) -> str:
     return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
 
-def _mapped(path: Path, kind: str, size: int, written_ns: int) -> NDArray[Any]:
+def _mapped(path: Path, size: int, written_ns: int) -> mmap.mmap:
     with path.open("rb") as file:
-        told = path.stat()
-        if (told.st_size, told.st_mtime_ns) != (size, written_ns):
+        told = os.fstat(file.fileno())
+        if not size or (told.st_size, told.st_mtime_ns) != (size, written_ns):
             raise DamagedError(f"{path.name} is another")
-        if not size:  # nothing can be mapped
-            return np.zeros(0, kind)
-        return np.frombuffer(mmap.mmap(file.fileno(), size, access=mmap.ACCESS_READ), kind)
+        return mmap.mmap(file.fileno(), size, access=mmap.ACCESS_READ)
 
 
 def _built(body: dict[str, Any]) -> Built:
@@ -130,7 +145,10 @@ def timeline_of(built: Built, column: Callable[[str], NDArray[Any]]) -> Timeline
     """`column`: one that was written, by its name."""
     tiles, clock = assembled(column, built.made), built.clock
     wide: dict[str, Any] = {
-        n: np.broadcast_to(np.int32(built.same[n]), len(tiles.start)) if n in built.same else column(n) for n in WIDE
+        n: np.broadcast_to(fitting(v, v).type(v), len(tiles.start))
+        if (v := built.same.get(n)) is not None
+        else column(n)
+        for n in WIDE
     }
     return Timeline(
         lanes=built.lanes,

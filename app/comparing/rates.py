@@ -47,8 +47,9 @@ def peak_bytes(run: Run, place: Workspace) -> tuple[float | None, str]:
     return result.peak_bytes, result.peak_basis
 
 
-def peaks_of(run: Run, place: Workspace) -> tuple[float, ...]:
-    """Bytes at the peak of each settled part of each sampled device; none where there are too few samples."""
+def peaks_of(run: Run, place: Workspace) -> tuple[float, ...] | None:
+    """Bytes at the peak of each settled part of each sampled device; none where there are too few samples, None where
+    they differ within a device."""
     try:
         return peaks(ask(MEMORY, run, {}, place.registry).samples)
     except ChipledgerError:

@@ -25,6 +25,10 @@ KEPT = 500  # finished jobs that can still be asked for
 WITH_FILES = 20  # of these, the newest, whose files can: a list of thousands is not kept forever
 LISTED = 50  # jobs of a list
 GRACE_SECONDS = 5.0
+STORED, LAST_WORDS_SECONDS = (
+    "stored",
+    60.0,
+)  # what a job is doing whose run is there, and how long it may take to say so
 PROJECT = Path(__file__).parents[2]
 ERROR = "error: "
 
@@ -127,6 +131,8 @@ class Jobs:
         """Stop a job. What it had read is thrown away, the uploaded files stay; one that has stored its run by then is
         done, and says so."""
         job = self.get(job_id)
+        if job.doing == STORED and job.task is not None:  # it only has to say which run
+            await asyncio.wait([job.task], timeout=LAST_WORDS_SECONDS)
         if not job.ended:
             job.end("cancelled")
             await _end(job.process)

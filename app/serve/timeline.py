@@ -94,7 +94,7 @@ def _given(request: Request, options: tuple[Option, ...]) -> dict[str, Any]:
 
 
 def _packed(of: Timeline, given: dict[str, Any]) -> bytes:
-    start, end = int(given["start"]), int(of.span if given["end"] is None else given["end"])
+    start, end = int(given["start"]), int(of.span + 1 if given["end"] is None else given["end"])
     if end <= start:
         raise QuestionError(f"a window from {start:,} to {end:,}", expected="an end after the start")
     rows = np.array(rows_of(given["rows"], of.tiles.rows), dtype=np.int64)

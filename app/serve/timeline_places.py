@@ -65,8 +65,9 @@ def _given(request: Request, options: tuple[Option, ...]) -> dict[str, Any]:
 
 
 def _selected(of: Timeline, asked: dict[str, Any]) -> dict[str, Any]:
-    start, end = int(asked["start"]), int(of.span if asked["end"] is None else asked["end"])
+    start, end = int(asked["start"]), int(max(of.span, 1) if asked["end"] is None else asked["end"])
     if end <= start:
         raise QuestionError(f"a stretch from {start:,} to {end:,}", expected="an end after the start")
-    text = f"0-{of.tiles.rows - 1}" if asked["rows"] is None else asked["rows"]
-    return selected(of, rows_of(text, of.tiles.rows, SELECTED_ROWS), start, end)
+    rows = of.tiles.rows
+    chosen = list(range(rows)) if asked["rows"] is None else rows_of(asked["rows"], rows, SELECTED_ROWS)
+    return selected(of, chosen, start, end)

@@ -169,7 +169,7 @@ def _rows(of: Timeline, text: str) -> set[int]:
 def _shown(of: Timeline, found: Stretch, around: float) -> dict[str, str]:
     """With some room about it; a stretch of no length is still one that can be looked at."""
     room = max(int((found.end - found.start) * around), 50)
-    told = {"from": str(max(found.start - room, 0)), "to": str(min(found.end + room, max(of.span, 1)))}
+    told = {"from": str(max(found.start - room, 0)), "to": str(min(found.end + room, of.span + 1))}
     if found.event is None:
         return told
     return {**told, "at": str(found.event), "row": str(row_of(of, found.event))}

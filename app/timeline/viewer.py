@@ -6,13 +6,14 @@ from pathlib import Path
 import streamlit as st
 
 from analyzers.timeline import Timeline
+from analyzers.timeline.stored import makers
 from app.components.browser import component
 from app.components.text import md
 from app.timeline.places import PLACE, TICKS, resolved
 from errors import QuestionError
 from runs.run import Run
 
-VERSION = 1  # of how marks are made and packed: another one is asked for anew
+VERSION = 2  # of how marks are packed: another one is asked for anew
 _viewer = component("chipledger_timeline", Path(__file__).parent / "timeline")
 
 
@@ -38,7 +39,7 @@ def _placed(run: Run, of: Timeline) -> None:
 
 
 def kept_by(run: Run) -> str:
-    """What marks may be kept by for ever: the run as it was written, what people said of it, and this version's form
-    of marks."""
-    told = (run.run_id, run.written.created_ns, run.said.mark, VERSION)
+    """What marks may be kept by for ever: the run as it was written, what people said of it, how this version makes
+    timelines and packs marks."""
+    told = (run.run_id, run.written.created_ns, run.said.mark, makers(), VERSION)
     return hashlib.blake2b(repr(told).encode(), digest_size=8).hexdigest()

@@ -294,3 +294,50 @@ def test_a_log_without_times_of_day_beside_a_profile_has_no_strip_of_devices():
     rows = {n: profile([0], [5]).arrow(n).to_pydict() for n in ("captures", "ops", "op_events")}
     of = timeline(MemoryTables({"steps": steps, **rows}), {})
     assert [row for row in of.lanes if row.lane.role == ACCOUNT] == []
+
+
+def test_covered_time_of_more_than_106_days_is_told_whole():
+    count = 200
+    arrival = [T0 + n * S for n in range(count)]
+    requests = {"id": [str(n) for n in range(count)], "arrival_ns": arrival, "first_token_ns": arrival}
+    requests |= {"last_token_ns": [t + 1_000_000 * S for t in arrival]}
+    told = analyze(MemoryTables({"requests": requests}), {}, {}).to_dict()
+    [lane] = told["lanes"]
+    assert lane["busy_s"] == pytest.approx(count * 1e6)
+    wide = pyramid(
+        np.arange(30_000), np.zeros(30_000, np.int64), np.full(30_000, 1 << 50), np.zeros(30_000, np.uint8), 30_000
+    )
+    assert all(busy == 30_000 << 50 for _, _, busy in wide.sums())
+
+
+@pytest.mark.parametrize("number", [5, 10**13])
+def test_one_event_of_any_number_has_a_timeline(number):
+    passes = {"order": [number], "replica": ["r"], "start_ns": [T0], "dur_ns": [S], "decode_tokens": [1]}
+    of = timeline(MemoryTables({"iterations": passes}), {})
+    assert of.number.tolist() == [number] and of.events == 1
+
+
+def test_the_origin_is_exact_where_an_undated_capture_begins_before_it():
+    rows = {name: profile([-30], [9]).arrow(name).to_pydict() for name in ("ops", "op_events")}
+    captures = {"capture": [0], "host": ["a"], "start_ns": [None]}
+    lifecycle = {"kind": ["eval"], "start_ns": [T0 + 5_000], "end_ns": [T0 + 6_000]}
+    of = timeline(MemoryTables({"captures": captures, "lifecycle": lifecycle, **rows}), {})
+    job = next(row for row in of.lanes if row.lane.group == "job" and row.lane.role == "job")
+    assert of.origin_ns + job.start * of.tick_ps // 1_000 == T0 + 5_000
+
+
+def test_a_row_of_many_is_drawn_by_bins_however_many_rows_hold_one_event():
+    many, alone = 40_000, 50_000
+    row = np.concatenate([np.zeros(many, np.int64), np.arange(1, alone + 1)])
+    start = np.concatenate([np.arange(many) * 10, np.zeros(alone, np.int64)])
+    of = pyramid(row, start, np.full(many + alone, 3), np.zeros(many + alone, np.uint8), alone + 1)
+    assert of.levels and len(window(of, np.array([0]), 0, many * 10, 1_000).event) <= 4_000
+
+
+def test_a_profile_on_a_clock_that_counts_from_the_start_of_its_machine_has_its_strip_beside_its_events():
+    day = 86_400 * S
+    tables = profile([0, 1_000_000], [500_000, 500_000])
+    rows = {name: tables.arrow(name).to_pydict() for name in ("ops", "op_events")}
+    captures = {"capture": [0], "host": ["a"], "start_ns": [100 * day], "stop_ns": [100 * day + 2_000]}
+    of = timeline(MemoryTables({"captures": captures, **rows}), {})
+    assert of.span * of.tick_ps <= 3_000_000

@@ -1,5 +1,6 @@
 """A timeline kept as files is the one that is made in memory, whatever becomes of the files."""
 
+import errno
 import json
 import os
 from collections import Counter
@@ -172,10 +173,9 @@ def test_few_events_stay_in_memory_and_are_counted(run, store):
 def test_what_is_damaged_is_made_anew(run, store, harm):
     first = asked(run)
     [kept] = folders(store)
-    column, index = kept / "start.column", kept / "index.json"
+    column, index = kept / stored.WHOLE, kept / "index.json"
     if harm == "cut":
         os.truncate(column, column.stat().st_size - 8)
-        os.truncate(kept / "dur.column", 0)
     elif harm == "grown":
         column.write_bytes(column.read_bytes() + b"12345678")
     elif harm == "gone":
@@ -192,6 +192,19 @@ def test_what_is_damaged_is_made_anew(run, store, harm):
     again = asked(run)
     assert (again.events, again.tiles.told, again.span) == (first.events, first.tiles.told, first.span)
     assert len(folders(store)) == 1 and stored.read(kept).events == first.events
+
+
+def test_a_timeline_holds_one_file_open_and_what_cannot_be_opened_now_is_no_damage(run, store, monkeypatch):
+    asked(run)
+    before = len(os.listdir("/proc/self/fd"))
+    held = [asked(run) for _ in range(5)]
+    assert len(os.listdir("/proc/self/fd")) - before <= len(held)
+
+    def refused(*_: object) -> None:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    monkeypatch.setattr(stored, "_mapped", refused)
+    assert asked(run).held_bytes > 0 and len(folders(store)) == 1
 
 
 def test_other_facts_have_files_of_their_own(run, store):
