@@ -12,7 +12,7 @@ from app.timeline.places import PLACE, TICKS, resolved
 from errors import QuestionError
 from runs.run import Run
 
-VERSION = 1  # of how marks are made and packed: another one is asked for anew
+VERSION = 2  # of how marks are made and packed: another one is asked for anew
 _viewer = component("chipledger_timeline", Path(__file__).parent / "timeline")
 
 
