@@ -242,7 +242,8 @@ def test_an_answer_that_comes_after_the_page_was_left_writes_nothing_into_its_ad
         if (!String(u).includes('/timeline/event')) return ask(u, o);
         await new Promise(go => { window.go = go }); setTimeout(done, 1000); return ask(u, o) } }) }""")
     page.locator(".timeline").evaluate("root => { root.viewer.choice.open(0); window.old = root }")
-    page.get_by_role("link", name=re.compile("Library|All runs")).first.click()
+    page.get_by_role("navigation", name="Pages about this run").get_by_role("button", name="Time", exact=True).click()
+    page.get_by_role("link", name="Goodput").click()
     page.wait_for_function("() => !/timeline/.test(location.pathname)")
     page.evaluate("() => { old.viewer.look(5, 1e6); old.viewer.picked.clear(); go(); return late }")
     assert not re.search(r"[?&](from|to|at)=", page.url)
