@@ -3,8 +3,8 @@
 /** @import { Described, Tile } from "./types.d.ts" */
 
 import { lasted, when } from "./clock.js";
-import { CUT } from "./tiles.js";
 
+const BELOW_PX = 16;
 const TITLES = /** @type {Record<string, string>} */ ({
   module: "Program",
   category: "Kind",
@@ -66,10 +66,22 @@ export function card(root, told, of) {
  */
 export function words(of, tile, i) {
   const name = of.names[tile.name[i]] ?? "an event",
-    what = of.codes[tile.code[i]]?.title ?? "";
-  const cut = tile.begin[i] <= -CUT || tile.begin[i] + tile.width[i] >= CUT;
-  const long = `${cut ? "more than " : ""}${lasted(tile.width[i] * tile.unit * of.tick_ps)}`;
-  if (tile.count[i] <= 1) return `${name}: ${long}, ${what}`;
-  const share = Math.round((tile.share[i] / 255) * 100);
-  return `${tile.count[i].toLocaleString("en")} events, ${share} % of ${long}, most of it ${what}; the longest: ${name}`;
+    what = of.codes[tile.code[i]]?.title ?? "",
+    took = lasted(tile.dur[i] * of.tick_ps);
+  if (tile.count[i] <= 1) return `${name}: ${took}, ${what}`;
+  const share = Math.round((tile.share[i] / 255) * 100),
+    bin = lasted(2 ** (tile.shift ?? 0) * of.tick_ps);
+  return `${tile.count[i].toLocaleString("en")} events, ${share} % of ${bin}, most of it ${what}; the longest: ${name}, ${took}`;
+}
+
+/**
+ * Puts the hover text below the pointer, or above it where the window ends.
+ * @param {HTMLElement} tip
+ * @param {PointerEvent} event
+ */
+export function beside(tip, { clientX, clientY }) {
+  const below = clientY + BELOW_PX,
+    high = tip.offsetHeight;
+  tip.style.left = `${Math.min(clientX + 12, innerWidth - 400)}px`;
+  tip.style.top = `${below + high <= innerHeight ? below : Math.max(clientY - BELOW_PX / 2 - high, 0)}px`;
 }

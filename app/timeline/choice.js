@@ -6,7 +6,13 @@
 import { part } from "../components/parts.js";
 import { card } from "./cards.js";
 import { lasted } from "./clock.js";
+import { atHome } from "./home.js";
 import { address, answer, Refused } from "./tiles.js";
+
+const WORDS = /** @type {[Arrow["kind"], string][]} */ ([
+  ["launch", "launch and kernel"],
+  ["collective", "the same collective"],
+]);
 
 export class Choice {
   /** @param {Viewer} viewer */
@@ -35,7 +41,7 @@ export class Choice {
     answer(address(`runs/${viewer.run}/timeline/event?event=${event}`))
       .then((got) => got.json())
       .then((told) => {
-        if (this.event !== event || !viewer.of) return; // another one was chosen meanwhile
+        if (this.event !== event || !viewer.of || !atHome(viewer)) return; // another one was chosen meanwhile
         card(part(viewer.root, ".card", HTMLElement), told, viewer.of);
         this.words = `Chosen: ${told.name}, took ${lasted(told.dur_s * 1e12)}, lane ${told.lane}.`;
         viewer.say("");
@@ -74,9 +80,11 @@ export class Choice {
     const root = part(this.viewer.root, ".links", HTMLElement),
       others = this.others();
     root.hidden = !others.length;
-    const word = this.arrows.every((arrow) => arrow.kind === "launch") ? "launch and kernel" : "the same collective";
+    const kinds = new Set(this.arrows.map((arrow) => arrow.kind));
+    const word = WORDS.filter(([kind]) => kinds.has(kind)).map(([, told]) => told);
     const more = this.more ? ` of ${(others.length + this.more).toLocaleString("en")}` : "";
-    part(root, "span", HTMLElement).textContent = `Arrows: ${word}, ${others.length.toLocaleString("en")}${more}`;
+    part(root, "span", HTMLElement).textContent =
+      `Arrows: ${word.join(", and ")}, ${others.length.toLocaleString("en")}${more}`;
   }
 
   /** @returns {End[]} */

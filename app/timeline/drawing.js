@@ -2,7 +2,7 @@
 
 /** @import { Described, Held, Looked, Scene } from "./types.d.ts" */
 
-import { exactly, lasted, step } from "./clock.js";
+import { exactly, step } from "./clock.js";
 import { RULER } from "./layout.js";
 import { reaching, Strips } from "./strips.js";
 
@@ -222,7 +222,10 @@ export class Drawing {
       pen.globalAlpha = 0.12;
       pen.fillRect(x, RULER - 6, 1, this.height);
       pen.globalAlpha = 0.85;
-      const told = apart && n ? `+${lasted(n * each * of.tick_ps)}` : exactly(at * of.tick_ps, each * of.tick_ps);
+      const told =
+        apart && n
+          ? `+${exactly(n * each * of.tick_ps, each * of.tick_ps)}`
+          : exactly(at * of.tick_ps, each * of.tick_ps);
       pen.fillText(told, x + 4, RULER / 2);
     }
     pen.globalAlpha = 1;

@@ -77,7 +77,7 @@ function pressed(viewer, event) {
     p: () => viewer.search.walk(-1),
     Escape: () => viewer.close(),
   };
-  const does = keys[event.key];
+  const does = keys[event.key.length === 1 ? event.key.toLowerCase() : event.key]; // under Caps Lock too
   if (!does) return;
   event.preventDefault();
   event.stopPropagation();

@@ -16,8 +16,9 @@ export class Layout {
     this.folded = new Set();
     /** @type {Set<Lane>} */
     this.pinned = new Set();
-    const rows = of.lanes.reduce((sum, lane) => sum + lane.rows, 0);
-    for (const lane of of.lanes) if (rows > MANY_ROWS && lane.rows > 2 && lane.group === "host") this.folded.add(lane);
+    this.rows = of.lanes.reduce((sum, lane) => sum + lane.rows, 0);
+    for (const lane of of.lanes)
+      if (this.rows > MANY_ROWS && lane.rows > 2 && lane.group === "host") this.folded.add(lane);
     /** Lanes that scroll, and where each begins below the ruler and the pinned ones; one more: their end. */
     /** @type {Lane[]} */
     this.loose = [];
@@ -145,11 +146,16 @@ export class Layout {
     return this.pinned.has(lane) ? RULER + top + within : this.under + top - scrolled + within;
   }
 
-  /** @param {Lane} lane */
-  fold(lane) {
+  /**
+   * A pinned lane that would take more than its share of the stage scrolls again: else its end could not be seen.
+   * @param {Lane} lane
+   * @param {number} view
+   */
+  fold(lane, view) {
     if (lane.rows < 2) return;
     if (!this.folded.delete(lane)) this.folded.add(lane);
     this.lay();
+    if (this.held > (view - RULER) / 2 && !this.folded.has(lane) && this.pinned.delete(lane)) this.lay();
   }
 
   /**

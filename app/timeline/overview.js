@@ -6,6 +6,7 @@
 import { part } from "../components/parts.js";
 import { LABELS } from "./drawing.js";
 import { Strips } from "./strips.js";
+import { Refused } from "./tiles.js";
 
 const HIGH = 40,
   MOST_ROWS = 8,
@@ -22,6 +23,7 @@ export class Overview {
     this.strips = new Strips();
     /** @type {Held | null} */
     this.held = null;
+    this.asked = false;
     this.drawn = "";
     this.canvas.addEventListener("pointerdown", (event) => this.dragged(event));
     this.canvas.addEventListener("keydown", (event) => this.pressed(event));
@@ -33,10 +35,12 @@ export class Overview {
     return (told.length ? told : of.lanes).slice(0, MOST_ROWS).map((lane) => lane.row);
   }
 
+  /** Once; again where the server did not answer. */
   ask() {
     const { viewer } = this,
       of = viewer.of;
-    if (!of || this.held || !of.lanes.length || !of.span_ticks) return;
+    if (!of || this.asked || !of.lanes.length || !of.span_ticks) return;
+    this.asked = true;
     viewer.tiles
       .one(this.rows(of), 0, of.span_ticks, Math.round(viewer.wide))
       .then((held) => {
@@ -44,7 +48,9 @@ export class Overview {
         this.drawn = "";
         viewer.later();
       })
-      .catch(() => {}); // the picture says what is wrong; without marks the frame still leads
+      .catch((error) => {
+        this.asked = !(error instanceof Refused && error.status === 0);
+      }); // the picture says what is wrong; without marks the frame still leads
   }
 
   /** @param {string} ink */

@@ -10,6 +10,7 @@ A window is sent as
     int32     the event that it is, or the longest of those in it
     int32     the name of that event (`names` of the lanes' JSON)
     uint32    how many events begin in it
+    float32   how long that event is, in ticks: what a mark shows is rounded to its unit, or as wide as a bin
     uint16    which of the rows that were asked for
     uint8     the account's number (`codes` of the lanes' JSON)
     uint8     how much of it is covered, in 255ths
@@ -95,6 +96,7 @@ def packed(of: Timeline, marks: Marks, start: int, end: int, pixels: int) -> byt
         marks.event.astype("<i4"),
         of.name[marks.event].astype("<i4"),
         marks.count.astype("<u4"),
+        of.tiles.dur[marks.event].astype("<f4"),
         marks.row.astype("<u2"),
         marks.code.astype("u1"),
         marks.share.astype("u1"),

@@ -4,6 +4,7 @@
 /** @import { Viewer } from "./view.js" */
 
 import { part } from "../components/parts.js";
+import { atHome } from "./home.js";
 import { address, answer } from "./tiles.js";
 
 const AROUND = 8,
@@ -31,7 +32,7 @@ export class Search {
     answer(address(`runs/${run}/timeline/search?q=${encodeURIComponent(text.trim())}`))
       .then((got) => got.json())
       .then((told) => {
-        if (input.value !== text) return; // something else is looked for
+        if (input.value !== text || !atHome(this.viewer)) return; // something else is looked for
         this.viewer.say("");
         this.found(told.events, text.trim());
         const first = told.hits > told.events.length ? `, the first ${told.events.length} walked through` : "";
@@ -63,7 +64,7 @@ export class Search {
     this.hit = (this.hit + by + this.hits.length) % this.hits.length;
     const [event, start, dur] = this.hits[this.hit],
       { from, to } = this.viewer;
-    const span = Math.max(dur * AROUND, Math.min(to - from, dur * FARTHEST + 1));
+    const span = dur ? Math.max(dur * AROUND, Math.min(to - from, dur * FARTHEST + 1)) : to - from;
     this.viewer.look(start + dur / 2 - span / 2, start + dur / 2 + span / 2);
     this.viewer.choice.open(event);
   }

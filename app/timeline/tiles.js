@@ -3,8 +3,6 @@
 /** @import { Held, Tile } from "./types.d.ts" */
 
 const KEPT = 24;
-/** Units: what reaches as far out of a window was cut there by the server. */
-export const CUT = 2 ** 30 - 1;
 
 /** What the server refused, and how. */
 export class Refused extends Error {
@@ -61,6 +59,7 @@ export function readTile(bytes) {
     event: new Int32Array(bytes, take(4), n),
     name: new Int32Array(bytes, take(4), n),
     count: new Uint32Array(bytes, take(4), n),
+    dur: new Float32Array(bytes, take(4), n),
     row: new Uint16Array(bytes, take(2), n),
     code: new Uint8Array(bytes, take(1), n),
     share: new Uint8Array(bytes, take(1), n),
@@ -82,6 +81,21 @@ export function spelled(rows) {
     parts.push(i > from ? `${rows[from]}-${rows[i]}` : `${rows[from]}`);
   }
   return parts.join(",");
+}
+
+/**
+ * What `spelled` wrote; null where it is no rows below `all`.
+ * @param {string} text
+ * @param {number} all
+ */
+export function rowsOf(text, all) {
+  const rows = new Set();
+  for (const part of text.split(",").filter(Boolean)) {
+    const [from, to = from] = part.split("-").map(Number);
+    if (!Number.isInteger(from) || !Number.isInteger(to)) return null;
+    for (let row = Math.max(from, 0); row <= Math.min(to, all - 1); row++) rows.add(row);
+  }
+  return rows.size ? [...rows].sort((a, b) => a - b) : null;
 }
 
 /** What was asked for lately, and what is on the way. */

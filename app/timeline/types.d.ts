@@ -34,6 +34,8 @@ export interface Tile {
   event: Int32Array;
   name: Int32Array;
   count: Uint32Array;
+  /** Of the event, in ticks: a mark's width is rounded, or that of a bin. */
+  dur: Float32Array;
   row: Uint16Array;
   code: Uint8Array;
   share: Uint8Array;

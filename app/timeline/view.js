@@ -4,17 +4,18 @@
 
 import { part } from "../components/parts.js";
 import { BEYOND, standing, wanted } from "./asking.js";
-import { legend, words } from "./cards.js";
+import { beside, legend, words } from "./cards.js";
 import { Choice } from "./choice.js";
 import { lasted, when } from "./clock.js";
 import { Drawing, LABELS } from "./drawing.js";
 import { listen } from "./gestures.js";
+import { atHome, home, read, write } from "./home.js";
 import { Labels } from "./labels.js";
 import { Layout, ROW, RULER } from "./layout.js";
 import { Overview } from "./overview.js";
 import { Picked } from "./picked.js";
 import { Search } from "./search.js";
-import { address, answer, Refused, Tiles, whole } from "./tiles.js";
+import { address, answer, Refused, rowsOf, Tiles } from "./tiles.js";
 
 const NEAREST_PS = 200,
   BEYOND_PX = 12 * ROW,
@@ -24,6 +25,7 @@ const NEAREST_PS = 200,
   OF_WINDOW = 0.7,
   TELL_MS = 300,
   AGAIN_MS = 4_000,
+  UNMOVED = 1e-4, // of the window: at the last step numbers round
   FINEST = 2 ** -46; // of the whole: numbers of 53 bits tell no less apart
 
 export class Viewer {
@@ -46,7 +48,7 @@ export class Viewer {
     this.overview = new Overview(this);
     this.labels = new Labels(
       part(root, ".lanes", HTMLElement),
-      (lane) => this.changed(lane, () => this.layout?.fold(lane)),
+      (lane) => this.changed(lane, () => this.layout?.fold(lane, this.most)),
       (lane) => this.changed(lane, () => this.pin(lane)),
     );
     /** @type {Described | null} */
@@ -61,18 +63,18 @@ export class Viewer {
     this.to = 1;
     this.frame = 0;
     this.started = this.lost = false;
+    this.home = home();
     /** @type {ReturnType<typeof setTimeout> | undefined} */
     this.told = this.retry = undefined;
   }
 
   begin() {
-    if (this.started) {
-      this.later();
-      return;
-    }
+    this.home = home();
+    if (!this.started) listen(this);
     this.started = true;
-    listen(this);
-    this.describe();
+    if (!this.of) this.describe();
+    else if (this.told !== undefined) this.soon();
+    this.later();
   }
 
   describe() {
@@ -85,14 +87,17 @@ export class Viewer {
       });
   }
 
-  /** Asks once more, later, where the server did not answer at all. @param {unknown} error @param {() => void} what */
+  /** Asks once more, later, and while the page is shown, where the server did not answer at all. @param {unknown} error @param {() => void} what */
   again(error, what) {
     clearTimeout(this.retry);
-    if (error instanceof Refused && error.status === 0) this.retry = setTimeout(what, AGAIN_MS);
+    if (error instanceof Refused && error.status === 0) this.retry = setTimeout(() => atHome(this) && what(), AGAIN_MS);
   }
 
+  /** Streamlit calls this as the page is left, and before it calls `begin` again: that goes on with what waited. */
   end() {
     this.tip.hidden = true;
+    clearTimeout(this.told);
+    clearTimeout(this.retry);
   }
 
   /**
@@ -112,27 +117,26 @@ export class Viewer {
 
   /** @param {Described} of */
   show(of) {
+    if (this.of || !atHome(this)) return;
     this.say("");
     this.of = of;
     this.layout = new Layout(of);
-    const said = new URLSearchParams(location.search);
-    for (const row of (said.get("pins") ?? "").split(",").filter(Boolean)) {
-      const lane = this.layout.laneOf(Number(row));
-      if (lane && !this.layout.pinned.has(lane)) this.layout.pin(lane, MOST_HIGH);
+    const { from, to, at, row, pick, pickRows, pins } = read();
+    for (const one of pins) {
+      const lane = this.layout.laneOf(one);
+      if (lane && !this.layout.pinned.has(lane)) this.layout.pin(lane, this.most);
     }
-    const [from, to] = [Number(said.get("from")), Number(said.get("to"))];
     if (to > from && Number.isFinite(to - from)) this.look(from, to);
     else this.look(0, of.span_ticks);
     legend(part(this.root, ".legend", HTMLElement), of);
     this.lay();
     this.overview.ask();
-    const [a, b] = (said.get("pick") ?? "").split("-").map(Number);
+    const [a, b] = pick;
     if (b > a && a >= 0 && a < of.span_ticks) {
-      this.picked.set(a, Math.min(b, of.span_ticks), null);
+      this.picked.set(a, Math.min(b, of.span_ticks), rowsOf(pickRows, this.layout.rows));
       this.picked.settle();
     }
-    const row = said.get("row") ? Number(said.get("row")) : null;
-    if (said.get("at")) this.choice.open(Number(said.get("at")), row);
+    if (at !== null) this.choice.open(at, row);
     if (row !== null) this.reach(row, null);
   }
 
@@ -141,9 +145,13 @@ export class Viewer {
     const layout = this.layout;
     if (!layout) return;
     part(this.root, ".tall", HTMLElement).style.height = `${layout.tall}px`;
-    const most = Math.max(MOST_HIGH, innerHeight * OF_WINDOW);
-    this.stage.style.height = `${Math.round(Math.min(Math.max(layout.high + 8, LEAST_HIGH), most))}px`;
+    this.stage.style.height = `${Math.round(Math.min(Math.max(layout.high + 8, LEAST_HIGH), this.most))}px`;
     this.later();
+  }
+
+  /** How high the stage may be: half of it is for pinned lanes, also where an address names them. */
+  get most() {
+    return Math.max(MOST_HIGH, innerHeight * OF_WINDOW);
   }
 
   /**
@@ -160,7 +168,7 @@ export class Viewer {
 
   /** @param {Lane} lane */
   pin(lane) {
-    const room = this.layout?.pin(lane, this.stage.clientHeight);
+    const room = this.layout?.pin(lane, this.most);
     if (room === false) this.say("others would not be seen", "No more lanes can be kept on top");
     else this.say("");
   }
@@ -235,6 +243,7 @@ export class Viewer {
         this.held = found;
         if (this.lost) this.say("");
         this.lost = false;
+        this.overview.ask();
         this.later();
       })
       .catch((error) => {
@@ -253,31 +262,31 @@ export class Viewer {
     const of = this.of;
     if (!of || Number.isNaN(from + to)) return;
     const beyond = of.span_ticks * BEYOND,
-      least = Math.max(NEAREST_PS / of.tick_ps, 1, of.span_ticks * FINEST),
-      span = Math.max(Math.min(to - from, of.span_ticks + beyond), least),
+      span = this.within(to - from, of),
       start = Math.max(Math.min((from + to) / 2 - span / 2, Math.max(of.span_ticks + beyond - span, -beyond)), -beyond);
     this.from = start;
     this.to = start + span;
     this.tip.hidden = true;
+    this.soon();
+    this.later();
+  }
+
+  /** As wide as a window may be. @param {number} span @param {Described} of */
+  within(span, of) {
+    const least = Math.max(NEAREST_PS / of.tick_ps, 1, of.span_ticks * FINEST);
+    return Math.max(Math.min(span, of.span_ticks * (1 + BEYOND)), least);
+  }
+
+  soon() {
     clearTimeout(this.told);
     this.told = setTimeout(() => this.tell(), TELL_MS);
-    this.later();
   }
 
   /** The address says what is looked at, and so does a line for who does not see it. */
   tell() {
-    const said = new URLSearchParams(location.search),
-      { event, row } = this.choice,
-      { stretch } = this.picked;
-    const put = (/** @type {string} */ name, /** @type {string | null} */ value) =>
-      value === null ? said.delete(name) : said.set(name, value);
-    put("from", whole(this.from));
-    put("to", whole(this.to));
-    put("at", event >= 0 ? String(event) : null);
-    put("row", event >= 0 && row !== null ? String(row) : null);
-    put("pick", stretch ? `${whole(stretch.from)}-${whole(stretch.to)}` : null);
-    put("pins", [...(this.layout?.pinned ?? [])].map((lane) => lane.row).join(",") || null);
-    history.replaceState(history.state, "", `${location.pathname}?${said}${location.hash}`);
+    this.told = undefined;
+    if (!atHome(this)) return;
+    write(this);
     this.said(`The window shows ${this.where()}. ${this.choice.words}`);
   }
 
@@ -286,8 +295,11 @@ export class Viewer {
    * @param {number} x
    */
   zoom(factor, x) {
-    const at = this.at(Math.min(Math.max(x, LABELS), LABELS + this.wide));
-    this.look(at - (at - this.from) * factor, at + (this.to - at) * factor);
+    if (!this.of) return;
+    const at = this.at(Math.min(Math.max(x, LABELS), LABELS + this.wide)),
+      span = this.to - this.from,
+      by = this.within(span * factor, this.of) / span;
+    if (Math.abs(by - 1) > UNMOVED) this.look(at - (at - this.from) * by, at + (this.to - at) * by);
   }
 
   /** @param {number} share */
@@ -311,7 +323,7 @@ export class Viewer {
       lane = layout?.laneOf(row),
       high = this.stage.clientHeight;
     if (!layout || !lane) return;
-    if (layout.folded.has(lane) && row > lane.row) this.changed(lane, () => layout.fold(lane));
+    if (layout.folded.has(lane) && row > lane.row) this.changed(lane, () => layout.fold(lane, this.most));
     const y = layout.middle(row, this.scrolled) ?? 0;
     if (!layout.pinned.has(lane) && (y < layout.under || y > high - ROW))
       this.stage.scrollTop += (y - high / 2) / layout.pace(high);
@@ -326,6 +338,7 @@ export class Viewer {
     answer(address(`runs/${this.run}/timeline/step?number=${encodeURIComponent(text.trim())}`))
       .then((got) => got.json())
       .then(({ start, end }) => {
+        if (!atHome(this)) return;
         this.say("");
         this.look(start - (end - start) * BEYOND, end + (end - start) * BEYOND);
       })
@@ -358,8 +371,7 @@ export class Viewer {
     this.tip.hidden = mark === null || !of;
     if (!of || !mark || !this.held) return;
     this.tip.textContent = words(of, this.held.tile, mark.mark);
-    this.tip.style.left = `${Math.min(event.clientX + 12, innerWidth - 400)}px`;
-    this.tip.style.top = `${event.clientY + 16}px`;
+    beside(this.tip, event);
   }
 
   /** @param {PointerEvent} event */

@@ -43,6 +43,7 @@ def read(body: bytes) -> tuple[dict, dict[str, np.ndarray]]:
     for name, kind in (
         *((n, "<i4") for n in ("begin", "width", "event", "name")),
         ("count", "<u4"),
+        ("dur", "<f4"),
         ("row", "<u2"),
         ("code", "u1"),
         ("share", "u1"),
@@ -65,6 +66,7 @@ def test_all_rows_of_the_whole_run_hold_every_event(served):
     assert len(body) < 2_000_000 and head["shift"] is not None
     assert {str(c) for c in np.unique(marks["code"])} <= set(told["codes"])
     assert marks["name"].max() < len(told["names"])
+    assert (marks["dur"] == of.tiles.dur[marks["event"]].astype("f4")).all()  # of bins too: of their longest
 
 
 def test_a_narrow_window_shows_events_as_they_are(served):

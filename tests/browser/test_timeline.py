@@ -209,3 +209,53 @@ def test_a_million_rows_scroll_to_the_last_and_ticks_beyond_what_floats_hold_are
     )
     assert stage.evaluate("stage => stage.scrollHeight") <= 8_000_000
     assert asked and all(re.search(r"start=-?\d+&end=\d+&pixels=\d+&rows=[\d,-]+&", url) for url in asked)
+
+
+def shown(page, mark: str) -> tuple[float, float]:
+    """Where on the page the middle of a mark is: `mark` is JavaScript for its number, of the tile `t` that is held."""
+    page.locator(".timeline .picture").scroll_into_view_if_needed()
+    return page.locator(".timeline").evaluate(f"""root => {{ const v = root.viewer, t = v.held.tile, i = {mark};
+        const tick = t.start + (t.begin[i] + t.width[i] / 2) * t.unit, box = v.canvas.getBoundingClientRect();
+        const line = v.seen.find(one => one.row === v.held.rows[t.row[i]]);
+        return [box.left + 210 + (tick - v.from) / (v.to - v.from) * v.wide, box.top + line.top + 8] }}""")
+
+
+def test_a_hover_tells_how_long_an_event_took_and_not_how_wide_it_is_drawn(served, visit):
+    page, _, _ = opened(served, visit)
+    seen = "new Set(v.seen.filter(line => line.top < 250).map(line => line.row))"
+    wide = "t.width[i] * t.unit > 3 * t.dur[i]"
+    mark = f"""(rows => t.row.findIndex((row, i) => t.count[i] === 1 && t.begin[i] > 0 && {wide}
+        && rows.has(v.held.rows[row])))({seen})"""
+    page.mouse.move(*(at := shown(page, mark)))
+    tip, card = page.locator(".timeline .tip"), page.locator(".timeline .card")
+    expect(tip).to_be_visible()
+    page.mouse.click(*at)
+    expect(card).to_contain_text("Took")
+    took = card.locator("dd").first.inner_text().split(",")[0]
+    assert re.search(rf"(: |, ){re.escape(took)}(,|$)", tip.inner_text())
+
+
+def test_an_answer_that_comes_after_the_page_was_left_writes_nothing_into_its_address(served, visit):
+    page, _, _ = opened(served, visit)
+    page.evaluate("""() => { const ask = window.fetch;
+        window.late = new Promise(done => { window.fetch = async (u, o) => {
+        if (!String(u).includes('/timeline/event')) return ask(u, o);
+        await new Promise(go => { window.go = go }); setTimeout(done, 1000); return ask(u, o) } }) }""")
+    page.locator(".timeline").evaluate("root => { root.viewer.choice.open(0); window.old = root }")
+    page.get_by_role("navigation", name="Pages about this run").get_by_role("button", name="Time", exact=True).click()
+    page.get_by_role("link", name="Goodput").click()
+    page.wait_for_function("() => !/timeline/.test(location.pathname)")
+    page.evaluate("() => { old.viewer.look(5, 1e6); old.viewer.picked.clear(); go(); return late }")
+    assert not re.search(r"[?&](from|to|at)=", page.url)
+
+
+def test_the_rows_of_a_selection_stand_in_the_address_and_are_read_from_it(served, visit):
+    page, _, _ = opened(served, visit)
+    page.locator(".timeline").evaluate(
+        "root => { root.viewer.picked.set(1e11, 2e11, [1, 2, 3, 6]); root.viewer.picked.settle() }"
+    )
+    page.wait_for_function("() => new URLSearchParams(location.search).get('pick_rows') === '1-3,6'")
+    page.reload()
+    drawn(page)
+    expect(page.locator(".timeline .sum-note")).to_contain_text("events in the 4 rows it spans")
+    assert "pick_rows=1-3%2C6" in page.url
