@@ -238,6 +238,29 @@ def _matched(ops: tuple[OpChange, ...]) -> float | None:
     return sum(o.a_s + o.b_s for o in ops if o.status == "both") / whole if whole else None
 
 
+def of_profiled_steps(side: Side) -> str:
+    """That its accounts are those of steps that are set apart; empty where they are not."""
+    if side.steps is None or side.profiled is None or not len(side.steps.profiled):
+        return ""
+    slower = side.steps.profiled_s / side.steps.mean_s - 1
+    return (
+        f"{side.name}: accounts and operations are those of {len(side.steps.profiled):,} profiled steps, which took "
+        f"{fmt.share(abs(slower), 2)} {'longer' if slower > 0 else 'less'} than the others."
+    )
+
+
+def _watched(a: Side, b: Side) -> str:
+    """That a profiler watched the settled steps of one of the two alone; empty where of both or of none."""
+    seen = [s for s in (a, b) if s.steps and s.steps.watched]
+    if len(seen) != 1 or a.steps is None or b.steps is None:
+        return ""
+    [one] = seen
+    return (
+        f"A profiler watched {one.steps.watched if one.steps else 0:,} of the settled steps of {one.name} and none of "
+        "the other's: what it costs is part of the difference."
+    )
+
+
 def _notes(a: Side, b: Side) -> tuple[str, ...]:
     said: list[str] = []
     for side in (a, b):
@@ -246,15 +269,13 @@ def _notes(a: Side, b: Side) -> tuple[str, ...]:
         if side.steps and side.steps.apart:
             told = ", ".join(f"{n:,} {why}" for why, n in side.steps.apart.items())
             said.append(f"{side.name}: steps set apart: {told}.")
-        if side.steps and len(side.steps.profiled) and side.profiled:
-            slower = side.steps.profiled_s / side.steps.mean_s - 1
-            said.append(
-                f"{side.name}: accounts and operations are those of {len(side.steps.profiled):,} profiled steps, which "
-                f"took {fmt.share(abs(slower), 2)} {'longer' if slower > 0 else 'less'} than the others."
-            )
+        if said_of := of_profiled_steps(side):
+            said.append(said_of)
         if side.steps and side.steps.moved:
             at = ", ".join(f"{n:,}" for n in side.steps.moved[:5])
             said.append(f"{side.name}: the pace itself changed at step {at}: the mean is over all of it.")
+    if text := _watched(a, b):
+        said.append(text)
     if a.kind != b.kind:
         said.append(f"{a.name} is {_kind(a.kind)}, {b.name} {_kind(b.kind)}: what one of them leaves out is no change.")
     return tuple(said)

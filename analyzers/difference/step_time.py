@@ -27,7 +27,7 @@ is told beside (`stalls_s`), a step on average.
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -63,7 +63,8 @@ NONE: NDArray[np.int64] = np.zeros(0, np.int64)
 class StepTimes:
     """Settled steps of a run in order: number and seconds. `apart`: how many were set apart, by why; `stalls_s`: what
     stalls took beyond a usual step, a step on average; `moved`: steps at which the pace changed for good; `profiled`:
-    steps that a profiler slowed, stalls left out, and `profiled_s`, what they took on average."""
+    steps that a profiler watched, stalls left out, and `profiled_s`, what they took on average; `watched`: how many of
+    the settled ones a profiler watched, where they could not be set apart."""
 
     step: NDArray[np.int64]
     seconds: Floats
@@ -72,6 +73,7 @@ class StepTimes:
     moved: tuple[int, ...] = ()
     profiled: NDArray[np.int64] = field(default_factory=lambda: NONE)
     profiled_s: float = 0.0
+    watched: int = 0
 
     @property
     def mean_s(self) -> float:
@@ -107,13 +109,15 @@ def step_times(tables: Tables, facts: Facts) -> StepTimes | None:
     rows = steps_taken(tables, facts).rows
     rows = rows[rows["kept"].astype(bool) & rows["dur_ns"].notna()]
     traced = frame(tables, "steps", ["step", "capture"])
-    return settled(
+    seen = traced.loc[traced["capture"].notna(), "step"]
+    found = settled(
         rows["step"].to_numpy(dtype=np.int64),
         rows["dur_ns"].to_numpy(dtype=float) / 1e9,
         rows["first"].to_numpy(dtype=bool),
         ((rows["implausible"] != "") | (rows["hung_ns"] > 0)).to_numpy(dtype=bool),
-        rows["step"].isin(traced.loc[traced["capture"].notna(), "step"]).to_numpy(dtype=bool),
+        rows["step"].isin(seen).to_numpy(dtype=bool),
     )
+    return found and replace(found, watched=int(np.isin(found.step, seen.dropna().to_numpy(dtype=np.int64)).sum()))
 
 
 def settled(

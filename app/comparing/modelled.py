@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from analyzers.difference import of_profiled_steps
 from analyzers.difference.accounts import of_steps
 from analyzers.difference.step_time import Change, change_beside_exact
 from analyzers.time.step_accounts import StepAccounts
@@ -149,7 +150,7 @@ def _own(name: str, place: Workspace) -> BesideModel:
         low_s=planned.low_s,
         high_s=planned.high_s,
         rows=() if side.profiled is None else tuple(_rows(side.profiled, planned.accounts)),
-        notes=(*known.notes, *(() if side.profiled else (UNPROFILED,))),
+        notes=(*known.notes, *filter(None, (of_profiled_steps(side) if side.profiled else UNPROFILED,))),
     )
 
 

@@ -1,6 +1,5 @@
 """The timeline over HTTP: lanes, the marks of a window, one event, and a search."""
 
-import re
 from collections.abc import Callable
 from typing import Any
 
@@ -17,6 +16,7 @@ from app.questions.timeline import TIMELINE
 from app.serve.answering import answering
 from app.timeline.events import named, one
 from app.timeline.packing import described, packed
+from app.timeline.ranges import ranges_of
 from app.workspace import Workspace
 from errors import QuestionError
 from errors.numbers import Number
@@ -25,7 +25,6 @@ from runs.run import Run
 
 FARTHEST = 1 << 62
 MOST_ROWS = 400
-RANGE = re.compile(r"([0-9]{1,20})(?:-([0-9]{1,20}))?")
 TICK = Number(-FARTHEST, FARTHEST, whole=True)
 START = Option("start", TICK, 0, "where the window begins, in ticks since the timeline's origin", "ticks")
 END = Option("end", TICK, None, "where it ends; default: with the last event", "ticks")
@@ -105,13 +104,7 @@ def _packed(of: Timeline, given: dict[str, Any]) -> bytes:
 def rows_of(text: str, count: int, most: int = MOST_ROWS) -> list[int]:
     """`0-39,52` as numbers. Raises QuestionError for what is no list of rows that are there."""
     found: list[int] = []
-    for part in text.split(","):
-        form = RANGE.fullmatch(part.strip())
-        if form is None:
-            raise QuestionError(f"rows={text[:60]!r}", expected="rows such as 0-39,52")
-        low, high = int(form[1]), int(form[2] or form[1])
-        if high >= count or low > high:
-            raise QuestionError(f"no rows {part.strip()[:30]!r}", expected=f"rows from 0 to {count - 1:,}")
+    for low, high in ranges_of(text, count):
         if len(found) + high - low >= most:
             raise QuestionError("too many rows at once", expected=f"at most {most}")
         found.extend(range(low, high + 1))

@@ -1,5 +1,7 @@
 """Steps that a profiler slowed are set apart where enough others are known, and are what accounts rest on."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -67,3 +69,13 @@ def test_what_profiled_steps_took_beside_the_others_is_said():
     a, b = (Side(name=n, kind="training", facts=facts_of({}), steps=s) for n, s in (("a", plain), ("b", slow)))
     notes = difference(a, b, 0.005).notes
     assert any("b: steps set apart: 20 profiled" in note for note in notes)
+
+
+def test_a_profiler_that_watched_the_settled_steps_of_one_job_alone_is_said():
+    plain, watched = settled(*steps(120, seed=1)), settled(*steps(120, range(100), 1.1, seed=2))
+    assert plain is not None and watched is not None
+    a = Side(name="a", kind="training", facts={}, steps=plain)
+    b = Side(name="b", kind="training", facts={}, steps=replace(watched, watched=100))
+    assert any("A profiler watched 100 of the settled steps of b" in n for n in difference(a, b, 0.005).notes)
+    both = replace(a, steps=replace(plain, watched=100))
+    assert not any("A profiler watched" in n for n in difference(both, b, 0.005).notes)

@@ -1,6 +1,5 @@
 """Which events of a timeline are written: those of some rows that a window meets, each of them whole."""
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,11 +10,11 @@ from analyzers.timeline import Row, Timeline
 from analyzers.timeline.pyramid import Ints
 from app.questions.timeline.words import title
 from app.timeline.perfetto.options import END, FARTHEST, FROM, LANES, MOST, ROWS, START, TO
+from app.timeline.ranges import ranges_of
 from app.words import short
 from errors import QuestionError
 from errors.nearest import did_you_mean
 
-RANGE = re.compile(r"([0-9]{1,20})(?:-([0-9]{1,20}))?")
 BINS = 4096  # of a window that holds too much, to say how much of it would do
 AT_ONCE = 1 << 20  # events that are looked at together
 PS_PER_S = 1e12
@@ -107,25 +106,12 @@ def _rows(of: Timeline, rows: str | None, lanes: Sequence[str]) -> Ints:
     if rows is None and not lanes:
         return np.arange(of.tiles.rows, dtype=np.int64)
     chosen = np.zeros(of.tiles.rows, bool)
-    for low, high in () if rows is None else _ranges(rows, of.tiles.rows):
+    for low, high in () if rows is None else ranges_of(rows, of.tiles.rows):
         chosen[low : high + 1] = True
     for text in lanes:
         for lane in _lanes(of, text):
             chosen[lane.first_row : lane.first_row + lane.rows] = True
     return np.flatnonzero(chosen)
-
-
-def _ranges(text: str, count: int) -> list[tuple[int, int]]:
-    found: list[tuple[int, int]] = []
-    for part in text.split(","):
-        form = RANGE.fullmatch(part.strip())
-        if form is None:
-            raise QuestionError(f"{ROWS.name}={text[:60]!r}", expected="rows such as 0-39,52")
-        low, high = int(form[1]), int(form[2] or form[1])
-        if high >= count or low > high:
-            raise QuestionError(f"no rows {part.strip()[:30]!r}", expected=f"rows from 0 to {count - 1:,}")
-        found.append((low, high))
-    return found
 
 
 def _lanes(of: Timeline, text: str) -> list[Row]:

@@ -122,7 +122,9 @@ def _unusual(mean_s: float, usual_s: float | None) -> tuple[str, ...]:
 
 
 def _unfit(run: "Run", why: str, expected: str) -> QuestionError:
-    return QuestionError(f"run {run.manifest.name[:80]!r} cannot be carried over: {why}", expected=expected)
+    return QuestionError(
+        f"run {run.manifest.name[:80]!r} cannot be held against the model of training: {why}", expected=expected
+    )
 
 
 def _known(run: "Run", asked_model: str | None, chips: int, tokens: float | None) -> dict[str, Any]:
