@@ -29,9 +29,9 @@ export class Overview {
     this.canvas.addEventListener("keydown", (event) => this.pressed(event));
   }
 
-  /** The first row of each of the first lanes of the job and of the accounts; of a run without them, of the first. @param {Described} of */
+  /** The first row of each of the first lanes of job, serving and accounts; of a run without them, of the first. @param {Described} of */
   rows(of) {
-    const told = of.lanes.filter((lane) => lane.group === "job" || lane.role === "account");
+    const told = of.lanes.filter((lane) => ["job", "serving"].includes(lane.group) || lane.role === "account");
     return (told.length ? told : of.lanes).slice(0, MOST_ROWS).map((lane) => lane.row);
   }
 
