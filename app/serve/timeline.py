@@ -1,5 +1,6 @@
 """The timeline over HTTP: lanes, the marks of a window, one event, and a search."""
 
+import gzip
 from collections.abc import Callable
 from typing import Any
 
@@ -68,8 +69,12 @@ class Timelines:
         given = _given(request, WINDOW)
         _, of = await self._of(request)
         body = await run_in_threadpool(_packed, of, given)
-        kept = "private, max-age=31536000, immutable" if given["written"] else "no-cache"
-        return Response(body, media_type="application/octet-stream", headers={"Cache-Control": kept})
+        headers = {"Cache-Control": "private, max-age=31536000, immutable" if given["written"] else "no-cache"}
+        if "gzip" in request.headers.get("accept-encoding", ""):
+            # here and quickly, or what compresses all answers would take many times as long for as many bytes
+            body = await run_in_threadpool(gzip.compress, body, 1, mtime=0)
+            headers |= {"Content-Encoding": "gzip", "Vary": "Accept-Encoding"}
+        return Response(body, media_type="application/octet-stream", headers=headers)
 
     @answering
     async def event(self, request: Request) -> Any:

@@ -43,26 +43,40 @@ export function readTile(bytes) {
   const length = view.getUint32(0, true);
   const head = JSON.parse(new TextDecoder().decode(new Uint8Array(bytes, 4, length)));
   const n = head.marks;
+  const all = new Uint8Array(bytes);
   let at = 4 + length;
-  /** @param {number} size */
-  const take = (size) => {
-    const here = at;
-    at += size * n;
-    return here;
+  /**
+   * The next column: its lowest bytes stand first, then the next ones. `beyond`: each is told as more than the last.
+   * @template {Int32Array | Uint32Array | Uint16Array} T
+   * @param {T} into
+   * @param {boolean} [beyond]
+   */
+  const take = (into, beyond) => {
+    const size = into.BYTES_PER_ELEMENT;
+    for (let byte = 0, shift = 0; byte < size; byte++, shift += 8, at += n)
+      for (let i = 0; i < n; i++) into[i] |= all[at + i] << shift;
+    if (beyond) for (let i = 1; i < n; i++) into[i] += into[i - 1];
+    return into;
+  };
+  /** @param {Uint8Array} into */
+  const bytewise = (into) => {
+    into.set(all.subarray(at, at + n));
+    at += n;
+    return into;
   };
   return {
     start: head.start_tick,
     unit: head.unit_ticks,
     shift: head.shift,
-    begin: new Int32Array(bytes, take(4), n),
-    width: new Int32Array(bytes, take(4), n),
-    event: new Int32Array(bytes, take(4), n),
-    name: new Int32Array(bytes, take(4), n),
-    count: new Uint32Array(bytes, take(4), n),
-    dur: new Float32Array(bytes, take(4), n),
-    row: new Uint16Array(bytes, take(2), n),
-    code: new Uint8Array(bytes, take(1), n),
-    share: new Uint8Array(bytes, take(1), n),
+    begin: take(new Int32Array(n), true),
+    width: take(new Int32Array(n)),
+    event: take(new Int32Array(n), true),
+    name: take(new Int32Array(n)),
+    count: take(new Uint32Array(n)),
+    dur: new Float32Array(take(new Uint32Array(n)).buffer),
+    row: take(new Uint16Array(n), true),
+    code: bytewise(new Uint8Array(n)),
+    share: bytewise(new Uint8Array(n)),
   };
 }
 

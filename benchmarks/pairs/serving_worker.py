@@ -1,8 +1,10 @@
 """The engine's process: `main([plan, weights, host_s])`: as the diagnosis has it, with a host that works so long before
-each iteration, and a line in vLLM's words that says how the engine was started."""
+each iteration, and a line in vLLM's words that says how the engine was started. It has a core to itself: where client
+and engine share two, a request of the one takes what the system gave to the other."""
 
 import hashlib
 import json
+import os
 import time
 from pathlib import Path
 
@@ -12,6 +14,7 @@ from reference.serve.engine import Engine
 
 def main(argv: list) -> None:
     plan, weights, host_s = argv
+    os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
     if host_s:
         step = Engine.step
 
