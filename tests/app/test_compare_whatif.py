@@ -11,9 +11,13 @@ from analyzers.time.step_accounts import StepAccounts
 from app.comparing import modelled_words as words
 from app.comparing.modelled import BEYOND, OWN, beside_model
 from app.comparing.modelled import _rows as rows
+from app.mcp.tools.compare import COMPARE
+from app.pages.compare import MODEL
 from app.whatif.training.measured import ran
 from errors import QuestionError
 from tests.app.commands import out
+from tests.app.test_pages import opened
+from tests.app.test_pages import words as page_words
 from tests.app.test_whatif_training_measured import STEP_S, answered, trained
 
 
@@ -139,3 +143,23 @@ def test_where_the_model_misses_the_run_by_more_than_a_factor_nothing_is_told(ke
     trained(kept, f"far {step_s}", step_s)
     with pytest.raises(QuestionError, match="the model says"):
         beside_model(f"far {step_s}", "same", kept)
+
+
+def test_the_page_tells_it_as_the_command_does(kept, monkeypatch):
+    monkeypatch.setenv("CHIPLEDGER_STORE", str(kept.store.root))
+    run = kept.store.find("llama-70b")
+    for setup in ("same", "chips=512"):
+        at = opened("pages/compare/page.py", run=run.run_id, **{"with": MODEL, "whatif": setup})
+        assert not at.exception and at.text_input[0].value == setup
+        said = words.verdict(beside_model(run.run_id, setup, kept))
+        assert all(sentence in page_words(at) for sentence in (*said.said, *said.rest))
+    at.text_input[0].set_value("chips=nan").run()
+    assert not at.exception and at.query_params["whatif"] in ("chips=nan", ["chips=nan"]) and "chips" in page_words(at)
+
+
+def test_agents_are_told_it_as_the_command_does(kept):
+    told = COMPARE.answer(kept, {"a": "llama-70b", "whatif": "same"}, ())
+    assert told.answer == beside_model("llama-70b", "same", kept).to_dict() and "~model" in told.links["page"]
+    for given, said in (({}, "nothing"), ({"b": "llama-70b", "whatif": "same"}, "another run")):
+        with pytest.raises(QuestionError, match=said):
+            COMPARE.answer(kept, {"a": "llama-70b", **given}, ())

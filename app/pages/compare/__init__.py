@@ -13,3 +13,4 @@ COMPARE = Page(
     about={"serving": ("requests",), "job": ("steps",), "compiled": ("ops",)},
     terms=(*JOB_TERMS, *TERMS),
 )
+MODEL = "~model"  # in the address, in place of B: what the model of training says

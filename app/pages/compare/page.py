@@ -24,8 +24,10 @@ from app.components.text import md
 from app.components.verdict import beyond, verdict
 from app.figures.base import standalone
 from app.menu import kind_of
+from app.pages.compare import MODEL
 from app.pages.compare import figure as draw
 from app.pages.compare.jobs import two_jobs
+from app.pages.compare.model import LABEL, beside
 from app.words import Verdict
 from app.workspace import Workspace
 from errors import format as fmt
@@ -45,6 +47,9 @@ def page() -> None:
     run, extras, place = current_run()
     with header(run, extras):
         other = partner(run, place)
+    if other is None and st.query_params.get("with") == MODEL:
+        beside(run, place)
+        return
     if kind_of(run) != "serving":
         if other is not None:
             two_jobs(run, other, place)
@@ -70,13 +75,13 @@ def partner(run: Run, place: Workspace) -> Run | None:
     """The run to compare with, as `with=` in the address names it; where none is chosen the page says how to."""
     store = place.store
     others = {r.run_id: r.manifest.name for r in store.runs() if r.run_id != run.run_id and comparable(run, r)}
-    wanted = st.query_params.get("with", NOBODY)
-    if wanted and wanted not in others:  # a name, the beginning of an id, or a baseline
+    wanted, model = st.query_params.get("with", NOBODY), {MODEL: LABEL} if kind_of(run) == "job" else {}
+    if wanted and wanted not in (*others, *model):  # a name, the beginning of an id, or a baseline
         with answering("Looking for it", lambda: None):
             found = find_run(place, wanted)
         others[found.run_id] = found.manifest.name
         st.query_params["with"] = found.run_id
-    if not others:
+    if not others and not model:
         st.info(
             LONELY["serving" if kind_of(run) == "serving" else "job"],
             icon=":material/compare_arrows:",
@@ -84,7 +89,9 @@ def partner(run: Run, place: Workspace) -> Run | None:
         return None
     listed = dict(list(others.items())[:MOST])
     listed |= {k: v for k, v in others.items() if k == st.query_params.get("with")}
-    now = pick("Compare with (B)", "with", {NOBODY: "Choose a run", **listed}, NOBODY, width=340)
+    now = pick("Compare with (B)", "with", {NOBODY: "Choose a run", **model, **listed}, NOBODY, width=340)
+    if now == MODEL:
+        return None
     if now == NOBODY:
         st.info(f"{md(run.manifest.name)} is A. Choose B, the run to compare with.", icon=":material/compare_arrows:")
         return None
