@@ -62,7 +62,9 @@ class Comparing:
         return found.to_dict()
 
     def _beside_model(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        if A.name not in given or {B.name, *(o.name for o in LOADS)} & given.keys():
+        if A.name not in given:
+            raise QuestionError(f"no run to hold against {WHATIF.name}", expected=f"{A.name} and {WHATIF.name}")
+        if {B.name, *(o.name for o in LOADS)} & given.keys():
             raise QuestionError(f"{WHATIF.name} beside another run or a load", expected=f"{A.name} and {WHATIF.name}")
         try:
             find_run(self._place, given[A.name])
