@@ -6,6 +6,7 @@ from contextvars import ContextVar
 
 from app.identity.base import SERVER, Identity
 
+WHO_CHARACTERS = 100  # of a name that is kept beside what somebody said
 _WHO: ContextVar[Identity | None] = ContextVar("who", default=None)
 _pages: list[Callable[[], Identity | None]] = []
 
@@ -41,4 +42,4 @@ def named(said: str) -> str:
     """Under which name something is kept that somebody says of a run: of a known person their own, whatever they
     call themselves; else as they call themselves."""
     asks = who()
-    return said if asks.how in ("open", "server") else asks.name
+    return said if asks.how in ("open", "server") else asks.name[:WHO_CHARACTERS]
