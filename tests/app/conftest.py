@@ -10,6 +10,7 @@ import pytest
 from streamlit.components.v2 import manifest_scanner
 
 from app.workspace import STORE_VARIABLE, Workspace, workspace
+from tests.app.identities import Identified, identified_server
 from tests.app.serving import environment, serving
 from tests.app.spy import SPY
 
@@ -36,6 +37,14 @@ def asked(empty_store: Path) -> Iterator[str]:
     """The address of a server without runs, for tests that leave it as they found it."""
     with serving(empty_store) as address:
         yield address
+
+
+@pytest.fixture(scope="session")
+def identified(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Identified]:
+    """A server that knows who asks, by each way, for tests that leave its runs as they found them."""
+    folder = tmp_path_factory.mktemp("identified")
+    with identified_server(folder) as server:
+        yield server
 
 
 @pytest.fixture(scope="module")
