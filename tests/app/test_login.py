@@ -7,7 +7,7 @@ import httpx2
 import pytest
 
 from runs.login_book import LoginBook
-from tests.app.identities import came_back, provider, settings, signed_in
+from tests.app.identities import came_back, light_server, provider, settings, signed_in
 from tests.app.serving import free_port
 
 PAGE = {"Accept": "text/html", "Sec-Fetch-Mode": "navigate"}
