@@ -11,7 +11,8 @@ from starlette.routing import BaseRoute
 from starlette.types import Scope
 
 from app.identity.base import NOBODY, Identity, Role
-from app.identity.knowing import Books
+from app.identity.books import Books
+from app.identity.knowing import known as who_asks
 from app.identity.noting import Noting
 from app.identity.rights import WEBSOCKET, Right
 from app.identity.settings import Settings
@@ -60,7 +61,7 @@ class Door:
         """Whether a request is answered, and for whom."""
         right, asked = self.right(scope), _asked(scope)
         try:
-            known = await self.books.known(asked)
+            known = await who_asks(self.books, asked)
         except Unknown as e:
             nobody = Known(identity=NOBODY, address=asked.peer)
             if right.least is Role.NOBODY:
@@ -102,7 +103,7 @@ class Door:
     async def still(self, scope: Scope, identity: Identity) -> bool:
         """Whether whoever opened a websocket is known still, as the same and with the same role."""
         try:
-            return (await self.books.known(_asked(scope))).identity == identity
+            return (await who_asks(self.books, _asked(scope))).identity == identity
         except ChipledgerError:
             return False
 

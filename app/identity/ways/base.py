@@ -2,15 +2,12 @@
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from starlette.datastructures import Headers
 
 from app.identity.base import Identity
+from app.identity.books import Books
 from errors import ChipledgerError
-
-if TYPE_CHECKING:
-    from app.identity.knowing import Books
 
 
 class Unknown(ChipledgerError):
@@ -43,4 +40,4 @@ class Way:
     name: str
     title: str
     help: str
-    know: Callable[["Books", Asked], Awaitable[Known | None]]
+    know: Callable[[Books, Asked], Awaitable[Known | None]]

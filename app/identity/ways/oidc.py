@@ -6,13 +6,14 @@ from anyio import to_thread
 from itsdangerous import BadSignature
 
 from app.identity.base import Identity
+from app.identity.books import Books
 from app.identity.cookies import session_in, session_signer
 from app.identity.tokens import digest
 from app.identity.ways.base import Asked, Known, Unknown, Way
 from runs.login_book import Login
 
 
-async def know(books, asked: Asked) -> Known | None:  # noqa: ANN001 - Books, which imports this
+async def know(books: Books, asked: Asked) -> Known | None:
     oidc = books.settings.oidc
     given = session_in(asked.headers, oidc) if oidc is not None else None
     if given is None:
@@ -29,7 +30,7 @@ async def know(books, asked: Asked) -> Known | None:  # noqa: ANN001 - Books, wh
     return Known(identity=found, browser=True, address=asked.peer)
 
 
-async def _login(books, given: str) -> Login | None:  # noqa: ANN001
+async def _login(books: Books, given: str) -> Login | None:
     try:
         session = session_signer(books.key).unsign(given.encode("latin-1")).decode()
     except (BadSignature, ValueError) as e:

@@ -10,6 +10,7 @@ from hmac import compare_digest
 from starlette.datastructures import Headers
 
 from app.identity.base import Identity
+from app.identity.books import Books
 from app.identity.settings import Network, Proxy
 from app.identity.ways.base import Asked, Known, Unknown, Way
 
@@ -17,7 +18,7 @@ LONGEST = 320  # characters of a name; an address of mail has no more
 MOST_GROUPS = 1000
 
 
-async def know(books, asked: Asked) -> Known | None:  # noqa: ANN001 - Books, which imports this
+async def know(books: Books, asked: Asked) -> Known | None:
     proxy = books.settings.proxy
     if proxy is None:
         return None

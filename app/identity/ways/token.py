@@ -5,6 +5,7 @@ import time
 from anyio import to_thread
 
 from app.identity.base import Identity, Role
+from app.identity.books import Books
 from app.identity.tokens import PREFIX, digest
 from app.identity.ways.base import Asked, Known, Unknown, Way
 from runs.token_book import Token
@@ -15,7 +16,7 @@ USED_EVERY_NS = 60_000_000_000
 ADVICE = "`chipledger tokens create` makes a token."
 
 
-async def know(books, asked: Asked) -> Known | None:  # noqa: ANN001 - Books, which imports this
+async def know(books: Books, asked: Asked) -> Known | None:
     given = asked.headers.getlist(HEADER)
     if not given:
         return None
@@ -32,7 +33,7 @@ async def know(books, asked: Asked) -> Known | None:  # noqa: ANN001 - Books, wh
     return Known(identity=identity_of(token), address=asked.peer)
 
 
-async def _token(books, hashed: str) -> Token:  # noqa: ANN001
+async def _token(books: Books, hashed: str) -> Token:
     known, token = books.seen.get(hashed)
     if not known:
         token = await to_thread.run_sync(books.tokens.of_hash, hashed)
