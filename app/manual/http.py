@@ -20,8 +20,9 @@ HEAD = (
     "Everything a page shows can be had as JSON from the server that shows it. Keys carry their units, what is not "
     'known is `null`, and an error is `{"error": "one sentence"}` with status 400, 404 where the address names what '
     "does not exist, or 413. Options of a [question](questions.md) or a [what-if](whatifs.md) are parameters of its "
-    "address. Where the server knows who asks, a program sends a token (`Authorization: Bearer chipledger_...`): without one "
-    "it is answered 401, and 403 without the role that the route needs. See [how it is secured](security.md)."
+    "address. Where the server knows who asks, a program sends a token (`Authorization: Bearer chipledger_...`): "
+    "without one it is answered 401, and without the role that the route needs 403. [How it is secured](security.md) "
+    "tells more."
 )
 EXAMPLE = """```shell
 curl -s http://127.0.0.1:8501/api/runs
