@@ -4,6 +4,7 @@ What belongs to one try (state, nonce, PKCE's verifier, where to go on) travels 
 that came back is not taken a second time.
 """
 
+import re
 import secrets
 import time
 from collections import OrderedDict
@@ -38,6 +39,7 @@ from runs.audit_book import Outcome
 from runs.login_book import Login
 
 MOST_CAME_BACK = 10_000
+_STATE = re.compile(r"[A-Za-z0-9_-]{1,200}")
 AGAIN = ("Sign in again", "/login")
 NO_PROVIDER = "No provider is set up to sign in at: come through the proxy that signs people in, or send a token."
 
@@ -78,7 +80,8 @@ class Signing:
         """The provider sent the browser back: whoever it is, is signed in."""
         if self._door is None or self._oidc is None or self._provider is None:
             return _nothing_here()
-        state = request.query_params.get("state", "")[:200]
+        state = request.query_params.get("state", "")
+        state = state if _STATE.fullmatch(state) else ""
         try:
             begun = self._begun(request, state)
             if error := request.query_params.get("error"):
@@ -88,7 +91,7 @@ class Signing:
             )
             answer = await self._signed_in(person.name, person.groups, begun["next"])
         except ChipledgerError as e:
-            answer = await self._failed(request, str(e), 403)
+            answer = await self._failed(request, str(e), 400)
         else:
             groups = frozenset(person.groups)
             role = self._door.settings.roles.of(person.name, groups)

@@ -88,7 +88,7 @@ RIGHTS = (
     Right("GET", "/api/bin", Role.VIEWER),
     Right("GET", "/api/searches", Role.VIEWER),
     Right("GET", "/api/baselines", Role.VIEWER),
-    Right("GET", "/api/baselines/{name}", Role.VIEWER),
+    Right("GET", "/api/baselines/{name:path}", Role.VIEWER),
     Right("GET", "/api/compare", Role.VIEWER),
     Right("GET", "/api/compare/report", Role.VIEWER),
     Right("GET", "/api/several", Role.VIEWER),
@@ -97,7 +97,7 @@ RIGHTS = (
     Right("GET", "/api/budgets", Role.VIEWER),
     Right("GET", "/api/digest", Role.VIEWER),
     Right("GET", "/xprof/{run_id}", Role.VIEWER),
-    Right("GET", "/xprof/{run_id}/app{rest:path}", Role.VIEWER),
+    Right("GET", "/xprof/{run_id}/data/plugin/profile{rest:path}", Role.VIEWER),
     Right(ANY, "/mcp", Role.VIEWER),  # every tool reads
     # what needs no run
     Right("GET", "/api/questions", Role.VIEWER),
@@ -117,9 +117,9 @@ RIGHTS = (
     Right("DELETE", "/api/runs/{run_id}/notes/{number}", Role.UPLOADER, "delete a note"),
     Right("PUT", "/api/searches/{name}", Role.UPLOADER, "keep a search"),
     Right("DELETE", "/api/searches/{name}", Role.UPLOADER, "delete a search"),
-    Right("PUT", "/api/baselines/{name}", Role.UPLOADER, "set a baseline"),
-    Right("PATCH", "/api/baselines/{name}", Role.UPLOADER, "move a baseline"),
-    Right("DELETE", "/api/baselines/{name}", Role.UPLOADER, "remove a baseline"),
+    Right("PUT", "/api/baselines/{name:path}", Role.UPLOADER, "set a baseline"),
+    Right("PATCH", "/api/baselines/{name:path}", Role.UPLOADER, "move a baseline"),
+    Right("DELETE", "/api/baselines/{name:path}", Role.UPLOADER, "remove a baseline"),
     # the bin; for good, with `now`, an admin alone: `changes.bin_many` asks again
     Right("DELETE", "/api/runs/{run_id}", Role.UPLOADER, "delete a run"),
     Right("POST", "/api/runs/{run_id}/restore", Role.UPLOADER, "restore a run"),

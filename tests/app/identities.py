@@ -129,13 +129,14 @@ def proxied(server: str, name: str, groups: str = "", **headers: str) -> httpx2.
     return by_proxy(server, **said, **headers)
 
 
-def signed_in(server: str, sub: str, after: str = "/") -> httpx2.Client:
-    """A browser's cookies after the whole login."""
-    browser = httpx2.Client(base_url=server, headers={"Origin": server}, timeout=60)
-    answer = browser.get(came_back(browser, sub, after))
-    assert answer.status_code == 303, answer.text
-    assert answer.headers["location"] == after
-    return browser
+@contextlib.contextmanager
+def signed_in(server: str, sub: str, after: str = "/") -> Iterator[httpx2.Client]:
+    """A browser after the whole login."""
+    with httpx2.Client(base_url=server, headers={"Origin": server}, timeout=60) as browser:
+        answer = browser.get(came_back(browser, sub, after))
+        assert answer.status_code == 303, answer.text
+        assert answer.headers["location"] == after
+        yield browser
 
 
 def came_back(browser: httpx2.Client, sub: str, after: str = "/") -> str:

@@ -13,7 +13,7 @@ from tests.app.serving import free_port
 PAGE = {"Accept": "text/html", "Sec-Fetch-Mode": "navigate"}
 
 
-def failed(answer: httpx2.Response, says: str, status: int = 403) -> bool:
+def failed(answer: httpx2.Response, says: str, status: int = 400) -> bool:
     """Whether somebody was told why, on a page without a session."""
     assert answer.status_code == status and says in answer.text, (answer.status_code, answer.text)
     return not any("chipledger_session" in c for c in answer.headers.get_list("set-cookie"))
