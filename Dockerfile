@@ -20,4 +20,5 @@ VOLUME /data
 EXPOSE 8501
 HEALTHCHECK --interval=30s --timeout=5s --start-period=30s \
     CMD ["python", "-c", "import urllib.request; urllib.request.urlopen('http://127.0.0.1:8501/_stcore/health', timeout=4)"]
+# it starts once $CHIPLEDGER_IDENTITY names who is known by what, or $CHIPLEDGER_OPEN_TO_ALL is 1: docs/team.md
 CMD ["chipledger", "serve", "--host", "0.0.0.0", "--port", "8501"]

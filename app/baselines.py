@@ -8,6 +8,7 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
+from app.identity.may import changing
 from app.library.changes import FOLLOWED, clean_who
 from app.workspace import Workspace
 from errors import InputError, QuestionError
@@ -126,6 +127,7 @@ def shown(place: Workspace, name: str) -> tuple[Baseline | None, list[Move]]:
     return (_baseline(place, move) if move else None), past
 
 
+@changing("set a baseline")
 def set_baseline(place: Workspace, name: str, run: str, *, who: str = "", why: str = "") -> Baseline:
     """Give a run a name. Raises QuestionError where the name leads to another run, or the run still grows."""
     found = _settled(place, run)
@@ -133,6 +135,7 @@ def set_baseline(place: Workspace, name: str, run: str, *, who: str = "", why: s
     return _baseline(place, move)
 
 
+@changing("move a baseline")
 def accept(place: Workspace, name: str, run: str, *, who: str = "", why: str = "") -> tuple[Move, Baseline]:
     """Lead a name to another run. Returns what it led to before, and what it leads to."""
     found = _settled(place, run)
@@ -141,6 +144,7 @@ def accept(place: Workspace, name: str, run: str, *, who: str = "", why: str = "
     return before, _baseline(place, move)
 
 
+@changing("remove a baseline")
 def remove(place: Workspace, name: str, *, who: str = "", why: str = "") -> Move:
     """Take a name away. Returns what it led to."""
     return book(place).remove(_plain(name), who=clean_who(who), why=why)

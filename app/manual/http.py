@@ -10,6 +10,7 @@ from starlette.routing import Route
 from app.manual import marks
 from app.mcp import PATH
 from app.serve.api import Api
+from app.serve.identifying import Identifying
 from app.serve.jobs import Jobs
 from app.workspace import Workspace
 from runs.registry import Registry
@@ -19,7 +20,9 @@ HEAD = (
     "Everything a page shows can be had as JSON from the server that shows it. Keys carry their units, what is not "
     'known is `null`, and an error is `{"error": "one sentence"}` with status 400, 404 where the address names what '
     "does not exist, or 413. Options of a [question](questions.md) or a [what-if](whatifs.md) are parameters of its "
-    "address. There is no login: see [how it is secured](security.md)."
+    "address. Where the server knows who asks, a program sends a token (`Authorization: Bearer chipledger_...`): "
+    "without one it is answered 401, and without the role that the route needs 403. [How it is secured](security.md) "
+    "tells more."
 )
 EXAMPLE = """```shell
 curl -s http://127.0.0.1:8501/api/runs
@@ -31,7 +34,8 @@ def routes() -> list[Route]:
     """Those of the API that answer something."""
     with tempfile.TemporaryDirectory() as folder:
         store = Store(Path(folder) / "store")
-        told = Api(Workspace(store, Registry(store.root / "registry.db")), Jobs()).routes()
+        place = Workspace(store, Registry(store.root / "registry.db"))
+        told = [*Api(place, Jobs()).routes(), *Identifying(place, None).routes()]
     return [r for r in told if r.endpoint.__name__ != "nothing"]
 
 

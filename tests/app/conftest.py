@@ -5,6 +5,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from streamlit.components.v2 import manifest_scanner
@@ -12,6 +13,9 @@ from streamlit.components.v2 import manifest_scanner
 from app.workspace import STORE_VARIABLE, Workspace, workspace
 from tests.app.serving import environment, serving
 from tests.app.spy import SPY
+
+if TYPE_CHECKING:
+    from tests.app.identities import Identified
 
 # What is installed is the same all the while. Streamlit looks through it whenever it starts, and each page of these
 # tests is a start; a server does it once.
@@ -36,6 +40,16 @@ def asked(empty_store: Path) -> Iterator[str]:
     """The address of a server without runs, for tests that leave it as they found it."""
     with serving(empty_store) as address:
         yield address
+
+
+@pytest.fixture(scope="session")
+def identified(tmp_path_factory: pytest.TempPathFactory) -> Iterator["Identified"]:
+    """A server that knows who asks, by each way, for tests that leave its runs as they found them."""
+    from tests.app.identities import identified_server  # and a provider, which other tests need not wait for
+
+    folder = tmp_path_factory.mktemp("identified")
+    with identified_server(folder) as server:
+        yield server
 
 
 @pytest.fixture(scope="module")

@@ -41,9 +41,11 @@ def command(*arguments: object, cwd: Path | None = None, **env: str) -> subproce
 
 
 @contextlib.contextmanager
-def serving(store: Path, *arguments: str, verb: str = "serve", cwd: Path | None = None, **env: str) -> Iterator[str]:
+def serving(
+    store: Path, *arguments: str, verb: str = "serve", cwd: Path | None = None, port: int = 0, **env: str
+) -> Iterator[str]:
     """The address of a server that answers; it is ended by its process id."""
-    port = free_port()
+    port = port or free_port()
     process = subprocess.Popen(
         [sys.executable, "-m", "app.cli", verb, "--store", str(store), "--port", str(port), *arguments],
         stdout=subprocess.PIPE,

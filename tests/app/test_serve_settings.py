@@ -34,7 +34,7 @@ def test_the_limit_may_be_given(tmp_path):
 def test_a_network_address_calls_nobody_either(tmp_path, called):
     path = os.pathsep.join([str(called.parent), str(PROJECT)])
     env = {"PYTHONPATH": path, "SPY": str(called)}
-    with serving(tmp_path, "--host", "0.0.0.0", cwd=called.parent, **env) as address:
+    with serving(tmp_path, "--host", "0.0.0.0", "--open-to-all", cwd=called.parent, **env) as address:
         told = get(f"{address}/api/runs")[1]
         assert (told["runs"], told["problems"], told["total"]) == ([], [], 0)
         time.sleep(1)

@@ -3,6 +3,7 @@
 from app.cli.commands import (
     alerts,
     archive,
+    audit,
     baseline,
     budget,
     capture,
@@ -35,6 +36,7 @@ from app.cli.commands import (
     star,
     tag,
     timeline,
+    tokens,
     topology,
     watch,
     whatif,
@@ -76,6 +78,8 @@ COMMANDS = (
     alerts,
     watch,
     mcp,
+    tokens,
+    audit,
     doctor,
     completion,
 )
@@ -87,5 +91,5 @@ PURPOSES = {  # the heads in the help of all, and the names below each; what sta
     "Ask about many": "compare baseline history fleet budget digest",
     "Keep runs in order": "rename note tag star group archive delete restore searches",
     "Ask what would be": "whatif topology compile catalog",
-    "Look after it": "alerts mcp doctor completion",
+    "Look after it": "alerts mcp tokens audit doctor completion",
 }

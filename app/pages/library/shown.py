@@ -9,6 +9,8 @@ import streamlit as st
 
 from app import theme
 from app.components.live import live_mark
+from app.identity.base import Role
+from app.identity.may import may
 from app.library.changes import InBin
 from app.library.columns import Row, named
 from app.library.rows import NEWEST
@@ -47,6 +49,7 @@ SEVERAL = (("compare", "Compare"), ("tags", "Tag"), ("group", "Group"))
 BULK = (*SEVERAL, ("archive", "Archive"), DELETE, ("export", "Export"))
 BULK_ARCHIVED = (*SEVERAL, ("unarchive", "Take out of the archive"), DELETE, ("export", "Export"))
 BINNED = (("restore", "Restore"), ("gone", "Delete for good"))
+NEEDS = {"compare": Role.VIEWER, "export": Role.VIEWER, "note": Role.VIEWER, "gone": Role.ADMIN}  # others change runs
 BIN_COLUMNS = (("who", "Deleted by"), ("since", "Deleted"), ("left", "Goes for good"))
 
 
@@ -93,7 +96,8 @@ def _meaning(column: str) -> str:
 
 
 def acts(pairs: Sequence[tuple[str, str]]) -> list[dict[str, str]]:
-    return [{"act": act, "label": label} for act, label in pairs]
+    """Those that whoever asks may do."""
+    return [{"act": act, "label": label} for act, label in pairs if may(NEEDS.get(act, Role.UPLOADER))]
 
 
 def drawn(row: Row, columns: Sequence[str]) -> dict[str, Any]:
