@@ -6,6 +6,7 @@ from app.components.brand import ICON, LOGO
 from app.components.docs_link import docs_link
 from app.components.keys import keys
 from app.components.notice import noticed
+from app.components.you_link import you_link
 from app.groups import SECTIONS, section_of
 from app.pages.all import every_page
 from app.serve.settled import settle
@@ -34,6 +35,7 @@ def main() -> None:
     here = every[drawn.index(opened)]
     keys(here)
     docs_link(here)
+    you_link()
     with noticed():
         opened.run()
     settle()

@@ -300,8 +300,9 @@ class Api:
         cannot say, by the names of the flags of `chipledger ingest` (`name`, `chip`, `chips`, `model`, `tags` ...). The
         answer is a job to be followed."""
         asked = await json_object(request)
-        said, whose = without_audience(asked), await run_in_threadpool(sharing.flags, self._place, asked)
-        arguments = ["ingest", "--json", f"--store={self._place.store.root}", *ingest_arguments(said), *whose]
+        words = ingest_arguments(without_audience(asked))
+        whose = await run_in_threadpool(sharing.flags, self._place, asked)
+        arguments = ["ingest", "--json", f"--store={self._place.store.root}", *words, *whose]
         if asked.get(ADDRESS):
             return await self._by_address(arguments, asked)
         upload_id = line(asked.get(UPLOAD) or "", UPLOAD)
@@ -372,6 +373,8 @@ class Api:
         """A job, with the run that it made; with its files where `since` says from which change on."""
         told = job.to_dict() if since is None else job.with_files(since)
         run = self._place.store.get(told["run_id"]) if told["run_id"] else None
+        if run is None and told["run_id"] in self._place.store.hidden():
+            told["run_id"] = None
         if run is not None:
             told["run"] = {"run_id": run.run_id, "name": run.manifest.name, "created_ns": run.manifest.created_ns}
         return placeless(told, self._place.store.root)

@@ -9,10 +9,13 @@ import streamlit as st
 
 from app import theme
 from app.components.live import live_mark
+from app.identity.asking import who
+from app.identity.base import Role
 from app.library.changes import InBin
 from app.library.columns import Row, named
 from app.library.rows import NEWEST
 from app.notes import first_line
+from app.sharing import seen_by
 from errors import QuestionError
 from errors import format as fmt
 
@@ -40,6 +43,7 @@ BAR_MEANS = "where the chip time went; sorted by goodput"
 UP_FIRST = ("text",)  # kinds of columns of which the least is looked for first
 
 RUN = (("rename", "Rename"), ("note", "Notes"), ("tags", "Tags"), ("group", "Group"))
+SHARE = ("share", "Who sees it")  # where people are known
 DELETE = ("delete", "Delete")
 MENU = (*RUN, ("archive", "Archive"), DELETE)
 ARCHIVED = (*RUN, ("unarchive", "Take out of the archive"), DELETE)
@@ -92,6 +96,13 @@ def _meaning(column: str) -> str:
     return BAR_MEANS if column == TIME else named(column).meaning
 
 
+def offered(pairs: Sequence[tuple[str, str]]) -> list[dict[str, str]]:
+    """What can be done, with who sees runs where people are known."""
+    asks = who()
+    may = asks.how not in ("open", "server") and asks.role >= Role.UPLOADER
+    return acts((SHARE, *pairs) if may else pairs)
+
+
 def acts(pairs: Sequence[tuple[str, str]]) -> list[dict[str, str]]:
     return [{"act": act, "label": label} for act, label in pairs]
 
@@ -109,7 +120,7 @@ def drawn(row: Row, columns: Sequence[str]) -> dict[str, Any]:
         "bar": [_part(*part) for part in row.bar] if TIME in columns else [],
         "starred": row.starred if row.readable else None,
         "notes": {"count": len(row.notes), "first": first_line(row.notes[0])} if row.notes else None,
-        "menu": acts(can),
+        "menu": offered(can),
     }
 
 
@@ -134,6 +145,8 @@ def _marks(row: Row) -> list[dict[str, str]]:
     marks = [{"text": "damaged", "hover": row.problem, "state": ""}] if row.problem else []
     if row.simulated:
         marks.append({"text": "simulated", "hover": "nobody ran this", "state": ""})
+    if row.groups:
+        marks.append({"text": ", ".join(row.groups), "hover": f"seen by {seen_by(row.groups)}", "state": "quiet"})
     if row.archived:
         marks.append({"text": "archived", "hover": "", "state": "quiet"})
     if row.live:
