@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Any
 
+from app.identity.may import changing
 from app.library.changes import FOLLOWED, clean_who
 from app.workspace import Workspace
 from errors import InputError, QuestionError
@@ -153,6 +154,7 @@ def shown(place: Workspace, name: str) -> tuple[Baseline | None, list[Move]]:
     return (_baseline(place, move) if move else None), past
 
 
+@changing("set a baseline")
 def set_baseline(place: Workspace, name: str, run: str, *, who: str = "", why: str = "") -> Baseline:
     """Give a run a name. Raises QuestionError where the name leads to another run, or the run still grows."""
     found, plain = _settled(place, run), _plain(name)
@@ -165,6 +167,7 @@ def set_baseline(place: Workspace, name: str, run: str, *, who: str = "", why: s
     return _baseline(place, move)
 
 
+@changing("move a baseline")
 def accept(place: Workspace, name: str, run: str, *, who: str = "", why: str = "") -> tuple[Move, Baseline]:
     """Lead a name to another run. Returns what it led to before, and what it leads to."""
     found, plain = _settled(place, run), _plain(name)
@@ -173,6 +176,7 @@ def accept(place: Workspace, name: str, run: str, *, who: str = "", why: str = "
     return before, _baseline(place, move)
 
 
+@changing("remove a baseline")
 def remove(place: Workspace, name: str, *, who: str = "", why: str = "") -> Move:
     """Take a name away. Returns what it led to."""
     plain = _plain(name)

@@ -8,6 +8,8 @@ from app.components.keys import keys
 from app.components.notice import noticed
 from app.components.you_link import you_link
 from app.groups import SECTIONS, section_of
+from app.identity.asking import acting_as, who
+from app.identity.open_to_all import warning
 from app.pages.all import every_page
 from app.serve.settled import settle
 
@@ -36,9 +38,12 @@ def main() -> None:
     keys(here)
     docs_link(here)
     you_link()
+    if said := warning():
+        st.warning(said, icon=":material/lock_open:")
     with noticed():
         opened.run()
     settle()
 
 
-main()
+with acting_as(who()):  # for all of it, should the browser go away meanwhile
+    main()

@@ -10,6 +10,7 @@ from analyzers.findings.base import Finding
 from analyzers.receipts import Receipt, Said, Side, receipt, side
 from analyzers.time.ledger import LedgerResult
 from app.follow.alerts.evaluate import moment_of
+from app.identity.may import changing
 from app.questions.asking import ask
 from app.questions.findings import FINDINGS
 from app.questions.ledger import LEDGER
@@ -107,6 +108,7 @@ def names_of(run: Run) -> set[tuple[str, str]]:
     return {("name", run.manifest.name)} | ({("job", str(job))} if job else set())
 
 
+@changing("keep a promise")
 def promise(run: Run, result: FindingsResult, findings: Iterable[Finding], place: Workspace, part: float = 1.0) -> int:
     """Keep what these findings are said to give; `part`: of each, what is set out to be mended. Returns how many.
     Raises QuestionError for one whose gain is not known."""

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from app.identity.asking import who
-from app.identity.base import Identity, Role
+from app.identity.base import Identity
+from app.identity.may import changing
 from app.ingest_options import EVERYONE, GROUP
 from app.workspace import Workspace
 from errors import InputError, QuestionError
@@ -53,6 +54,7 @@ def groups_of(place: Workspace, run: str) -> list[str]:
     return sorted(place.shares.of(_about(place, run)))
 
 
+@changing("say who sees runs")
 def share(place: Workspace, runs: Iterable[str], groups: Iterable[str]) -> Seen:
     """From now on members of these groups see the runs, and nobody else but admins; without a group all do. Raises
     QuestionError for what whoever asks may not say, with nothing changed."""
@@ -60,8 +62,6 @@ def share(place: Workspace, runs: Iterable[str], groups: Iterable[str]) -> Seen:
     if not 1 <= len(names) <= MOST_RUNS:
         raise QuestionError(f"{len(names):,} runs are named", expected=f"1 to {MOST_RUNS:,}")
     ids, teams, asks = [_about(place, name) for name in names], clean_teams(groups), who()
-    if asks.role < Role.UPLOADER:
-        raise QuestionError("a viewer cannot say who sees a run", advice="Ask an uploader of your group, or an admin.")
     before = frozenset[str]().union(*(place.shares.of(run_id) for run_id in ids))
     for team in teams:
         if team not in before:

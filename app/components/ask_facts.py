@@ -5,6 +5,7 @@ from typing import Any
 
 import streamlit as st
 
+from app.components.held import held
 from app.components.notice import notice
 from app.components.text import md
 from app.facts.guesses import Guess
@@ -40,7 +41,7 @@ def ask_here(run: Run, place: Workspace, question: str) -> None:
     with st.container(border=True, horizontal=True, vertical_alignment="center", gap="small", key=f"ask {question}"):
         st.markdown(f"**{first.fact.asks}** {opening(first)}", width="content")
         for value, reason in offered(first)[:BUTTONS]:
-            if st.button(label(first.fact, value), key=f"ask {question} {first.fact.name} {value}", help=md(reason)):
+            if st.button(label(first.fact, value), key=f"ask {question} {first.fact.name} {value}", **held(md(reason))):
                 say(run, first.fact, value, place)
         with st.popover("Another", icon=":material/edit:"):
             entry(run, first.fact, place, f"here {question}")
@@ -76,7 +77,7 @@ def entry(run: Run, kind: Declarable, place: Workspace, key: str) -> None:
     row = st.form(f"{key} {kind.name} form", border=False).container(horizontal=True, gap="small")
     with row:
         value = field(kind, key)
-        sent = st.form_submit_button("Save")
+        sent = st.form_submit_button("Save", **held())
     if sent and value not in (None, ""):
         say(run, kind, value, place)
 

@@ -9,7 +9,10 @@ import streamlit as st
 
 from app.components.ask_facts import WHO
 from app.components.browser import component
+from app.components.held import held
 from app.components.notice import notice
+from app.identity.base import Role
+from app.identity.may import may
 from app.library import changes
 from app.notes import tree
 from app.workspace import Workspace
@@ -40,7 +43,7 @@ def notes_of(run: Run, place: Workspace, where: str) -> None:
     """The notes with what can be done with them, and a field for another. `where`: tells two of these apart."""
     key = f"{where} {run.run_id}"
     editing, notes = f"editing {key}", changes.notes(place, run.run_id)
-    asked = _drawn(notes, f"notes of {key}", True) if notes else None
+    asked = _drawn(notes, f"notes of {key}", may(Role.UPLOADER)) if notes else None
     try:
         if asked and asked["act"] == "delete":
             changes.delete_note(place, run.run_id, int(asked["id"]))
@@ -65,7 +68,7 @@ def _form(run: Run, place: Workspace, key: str, edited: Note | None, editing: st
         )
         who = st.text_input("Your name (optional)", st.session_state.get(WHO, ""), key=f"who {key}", max_chars=100)
         who = who or ""
-        saved = st.form_submit_button("Save the note", type="primary")
+        saved = st.form_submit_button("Save the note", type="primary", **held())
     if not saved:
         return
     try:

@@ -5,6 +5,8 @@ import streamlit as st
 from analyzers.held import PRICE
 from app.components.notice import notice
 from app.components.option import amount
+from app.identity.base import Role
+from app.identity.may import changing, may
 from app.questions.asking import price_of
 from app.summary import tags_of
 from app.workspace import Workspace
@@ -22,6 +24,12 @@ def assumed(run: Run, registry: Registry) -> bool:
     return tags_of(run, registry.extras(run.run_id)).get(key) == value
 
 
+@changing("set a price")
+def _said(run: Run, value: float | None, registry: Registry) -> None:
+    registry.price(run.run_id, value)
+    registry.tag(run.run_id, ASSUMED[0], None)  # somebody said it
+
+
 def price(run: Run, usd_per_chip_hour: float | None, registry: Registry) -> None:
     """A button that shows the price and opens a field to change it."""
     label = "Set the price of a chip-hour"
@@ -30,8 +38,7 @@ def price(run: Run, usd_per_chip_hour: float | None, registry: Registry) -> None
 
     def save(value: float | None) -> None:
         try:
-            registry.price(run.run_id, value)
-            registry.tag(run.run_id, ASSUMED[0], None)  # somebody said it
+            _said(run, value, registry)
         except ChipledgerError as e:
             notice(e, library=False)
 
@@ -39,10 +46,11 @@ def price(run: Run, usd_per_chip_hour: float | None, registry: Registry) -> None
         more = " With one every account has dollars: chip-hours times this. It is kept for this run."
         value = amount(PRICE, usd_per_chip_hour, key=f"price {run.run_id}", more=more, step=0.1)
         buttons = st.container(horizontal=True)
-        if buttons.button("Save", key="price save", type="primary", disabled=value is None):
+        if buttons.button("Save", key="price save", type="primary", disabled=value is None or not may(Role.UPLOADER)):
             save(value)
             st.rerun()
-        if buttons.button("Remove", key="price remove", disabled=registry.extras(run.run_id).usd_per_chip_hour is None):
+        none = registry.extras(run.run_id).usd_per_chip_hour is None
+        if buttons.button("Remove", key="price remove", disabled=none or not may(Role.UPLOADER)):
             save(None)
             del st.session_state[f"price {run.run_id}"]
             st.rerun()

@@ -6,7 +6,9 @@ from pathlib import Path
 
 import streamlit as st
 
+from app.components.held import held
 from app.components.text import md
+from app.identity.may import changing
 from app.workspace import workspace
 from errors import ChipledgerError
 from errors import format as fmt
@@ -34,14 +36,19 @@ def things_to_know(run: Run) -> None:
         st.markdown("\n".join(f"- {md(warning)}" for warning in warnings[:SHOWN]))
         if len(warnings) > SHOWN:
             st.caption(f"and {len(warnings) - SHOWN:,} more, all of them under “How this is computed” below.")
-        st.button("Dismiss", key="things_dismissed", on_click=_dismiss, args=(run,), help=HELP)
+        st.button("Dismiss", key="things_dismissed", on_click=_dismiss, args=(run,), **held(HELP))
 
 
 HELP = "Not shown on this run's pages any more; it stays under “How this is computed”."
 
 
+@changing("dismiss warnings")
+def _put_away(run: Run) -> None:
+    _dismissals(workspace().registry.path).dismiss(run.run_id, run.manifest.warnings)
+
+
 def _dismiss(run: Run) -> None:
     try:
-        _dismissals(workspace().registry.path).dismiss(run.run_id, run.manifest.warnings)
+        _put_away(run)
     except ChipledgerError as e:
         st.toast(md(e))

@@ -9,6 +9,8 @@ from app.facts.contradictions import Contradiction, contradictions
 from app.facts.guesses import Guess, guesses
 from app.facts.kinds import FACTS, Declarable, read
 from app.facts.opening import opens
+from app.identity.asking import named
+from app.identity.may import changing
 from app.questions.asking import price_of
 from app.workspace import Workspace
 from errors import InputError, QuestionError
@@ -153,6 +155,7 @@ def _known(run: Run, place: Workspace, history: tuple[Declaration, ...]) -> tupl
     return tuple(found)
 
 
+@changing("say a fact")
 def declare(run: Run, given: Mapping[str, Any], who: str, place: Workspace) -> Run:
     """Keep what a person says of a run, all of it or nothing, and find the run as it is then. "" takes back.
 
@@ -167,7 +170,7 @@ def declare(run: Run, given: Mapping[str, Any], who: str, place: Workspace) -> R
 
 def checked_who(who: str) -> str:
     """Who says it. Raises InputError for what is no name."""
-    text = who.strip()
+    text = named(who).strip()
     if len(text) > WHO or not text.isprintable():
         raise InputError("that is no name of who says it", expected=f"up to {WHO} printable characters")
     return text

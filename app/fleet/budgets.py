@@ -7,6 +7,7 @@ from datetime import UTC, tzinfo
 from analyzers.fleet import LEFT_OUT, FleetAsked, twice
 from analyzers.fleet.budget import Left, alike, left_of, of_team
 from app.fleet.asking import Numbers, rows_of, runs_of
+from app.identity.may import changing
 from app.library.changes import clean_who
 from app.words import Table, listed, short
 from app.workspace import Workspace
@@ -22,6 +23,7 @@ def book(place: Workspace) -> BudgetBook:
     return BudgetBook(place.registry.path)
 
 
+@changing("set a budget")
 def set_budget(place: Workspace, team: str, unit: Unit, amount: float, who: str = "") -> None:
     """Keep it. Raises InputError for what is no name, QuestionError where there are too many."""
     name, kept = clean_name(team, "team's name"), book(place)
@@ -32,6 +34,7 @@ def set_budget(place: Workspace, team: str, unit: Unit, amount: float, who: str 
     kept.set(Budget(team=name, unit=unit, amount=amount, who=clean_who(who)))
 
 
+@changing("remove a budget")
 def remove_budget(place: Workspace, team: str, unit: Unit | None = None) -> None:
     """Of this unit, or of both. Raises QuestionError where the team has none."""
     kept = book(place)

@@ -20,8 +20,9 @@ class Role(enum.IntEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Identity:
-    """Whoever asks. `how`: by what the guard knows them: `open` (no identity is set up), `oidc`, `proxy`, `token`, or
-    `server` for what the server and the command line do of themselves. `token_id` names the token, where it was one."""
+    """Whoever asks. `how`: by what the guard knows them: `open` (no identity is set up), `oidc`, `proxy`, `token`,
+    `server` for what the server and the command line do of themselves, or `nobody` where identity is set up and nothing
+    says who asks. `token_id` names the token, where it was one."""
 
     name: str
     role: Role
@@ -36,4 +37,5 @@ class Identity:
 
 
 SERVER = Identity(name="", role=Role.ADMIN, how="server")
-NOBODY = Identity(name="", role=Role.NOBODY, how="open")
+OPEN = Identity(name="", role=Role.ADMIN, how="open")
+NOBODY = Identity(name="", role=Role.NOBODY, how="nobody")

@@ -8,6 +8,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from app.identity.asking import named as named_by
+from app.identity.base import Role
+from app.identity.may import changing, need
 from app.library.columns import named
 from app.library.search import read
 from app.library.table import shelf
@@ -44,6 +47,7 @@ def _ids(place: Workspace, runs: Iterable[str]) -> list[str]:
     return [place.store.find(name).run_id for name in names]
 
 
+@changing("rename a run")
 def rename(place: Workspace, run: str, name: str, *, who: str = "", was: str | None = None) -> Renamed:
     """Call a run otherwise; an empty name gives it back the one that it was stored with. `was`: the name that whoever
     asks has seen: where somebody else renamed the run meanwhile, nothing is changed."""
@@ -72,19 +76,23 @@ def notes(place: Workspace, run: str) -> list[Note]:
     return shelf(place).notes(place.store.find(run).run_id)
 
 
+@changing("write a note")
 def add_note(place: Workspace, run: str, text: str, *, who: str = "") -> int:
     """Returns the note's number."""
     return shelf(place).add_note(place.store.find(run).run_id, text, clean_who(who))
 
 
+@changing("edit a note")
 def edit_note(place: Workspace, run: str, number: int, text: str, *, who: str = "", was: str | None = None) -> None:
     shelf(place).edit_note(place.store.find(run).run_id, number, text, clean_who(who), was)
 
 
+@changing("delete a note")
 def delete_note(place: Workspace, run: str, number: int) -> None:
     shelf(place).delete_note(place.store.find(run).run_id, number)
 
 
+@changing("star runs")
 def star(place: Workspace, runs: Iterable[str], on: bool = True) -> list[str]:
     """Returns the ids of the runs, as do those below."""
     ids = _ids(place, runs)
@@ -92,12 +100,14 @@ def star(place: Workspace, runs: Iterable[str], on: bool = True) -> list[str]:
     return ids
 
 
+@changing("archive runs")
 def archive(place: Workspace, runs: Iterable[str], on: bool = True) -> list[str]:
     ids = _ids(place, runs)
     shelf(place).archive(ids, on)
     return ids
 
 
+@changing("group runs")
 def move_to_group(place: Workspace, runs: Iterable[str], group: str) -> tuple[list[str], str]:
     """Put runs into `project/experiment` or `project`; an empty group takes them out of theirs. Returns the group as it
     is kept, too."""
@@ -107,6 +117,7 @@ def move_to_group(place: Workspace, runs: Iterable[str], group: str) -> tuple[li
     return ids, f"{project}/{experiment}" if experiment else project
 
 
+@changing("tag runs")
 def tag_many(place: Workspace, runs: Iterable[str], tags: Mapping[str, str | None]) -> list[str]:
     """Set tags of runs; None takes one away that people set."""
     checked, ids = checked_tags(tags), _ids(place, runs)
@@ -133,7 +144,8 @@ def _tag_value(key: str, value: str) -> str:
 
 
 def clean_who(who: str) -> str:
-    """Who does it, as far as told. Raises InputError for what cannot be a name."""
+    """Who does it: whoever is known, else as far as told. Raises InputError for what cannot be a name."""
+    who = named_by(who)
     return clean_name(who, "name of who does it", 100) if who.strip() else ""
 
 
@@ -151,9 +163,12 @@ class InBin:
         return dict(vars(self))
 
 
+@changing("delete runs")
 def bin_many(place: Workspace, runs: Iterable[str], *, who: str = "", now: bool = False) -> list[InBin]:
     """Put runs into the bin, each whole; with `now` they are gone for good, from the bin too, and with all that was
     added to them. Raises QuestionError where one is being followed, with nothing changed."""
+    if now:
+        need(Role.ADMIN, "delete a run for good")
     by = clean_who(who)
     found = _deletable(place, runs, now)
     if now:
@@ -214,6 +229,7 @@ def _gone(place: Workspace, run: Run, who: str) -> InBin:
     return InBin(run.run_id, name, who, now, now)
 
 
+@changing("restore runs")
 def restore(place: Workspace, runs: Iterable[str]) -> list[InBin]:
     """Bring runs back from the bin, with all that was added to them. Raises QuestionError for one that is not there,
     with none brought back."""
@@ -246,6 +262,7 @@ def binned(place: Workspace) -> list[InBin]:
     return [_in_bin(one, who) for one in lying]
 
 
+@changing("empty the bin", Role.ADMIN)
 def purge(place: Workspace, older_than_s: float = KEPT_S) -> list[str]:
     """Empty the bin of what has lain there longer, with all that was added to it. Returns the ids of what is gone."""
     return tidy.purge(place.store, place.registry.path, older_than_s)
@@ -278,6 +295,7 @@ def search_of(place: Workspace, name: str) -> Search:
     raise QuestionError(f"no search {name[:80]!r} is kept", expected=known)
 
 
+@changing("keep a search")
 def save_search(
     place: Workspace, name: str, query: str, *, columns: Sequence[str] = (), sort: str = "", who: str = ""
 ) -> Search:
@@ -293,5 +311,6 @@ def save_search(
     return kept
 
 
+@changing("delete a search")
 def delete_search(place: Workspace, name: str) -> None:
     shelf(place).delete_search(name)

@@ -8,6 +8,7 @@ from typing import Any
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 
+from app.identity.may import NotAllowed
 from app.serve.places import placeless
 from app.serve.uploads import TooLarge
 from errors import ChipledgerError, QuestionError
@@ -18,12 +19,16 @@ ASKED = frozenset(
     + ("tiles", "event", "search", "selection", "arrows", "step", "perfetto")  # of a timeline
     + ("fleet", "budgets", "digest")
     + ("report", "report_of_two")
+    + ("audit",)
 )
 """Handlers that read parameters; others take none."""
 
 
 class NotFound(QuestionError):
     """What the address names does not exist."""
+
+
+CODES: tuple[tuple[type[ChipledgerError], int], ...] = ((TooLarge, 413), (NotFound, 404), (NotAllowed, 403))
 
 
 def answering(handler: Callable) -> Callable:
@@ -37,7 +42,7 @@ def answering(handler: Callable) -> Callable:
             answer = await handler(self, request)
             return answer if isinstance(answer, Response) else JSONResponse(answer)
         except ChipledgerError as e:
-            code = 413 if isinstance(e, TooLarge) else 404 if isinstance(e, NotFound) else 400
+            code = next((c for kind, c in CODES if isinstance(e, kind)), 400)
             # the rest of a refused body is not read: without the header it would be taken for the next request
             error = placeless(str(e), self._place.store.root)
             return JSONResponse({"error": error}, status_code=code, headers={"Connection": "close"})

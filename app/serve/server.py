@@ -42,12 +42,16 @@ def serve(host: str, port: int | None, *, open_browser: bool = False, page: str 
     from streamlit.runtime.pages_manager import PagesManager
 
     from app.capture.addresses import allowed
+    from app.identity.login import Signing
+    from app.identity.open_to_all import SAID
     from app.library.upkeep import upkeep
     from app.mcp.mounted import Mounted
     from app.serve.api import Api
     from app.serve.front import front_routes
     from app.serve.guard import Guard, is_loopback
     from app.serve.here import announced
+    from app.serve.identifying import Identifying
+    from app.serve.identity import door_of_this_server
     from app.serve.jobs import Jobs
     from app.serve.manual import Manual
     from app.serve.older import older_routes
@@ -55,6 +59,7 @@ def serve(host: str, port: int | None, *, open_browser: bool = False, page: str 
     from app.workspace import workspace
 
     jobs, xprof, agents = Jobs(), Xprof(workspace()), Mounted(workspace())
+    door = door_of_this_server(workspace())
 
     url = f"http://{'localhost' if host in ('0.0.0.0', '::') else f'[{host}]' if ':' in host else host}:{port}"
 
@@ -62,8 +67,8 @@ def serve(host: str, port: int | None, *, open_browser: bool = False, page: str 
     async def lifespan(_: Any) -> AsyncIterator[None]:
         _keep_port()
         print(f"Chipledger is at {url}{page}", flush=True)
-        if not is_loopback(host):
-            print("Whoever can reach this address can read, add and delete runs.", flush=True)
+        if not is_loopback(host) and door is None:
+            print(f"{SAID}.", flush=True)
         if named := allowed():
             print(
                 f"Whoever can reach it can record jobs at {fmt.count(len(named), 'address', 'addresses')}.", flush=True
@@ -83,6 +88,8 @@ def serve(host: str, port: int | None, *, open_browser: bool = False, page: str 
     application = st.App(
         Path(__file__).parents[1] / "main.py",
         routes=[
+            *Identifying(workspace(), door).routes(),
+            *Signing(door).routes(),
             *Api(workspace(), jobs).routes(),
             *xprof.routes(),
             *agents.routes(),
@@ -90,7 +97,7 @@ def serve(host: str, port: int | None, *, open_browser: bool = False, page: str 
             *older_routes(),
             *front_routes(),
         ],
-        middleware=[Middleware(Guard, loopback=is_loopback(host))],
+        middleware=[Middleware(Guard, loopback=is_loopback(host), door=door)],
         lifespan=lifespan,
     )
     # browser.serverAddress is named so that Streamlit never asks the network for this machine's address

@@ -372,7 +372,7 @@ def test_a_viewer_says_nothing_and_an_uploader_what_concerns_their_groups(tmp_pa
     place = workspace(str(tmp_path / "said"))
     run = teams["quokka"].run
     refusals = [
-        (person("quokka", role=Role.VIEWER), [run], ["quokka"], "a viewer cannot say"),
+        (person("quokka", role=Role.VIEWER), [run], ["quokka"], "may not say who sees runs"),
         (QUOKKA, [run], ["wombat"], "you are not in group 'wombat'"),
         (QUOKKA, [run], ["quoka"], "Did you mean 'quokka'"),
         (QUOKKA, [run, teams["wombat"].run], ["quokka"], "no run"),

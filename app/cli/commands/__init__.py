@@ -3,6 +3,7 @@
 from app.cli.commands import (
     alerts,
     archive,
+    audit,
     baseline,
     budget,
     capture,
@@ -36,6 +37,7 @@ from app.cli.commands import (
     star,
     tag,
     timeline,
+    tokens,
     topology,
     watch,
     whatif,
@@ -78,6 +80,8 @@ COMMANDS = (
     alerts,
     watch,
     mcp,
+    tokens,
+    audit,
     doctor,
     completion,
 )
@@ -89,5 +93,5 @@ PURPOSES = {  # the heads in the help of all, and the names below each; what sta
     "Ask about many": "compare baseline history fleet budget digest",
     "Keep runs in order": "rename note tag star group archive delete restore share searches",
     "Ask what would be": "whatif topology compile catalog",
-    "Look after it": "alerts mcp doctor completion",
+    "Look after it": "alerts mcp tokens audit doctor completion",
 }

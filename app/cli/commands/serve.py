@@ -8,12 +8,15 @@ from pathlib import Path
 from app.capture.addresses import ALLOWED_VARIABLE, addresses, listed
 from app.fetching.allowed import ALLOWED_VARIABLE as INGEST_VARIABLE
 from app.fetching.allowed import prefixes
+from app.identity.settings import OPEN_VARIABLE, VARIABLE, read
 from app.options import add_flags, values
+from app.serve.addresses import is_loopback
 from app.serve.server import DEFAULT_PORT
 from app.serve.uploads import DEFAULT_LIMIT_BYTES, LIMIT, LIMIT_VARIABLE, limit_bytes
 from app.workspace import STORE_VARIABLE, store_path, workspace
+from errors import QuestionError
 from errors.numbers import Number
-from errors.options import Option
+from errors.options import SWITCH, Option
 
 NAME = "serve"
 HELP = "serve the dashboard and the HTTP API, on this machine only unless --host says otherwise"
@@ -56,6 +59,21 @@ OPTIONS = (
         form="PREFIX",
     ),
     Option("capture_file", str, None, "the same from a file, an address a line", local=True, form="FILE"),
+    Option(
+        "identity",
+        str,
+        None,
+        f"who is known by what, and who may what: a TOML file (default: ${VARIABLE}; without one nobody is asked)",
+        local=True,
+        form="FILE",
+    ),
+    Option(
+        "open_to_all",
+        SWITCH,
+        False,
+        f"listen on a network address although nobody is asked who they are (or ${OPEN_VARIABLE}=1)",
+        local=True,
+    ),
 )
 
 
@@ -69,6 +87,8 @@ class Asked:
     capture: tuple[str, ...] = ()
     capture_file: str | None = None
     ingest_from: tuple[str, ...] = ()
+    identity: str | None = None
+    open_to_all: bool = False
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -104,3 +124,26 @@ def allow(what: Asked) -> None:
     os.environ[INGEST_VARIABLE] = "\n".join(map(str, prefixes(what.ingest_from)))
     told = (*what.capture, *(listed(Path(what.capture_file)) if what.capture_file else ()))
     os.environ[ALLOWED_VARIABLE] = ",".join(map(str, addresses(told)))
+    _identify(what)
+
+
+def _identify(what: Asked) -> None:
+    """Who is asked who they are. Raises InputError for settings that cannot be, QuestionError where a network address
+    would be open to all and nobody said that it may."""
+    file = what.identity or os.environ.get(VARIABLE)
+    if file and what.open_to_all:
+        raise QuestionError("the server is to know who asks, and to be open to all", expected="one of both")
+    if file:
+        read(Path(file))
+        os.environ[VARIABLE] = str(Path(file).absolute())
+        os.environ.pop(OPEN_VARIABLE, None)
+        return
+    os.environ.pop(VARIABLE, None)
+    opened = what.open_to_all or os.environ.get(OPEN_VARIABLE) == "1"
+    if not is_loopback(what.host) and not opened:
+        raise QuestionError(
+            f"at {what.host} whoever reaches the server could read, add and delete runs",
+            expected="--identity FILE, by which it knows who asks",
+            advice="--open-to-all serves it without, with a warning on every page; docs/team.md tells of both.",
+        )
+    os.environ[OPEN_VARIABLE] = "0" if is_loopback(what.host) else "1"

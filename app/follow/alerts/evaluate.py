@@ -6,6 +6,7 @@ from typing import Any
 
 from app.follow.alerts.rules import RULES
 from app.follow.alerts.webhook import message, send
+from app.identity.may import changing
 from app.workspace import Workspace
 from errors import ChipledgerError
 from runs.alert_book import Alert, AlertBook, Judged, Moment
@@ -90,6 +91,7 @@ def evaluate(place: Workspace, run: Run, live: Live | None = None) -> Outcome:
     return Outcome(tuple(open_rules), told, tuple(problems))
 
 
+@changing("set what alerts watch for")
 def watch_for(kept: AlertBook, changes: Mapping[str, float | None]) -> list[str]:
     """Set the thresholds of rules; None: no longer watch for it. Whoever heard of an alert that this closes hears of
     its end. Returns problems."""

@@ -6,6 +6,7 @@ import streamlit as st
 
 from app.components.columns import draw_table
 from app.components.current import open_workspace
+from app.components.held import held
 from app.components.notice import notice
 from app.components.option import field
 from app.components.text import md
@@ -101,14 +102,18 @@ def settings(kept: AlertBook, thresholds: dict[str, float]) -> None:
         for rule, column in zip(RULES, st.columns(len(RULES), vertical_alignment="bottom"), strict=True):
             with column:
                 texts[rule.name] = field(rule.option, thresholds.get(rule.name), f"off; usually {rule.usual:g}")
-        if not st.form_submit_button("Watch for these", type="primary", icon=":material/notifications:"):
+        if not st.form_submit_button("Watch for these", type="primary", icon=":material/notifications:", **held()):
             return
     try:
         changes = changed(texts, thresholds)
     except QuestionError as e:
         notice(e, library=False)
         return
-    problems = watch_for(kept, changes)
+    try:
+        problems = watch_for(kept, changes)
+    except QuestionError as e:
+        notice(e, library=False)
+        return
     for problem in problems:
         st.warning(md(problem), icon=":material/warning:")
     if not problems:

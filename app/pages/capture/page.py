@@ -12,6 +12,7 @@ from app.capture.addresses import Address, allowed
 from app.capture.options import ADDRESS, USUAL_S
 from app.components.current import choose, open_workspace
 from app.components.follow import follow
+from app.components.held import held
 from app.components.notice import notice
 from app.components.option import by_name, field
 from app.components.text import md
@@ -106,7 +107,7 @@ def _form(known: Sequence[Address]) -> dict[str, Any] | None:
         for name in ("python", "all_or_nothing"):
             option = _OPTIONS[name]
             entered[name] = row.checkbox(option.title, help=f"{option.help[0].upper()}{option.help[1:]}.")
-        if not st.form_submit_button("Capture", type="primary", icon=":material/radio_button_checked:"):
+        if not st.form_submit_button("Capture", type="primary", icon=":material/radio_button_checked:", **held()):
             return None
     return {name: value for name, value in entered.items() if value}
 

@@ -9,6 +9,8 @@ from app.components.follow import follow
 from app.components.notice import notice
 from app.components.option import by_name, field
 from app.components.text import md
+from app.identity.base import Role
+from app.identity.may import may
 from app.serve.compiling import REQUEST, compile_request, missing
 from catalog import models
 from errors import ChipledgerError
@@ -66,7 +68,9 @@ def _form(disabled: bool) -> dict[str, str] | None:
                 how = {"empty": EMPTY.get(name, ""), "words": words.get(name, ())}
                 with column:
                     entered[name] = field(_OPTIONS[name], **how, key=keys[name], disabled=disabled)
-        if not st.form_submit_button("Compile", type="primary", icon=":material/build:", disabled=disabled):
+        if not st.form_submit_button(
+            "Compile", type="primary", icon=":material/build:", disabled=disabled or not may(Role.UPLOADER)
+        ):
             return None
     for name, value in entered.items():
         choose(name, value, DEFAULTS[name])

@@ -8,6 +8,7 @@ from app.components.ask_facts import WHO, entry, label, listed, offered, opening
 from app.components.contradicted import line
 from app.components.current import current_run
 from app.components.header import header
+from app.components.held import held
 from app.components.notice import notice
 from app.components.text import md
 from app.components.told_already import told_already
@@ -114,7 +115,7 @@ def card(run: Run, lacking: Missing, place: Workspace) -> None:
             _usual(run, lacking, place)
         for value, reason in offered(lacking) if lacking.guesses else ():
             left, right = st.columns([1, 6], vertical_alignment="center")
-            if left.button(label(kind, value), key=f"guess {kind.name} {value}", width="stretch"):
+            if left.button(label(kind, value), key=f"guess {kind.name} {value}", width="stretch", **held()):
                 say(run, kind, value, place)
             right.caption(md(reason))
         entry(run, kind, place, "card")
@@ -125,7 +126,7 @@ def _usual(run: Run, lacking: Missing, place: Workspace) -> None:
     kind = lacking.fact
     with st.container(horizontal=True, gap="small"):
         for value, _ in offered(lacking):
-            if st.button(label(kind, value), key=f"guess {kind.name} {value}"):
+            if st.button(label(kind, value), key=f"guess {kind.name} {value}", **held()):
                 say(run, kind, value, place)
 
 
@@ -154,7 +155,7 @@ def _row(one: Known) -> tuple[str, str, str, str, str]:
 
 def _take_back(run: Run, one: Known, place: Workspace) -> None:
     kind = next(k for k in KINDS if k.name == one.name)
-    if st.button(f"{kind.title}", key=f"back {one.name}", icon=":material/undo:"):
+    if st.button(f"{kind.title}", key=f"back {one.name}", icon=":material/undo:", **held()):
         say(run, kind, None, place)
 
 

@@ -7,10 +7,13 @@ import streamlit as st
 
 from app import sharing
 from app.components.ask_facts import WHO
+from app.components.held import held
 from app.components.notes import notes_of
 from app.components.notice import notice
 from app.components.text import md
 from app.identity.asking import who
+from app.identity.base import Role
+from app.identity.may import may
 from app.library import changes
 from app.library.rows import facets
 from app.library.table import table
@@ -45,7 +48,7 @@ def rename(place: Workspace, ids: list[str]) -> None:
         after = st.text_input("Name", name, max_chars=NAME_LENGTH, key=f"rename {ids[0]}")
         if name != stored:
             st.caption(f"It was stored as {md(stored)}; an empty name gives it that one back.")
-        if st.form_submit_button("Save", type="primary"):
+        if st.form_submit_button("Save", type="primary", **held()):
             changes.rename(place, run.run_id, after, who=st.session_state.get(WHO, ""), was=name)
             st.rerun()
 
@@ -67,10 +70,10 @@ def group(place: Workspace, ids: list[str]) -> None:
         key=f"group {','.join(ids)[:200]}",
     )
     buttons = st.container(horizontal=True)
-    if buttons.button("Save", type="primary", disabled=not asked):
+    if buttons.button("Save", type="primary", disabled=not asked or not may(Role.UPLOADER)):
         changes.move_to_group(place, ids, asked or "")
         st.rerun()
-    if any(now) and buttons.button("Take out of the group"):
+    if any(now) and buttons.button("Take out of the group", **held()):
         changes.move_to_group(place, ids, "")
         st.rerun()
 
@@ -106,7 +109,7 @@ def tags(place: Workspace, ids: list[str]) -> None:
     st.caption(f"Of {fmt.count(len(ids), 'run')}; all other tags stay.")
     with st.form("tag many", border=False):
         text = st.text_area("One tag a line: key=value to set it, -key to take it away", key="tag many text")
-        if st.form_submit_button("Save", type="primary"):
+        if st.form_submit_button("Save", type="primary", **held()):
             changes.tag_many(place, ids, parse_changes(text))
             st.rerun()
 
@@ -123,7 +126,7 @@ def note(place: Workspace, ids: list[str]) -> None:
 @_telling
 def gone(place: Workspace, ids: list[str]) -> None:
     st.markdown(f"{fmt.count(len(ids), 'run')} with all notes and tags will be gone. This cannot be undone.")
-    if st.button("Delete for good", type="primary", key="gone for good"):
+    if st.button("Delete for good", type="primary", key="gone for good", **held(least=Role.ADMIN)):
         changes.bin_many(place, ids, who=st.session_state.get(WHO, ""), now=True)
         st.rerun()
 

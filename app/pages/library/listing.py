@@ -9,6 +9,8 @@ from app.components.current import choose, chosen
 from app.components.keys import LISTED
 from app.components.option import control
 from app.components.text import md
+from app.identity.base import Role
+from app.identity.may import changing, may
 from app.library.changes import InBin, binned
 from app.library.rows import Library, library
 from app.pages.library import shown as form
@@ -155,9 +157,18 @@ def demo_switch(shown: Listed) -> None:
     """Hides the runs that came with the product, or brings them back."""
     back = shown.hidden
     label, icon = ("Bring the demo back", "visibility") if back else ("Hide the demo", "visibility_off")
-    if shown.demo and st.button(label, type="tertiary", icon=f":material/{icon}:", key="demo switch"):
-        shown.place.demo.hide(not back)
+    if (
+        shown.demo
+        and may(Role.UPLOADER)
+        and st.button(label, type="tertiary", icon=f":material/{icon}:", key="demo switch")
+    ):
+        _hide_demo(shown, not back)
         st.rerun()
+
+
+@changing("hide the demo's runs, or bring them back")
+def _hide_demo(shown: Listed, hidden: bool) -> None:
+    shown.place.demo.hide(hidden)
 
 
 def _table(shown: Listed, found: Library) -> None:

@@ -6,8 +6,10 @@ import streamlit as st
 
 from app.components.ask_facts import WHO
 from app.components.current import choose
+from app.components.held import held
 from app.components.notice import notice
 from app.components.text import md
+from app.identity.may import NotAllowed
 from app.library import changes
 from app.library.rows import NEWEST
 from app.pages.library.shown import OFFERED, TIME, USUAL, chosen_columns, chosen_sort, title
@@ -63,11 +65,11 @@ def saved(place: Workspace) -> None:
             how = md(search.query) or "All runs"
             name.button(told, key=f"saved {search.name}", type="tertiary", help=how, on_click=_recall, args=(search,))
             gone = f"forget {search.name}"
-            away.button("", key=gone, icon=":material/close:", type="tertiary", help="Forget it", on_click=_forget,
+            away.button("", key=gone, icon=":material/close:", type="tertiary", on_click=_forget, **held("Forget it"),
                         args=(place, search.name))  # fmt: skip
         with st.form("save search", border=False, clear_on_submit=True):
             name = st.text_input("Name for the search as it stands", key="search name", max_chars=200)
-            keep = st.form_submit_button("Save this search")
+            keep = st.form_submit_button("Save this search", **held())
         if keep:
             _keep(place, name)
 
@@ -99,6 +101,8 @@ def _recall(search: Search) -> None:
 def _forget(place: Workspace, name: str) -> None:
     try:
         changes.delete_search(place, name)
+    except NotAllowed as e:
+        st.toast(md(e))
     except ChipledgerError:
         return  # somebody else did
 

@@ -11,6 +11,7 @@ from app import theme
 from app.components.live import live_mark
 from app.identity.asking import who
 from app.identity.base import Role
+from app.identity.may import may
 from app.library.changes import InBin
 from app.library.columns import Row, named
 from app.library.rows import NEWEST
@@ -51,6 +52,7 @@ SEVERAL = (("compare", "Compare"), ("tags", "Tag"), ("group", "Group"))
 BULK = (*SEVERAL, ("archive", "Archive"), DELETE, ("export", "Export"))
 BULK_ARCHIVED = (*SEVERAL, ("unarchive", "Take out of the archive"), DELETE, ("export", "Export"))
 BINNED = (("restore", "Restore"), ("gone", "Delete for good"))
+NEEDS = {"compare": Role.VIEWER, "export": Role.VIEWER, "note": Role.VIEWER, "gone": Role.ADMIN}  # others change runs
 BIN_COLUMNS = (("who", "Deleted by"), ("since", "Deleted"), ("left", "Goes for good"))
 
 
@@ -98,13 +100,12 @@ def _meaning(column: str) -> str:
 
 def offered(pairs: Sequence[tuple[str, str]]) -> list[dict[str, str]]:
     """What can be done, with who sees runs where people are known."""
-    asks = who()
-    may = asks.how not in ("open", "server") and asks.role >= Role.UPLOADER
-    return acts((SHARE, *pairs) if may else pairs)
+    return acts(pairs if who().how in ("open", "server") else (SHARE, *pairs))
 
 
 def acts(pairs: Sequence[tuple[str, str]]) -> list[dict[str, str]]:
-    return [{"act": act, "label": label} for act, label in pairs]
+    """Those that whoever asks may do."""
+    return [{"act": act, "label": label} for act, label in pairs if may(NEEDS.get(act, Role.UPLOADER))]
 
 
 def drawn(row: Row, columns: Sequence[str]) -> dict[str, Any]:

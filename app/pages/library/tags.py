@@ -1,8 +1,12 @@
 """Editing a run's tags."""
 
+from collections.abc import Mapping
+
 import streamlit as st
 
+from app.components.held import held
 from app.components.text import md
+from app.identity.may import changing
 from app.summary import tags_of
 from errors import InputError
 from runs.registry import Registry
@@ -19,14 +23,17 @@ def edit_tags(run: Run, registry: Registry) -> None:
     text = st.text_area(
         "One tag a line: key=value", "\n".join(f"{k}={v}" for k, v in before.items()), key=f"tags {run.run_id}"
     )
-    if st.button("Save", type="primary"):
+    if st.button("Save", type="primary", **held()):
         after = parse(text)
-        for key in extras.tags.keys() & before.keys() - after.keys():
-            registry.tag(run.run_id, key, None)
-        for key, value in after.items():
-            if before.get(key) != value:
-                registry.tag(run.run_id, key, value)
+        gone: dict[str, str | None] = dict.fromkeys(extras.tags.keys() & before.keys() - after.keys())
+        _keep(run, gone | {key: value for key, value in after.items() if before.get(key) != value}, registry)
         st.rerun()
+
+
+@changing("tag a run")
+def _keep(run: Run, tags: Mapping[str, str | None], registry: Registry) -> None:
+    for key, value in tags.items():
+        registry.tag(run.run_id, key, value)
 
 
 def parse(text: str) -> dict[str, str]:

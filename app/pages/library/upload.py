@@ -7,12 +7,16 @@ from pathlib import Path
 
 from app.components.browser import component
 from app.fetching.allowed import allowed
+from app.identity.base import Role
+from app.identity.may import may
 
 _upload = component("chipledger_upload", Path(__file__).parent / "upload")
 
 
 def upload() -> str | None:
-    """The upload area; returns the id of a run once, right after it was added."""
+    """The upload area; returns the id of a run once, right after it was added. Nothing for who may not add one."""
+    if not may(Role.UPLOADER):
+        return None
     given = {"prefixes": [str(one) for one in allowed()]}
     result = _upload(key="upload", data=given, on_ingested_change=lambda: None)
     return result.ingested["run_id"] if result.ingested else None

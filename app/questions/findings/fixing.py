@@ -8,6 +8,7 @@ import streamlit as st
 from analyzers.findings import FindingsResult
 from analyzers.findings.base import Finding
 from app.components.chart import chart
+from app.components.held import held
 from app.components.question_page import Told
 from app.components.text import md
 from app.pages.promises import PROMISES
@@ -79,7 +80,7 @@ def _keep(told: Told[FindingsResult], ticked: Sequence[Mended]) -> None:
             f"The next run of {md(told.run.manifest.name)} is held against what is promised here: what it gave "
             "stands on its Overview and among the promises."
         )
-    if not button.button("Keep this as a promise", icon=":material/handshake:"):
+    if not button.button("Keep this as a promise", icon=":material/handshake:", **held()):
         return
     for one in ticked:
         if one.part:
