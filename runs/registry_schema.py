@@ -30,6 +30,7 @@ create table if not exists searches (name text primary key, query text not null,
     sort text not null, who text not null, written_ns integer not null) without rowid;
 create table if not exists shared (run_id text not null, team text not null, who text not null,
     written_ns integer not null, primary key (run_id, team)) without rowid;
+create table if not exists share_mark (one integer primary key check (one = 1), mark text not null);
 create table if not exists usual_teams (who text primary key, team text not null) without rowid;
 create table if not exists files (sha256 text primary key, path text not null, bytes integer not null) without rowid;
 create table if not exists glimpses (run_id text primary key, key text not null, told text not null) without rowid;

@@ -1,23 +1,29 @@
 """Who sees which run: a run is for members of the groups that it belongs to, and for all who are signed in where it
 belongs to none. In the registry; the snapshots of a live run have theirs in common.
 
+    <store>/shared.mark     as it stands in the registry, from the first group on: a registry in its place is another
+
 Groups here are groups of people, as whoever signs people in names them; projects and experiments, into which runs are
 sorted, hide nothing.
 """
 
 import hashlib
+import secrets
+import sqlite3
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from errors import QuestionError
+from errors import InputError, QuestionError
 from runs.database import Database
+from runs.durable import write_whole, writing
 from runs.registry import owner_of
 from runs.registry_schema import REGISTRY_SCHEMA
 from runs.shelf import clean_name
 
 NAME_LENGTH, MOST = 100, 50  # characters of a group's name, groups of a run
+MARK = "shared.mark"
 _KEPT = 256  # sets of groups for which it is known what they hide
 
 Groups = frozenset[str]
@@ -31,12 +37,17 @@ class ShareBook(Database):
 
     def __init__(self, path: Path):
         super().__init__(path)
+        self._mark = path.parent / MARK
         self._hidden: dict[Groups, tuple[tuple[int, int], Groups]] = {}
 
     def hidden(self, groups: Groups) -> Groups:
         """Runs, by id, and live runs, by address, that members of these groups do not see. The same object as long as
-        nothing of it changed."""
+        nothing of it changed.
+
+        Raises InputError where this is not the registry in which groups were said: else all would see all.
+        """
         with self._connect() as db:
+            self._check(db)
             count = int(db.execute("select coalesce(max(count), 0) from changes").fetchone()[0])
             state, kept = (self._inode(), count), self._hidden.get(groups)
             if kept and kept[0] == state:
@@ -52,6 +63,32 @@ class ShareBook(Database):
             self._hidden = {}
         self._hidden[groups] = state, found
         return found
+
+    def _check(self, db: sqlite3.Connection) -> None:
+        try:
+            marked = self._mark.read_text(encoding="utf-8")
+        except FileNotFoundError:
+            return
+        except (OSError, UnicodeDecodeError):
+            marked = ""
+        row = db.execute("select mark from share_mark").fetchone()
+        if row is None or row[0] != marked:
+            raise InputError(
+                "the registry is not the one in which was said who sees which run",
+                where=str(self.path),
+                advice=f"Bring it back from a backup. Where it is lost for good, take {self._mark.name} away beside "
+                "it: then all who are signed in see every run.",
+            )
+
+    def _marked(self, db: sqlite3.Connection) -> str:
+        """What tells this registry from another."""
+        db.execute("insert or ignore into share_mark values (1, ?)", (secrets.token_hex(16),))
+        return str(db.execute("select mark from share_mark").fetchone()[0])
+
+    def _keep_mark(self, mark: str) -> None:
+        if not self._mark.exists():  # another registry's stays: a person has to say that it is lost
+            with writing(self._mark):
+                write_whole(self._mark, mark)
 
     def _inode(self) -> int:
         try:
@@ -84,12 +121,17 @@ class ShareBook(Database):
                 db.execute("delete from shared where run_id = ?", (owner,))
                 rows = [(owner, team, who, now) for team in teams]
                 db.executemany("insert into shared values (?, ?, ?, ?)", rows)
+            mark = self._marked(db)
+        if teams:
+            self._keep_mark(mark)
 
     def add(self, run_id: str, group: str, who: str = "") -> None:
         """Let a run belong to one group more."""
         with self._connect() as db:
             row = (owner_of(db, run_id), group, who, time.time_ns())
             db.execute("insert or ignore into shared values (?, ?, ?, ?)", row)
+            mark = self._marked(db)
+        self._keep_mark(mark)
 
     def usual(self, who: str) -> str:
         """The group for which a person usually adds runs; empty where they add them for all."""

@@ -6,7 +6,7 @@
     <root>/live/<name>/                 a job being followed: its entries, and a pointer to its newest run
     <root>/bin/<run_id>/                a run that was deleted, and can be brought back for a while
     <root>/derived/<run_id>/            what was worked out from a run's tables; may be deleted at any time
-    <root>/registry.db                  what may change: notes, tags, prices
+    <root>/registry.db                  what may change: notes, tags, prices, who sees which run
 
 All of it can be read by its owner alone.
 """
