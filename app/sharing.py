@@ -20,6 +20,7 @@ from runs.live import PREFIX
 from runs.share_book import Audience, clean_team, clean_teams
 
 ALL = "all who are signed in"
+COUNTED = "Counted are the runs that you see; a team's budget may have paid for others."
 MOST_RUNS = 10_000
 
 
@@ -47,6 +48,11 @@ def seen_by(groups: Sequence[str]) -> str:
     names = [group[:80] for group in groups]
     listed = " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
     return f"members of {listed}, and admins"
+
+
+def counted() -> str:
+    """What stands beside sums over runs, whether or not any is hidden; empty for who sees all."""
+    return "" if who().sees_all else COUNTED
 
 
 def groups_of(place: Workspace, run: str) -> list[str]:
