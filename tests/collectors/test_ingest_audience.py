@@ -14,9 +14,10 @@ class Seen:
     """A store of which somebody sees what the members of one group see."""
 
     def __init__(self, root):
-        Registry(root / "registry.db")
-        self.book, self.groups = ShareBook(root / "registry.db"), None
+        self.groups = None
         self.store = Store(root, hidden=lambda: () if self.groups is None else self.book.hidden(self.groups))
+        Registry(root / "registry.db")
+        self.book = ShareBook(root / "registry.db")
 
     def by(self, *groups):
         """The runs that members of these groups see, by name."""
