@@ -12,7 +12,13 @@ HELP = "say which groups of people see runs; without --group or --everyone, who 
 API = "PATCH /api/runs/RUN/groups"
 ARGUMENTS = (RUNS,)
 GROUP = Option(
-    "group", str, (), "a group whose members see the runs, and nobody else but admins", several=True, local=True
+    "group",
+    str,
+    (),
+    "a group whose members see the runs, and nobody else but admins",
+    several=True,
+    local=True,
+    form="GROUP",
 )
 EVERYONE = Option("everyone", SWITCH, False, "all who are signed in see the runs", local=True)
 OPTIONS = (GROUP, EVERYONE, JSON)
