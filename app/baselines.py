@@ -6,6 +6,7 @@ baselines is found as long as no baseline has that name; where one has, neither 
 
 import time
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import Any
 
 from app.identity.may import changing
@@ -13,7 +14,7 @@ from app.library.changes import FOLLOWED, clean_who
 from app.workspace import Workspace
 from errors import InputError, QuestionError
 from errors import format as fmt
-from runs.baseline_book import BaselineBook, Move, clean_baseline
+from runs.baseline_book import BaselineBook, Move, clean_baseline, unknown_baseline
 from runs.run import Run
 
 PREFIX = "baseline:"
@@ -48,13 +49,39 @@ def book(place: Workspace) -> BaselineBook:
     return BaselineBook(place.registry.path)
 
 
+def _of(place: Workspace, name: str) -> Move | None:
+    """What a name leads to, as far as whoever asks sees it."""
+    move = book(place).of(name)
+    return move if move and place.tells_of(str(move.run_id)) else None
+
+
+def _known(place: Workspace, name: str) -> Move:
+    """Raises QuestionError where it is none, naming those that whoever asks sees."""
+    found = _of(place, name)
+    if found is None:
+        raise unknown_baseline(name, [m.name for m in _standing(place)])
+    return found
+
+
+def _standing(place: Workspace) -> list[Move]:
+    return [move for move in book(place).standing() if place.tells_of(str(move.run_id))]
+
+
+def _history(place: Workspace, name: str) -> list[Move]:
+    """All that a name ever led to, newest first, as far as whoever asks sees it; that it was taken away is told with
+    the move before."""
+    moves = book(place).history(name)
+    led = [move.run_id or (before.run_id if before else None) for move, before in zip_longest(moves, moves[1:])]
+    return [move for move, run_id in zip(moves, led, strict=True) if place.tells_of(str(run_id))]
+
+
 def find_run(place: Workspace, text: str) -> Run:
     """A run as `Store.find` finds it, or by `baseline:NAME`. Raises QuestionError where there is none, where it lies in
     the bin, and where a run is called as a baseline is."""
     if not text.startswith(PREFIX):
         return _by_its_own_name(place, text)
     name = _meant(text)
-    move = book(place).of(name)
+    move = _of(place, name)
     called = next((r for r in place.store.runs() if text in (r.manifest.name, r.written.name)), None)
     if called is not None and move is not None and called.run_id != move.run_id:
         raise QuestionError(
@@ -64,7 +91,7 @@ def find_run(place: Workspace, text: str) -> Run:
         )
     if called is not None:
         return called
-    return _led_to(place, move or book(place).known(name))
+    return _led_to(place, move or _known(place, name))
 
 
 def _by_its_own_name(place: Workspace, text: str) -> Run:
@@ -72,7 +99,7 @@ def _by_its_own_name(place: Workspace, text: str) -> Run:
         return place.store.find(text)
     except QuestionError as e:
         name = _meant(text)
-        if book(place).of(name) is None:
+        if _of(place, name) is None:
             raise
         advice = f"A baseline is called so: {PREFIX}{name[:80]}."
         raise QuestionError(e.what, where=e.where, expected=e.expected, advice=advice) from e
@@ -115,39 +142,46 @@ def _absent(place: Workspace, move: Move) -> Baseline:
 
 def baselines(place: Workspace) -> list[Baseline]:
     """All of them, by name."""
-    return [_baseline(place, move) for move in book(place).standing()]
+    return [_baseline(place, move) for move in _standing(place)]
 
 
 def shown(place: Workspace, name: str) -> tuple[Baseline | None, list[Move]]:
     """(what a name leads to, None where it was taken away; all that it ever led to, the newest first). Raises
     QuestionError where there never was one."""
     name = _meant(name)
-    kept, past = book(place), book(place).history(name)
-    move = kept.of(name) if past else kept.known(name)
+    past = _history(place, name)
+    move = _of(place, name) if past else _known(place, name)
     return (_baseline(place, move) if move else None), past
 
 
 @changing("set a baseline")
 def set_baseline(place: Workspace, name: str, run: str, *, who: str = "", why: str = "") -> Baseline:
     """Give a run a name. Raises QuestionError where the name leads to another run, or the run still grows."""
-    found = _settled(place, run)
-    move = book(place).set(_plain(name), found.run_id, found.manifest.name, who=clean_who(who), why=why)
+    found, plain = _settled(place, run), _plain(name)
+    try:
+        move = book(place).set(plain, found.run_id, found.manifest.name, who=clean_who(who), why=why)
+    except QuestionError as e:
+        if book(place).of(plain) is None or _of(place, plain) is not None:
+            raise
+        raise QuestionError(f"baseline {plain[:80]!r} is taken", expected="a name that is free") from e
     return _baseline(place, move)
 
 
 @changing("move a baseline")
 def accept(place: Workspace, name: str, run: str, *, who: str = "", why: str = "") -> tuple[Move, Baseline]:
     """Lead a name to another run. Returns what it led to before, and what it leads to."""
-    found = _settled(place, run)
-    kept = book(place)
-    before, move = kept.accept(_plain(name), found.run_id, found.manifest.name, who=clean_who(who), why=why)
+    found, plain = _settled(place, run), _plain(name)
+    _known(place, plain)
+    before, move = book(place).accept(plain, found.run_id, found.manifest.name, who=clean_who(who), why=why)
     return before, _baseline(place, move)
 
 
 @changing("remove a baseline")
 def remove(place: Workspace, name: str, *, who: str = "", why: str = "") -> Move:
     """Take a name away. Returns what it led to."""
-    return book(place).remove(_plain(name), who=clean_who(who), why=why)
+    plain = _plain(name)
+    _known(place, plain)
+    return book(place).remove(plain, who=clean_who(who), why=why)
 
 
 def _plain(name: str) -> str:

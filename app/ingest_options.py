@@ -1,6 +1,8 @@
 """What can be said of a run as its inputs are read: for `chipledger ingest` and for a request over HTTP, which takes
 tags as an object."""
 
+from dataclasses import replace
+
 from errors.numbers import CHIPS
 from errors.options import SWITCH, Option
 from runs.run import KINDS
@@ -28,6 +30,20 @@ AGAIN = Option(
     "notes and tags",
     label="Read anew",
 )
+GROUP = Option(
+    "group",
+    str,
+    None,
+    "let only members of this group of people see the run, and admins (default: your usual group, else all who are "
+    "signed in)",
+    label="Who sees it",
+    form="GROUP",
+)
+EVERYONE = Option(
+    "everyone", SWITCH, False, "let all who are signed in see the run, whatever your usual group", label="Everyone"
+)
+AUDIENCE: tuple[Option, ...] = (GROUP, EVERYONE)
+OF_A_TERMINAL = tuple(replace(option, local=True) for option in AUDIENCE)  # where a request cannot say it
 PATHS = Option(
     "paths",
     str,
@@ -54,4 +70,4 @@ WITHIN = Option(
     local=True,
     form="PREFIX",
 )
-OPTIONS: tuple[Option, ...] = (NAME, KIND, CHIP, COUNT, MODEL, TAG, AGAIN)
+OPTIONS: tuple[Option, ...] = (NAME, KIND, CHIP, COUNT, MODEL, TAG, AGAIN, *AUDIENCE)

@@ -6,6 +6,7 @@ from app.components.brand import ICON, LOGO
 from app.components.docs_link import docs_link
 from app.components.keys import keys
 from app.components.notice import noticed
+from app.components.you_link import you_link
 from app.groups import SECTIONS, section_of
 from app.identity.asking import acting_as, who
 from app.identity.open_to_all import warning
@@ -36,6 +37,7 @@ def main() -> None:
     here = every[drawn.index(opened)]
     keys(here)
     docs_link(here)
+    you_link()
     if said := warning():
         st.warning(said, icon=":material/lock_open:")
     with noticed():

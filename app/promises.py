@@ -97,6 +97,11 @@ def book(place: Workspace) -> PromiseBook:
     return PromiseBook(place.registry.path)
 
 
+def standing(place: Workspace) -> list[Promise]:
+    """Those that stand, the newest first, of runs that whoever asks sees."""
+    return [p for p in book(place).standing() if place.tells_of(p.run_id)]
+
+
 def names_of(run: Run) -> set[tuple[str, str]]:
     """What a later run must have one of to be of the same job: the run's name, or the job's."""
     job = run.manifest.fact("job_name")
@@ -133,13 +138,13 @@ def promise(run: Run, result: FindingsResult, findings: Iterable[Finding], place
 
 def promises_about(run: Run, place: Workspace) -> list[Kept]:
     """The promises made of a run and those that it is the newest answer to, the newest first."""
-    standing = book(place).standing()
-    if not standing:
+    stand = standing(place)
+    if not stand:
         return []
     runs = {r.run_id: r for r in place.store.runs()}
     mine, owners = names_of(run), place.registry.owners(runs)
     names = {owners[r.run_id]: names_of(r) for r in runs.values()}
-    about = [p for p in standing if mine & names.get(p.run_id, set())]
+    about = [p for p in stand if mine & names.get(p.run_id, set())]
     here = {run.run_id}
     return [k for k in outcomes(about, place) if here & {r.run_id for r in (k.before, k.later) if r is not None}]
 
@@ -151,7 +156,7 @@ def outcomes(promises: Sequence[Promise], place: Workspace) -> list[Kept]:
     runs = place.store.runs()
     owners = place.registry.owners(run.run_id for run in runs)
     together: dict[str, Counter[str]] = {}
-    for p in book(place).standing():
+    for p in standing(place):
         together.setdefault(p.run_id, Counter()).update(p.draws)
     return _told_apart([_outcome(p, together[p.run_id], runs, owners, place) for p in promises])
 

@@ -1,5 +1,6 @@
 """Which store this process works in, and what is found there."""
 
+import functools
 import os
 import threading
 from dataclasses import dataclass
@@ -7,8 +8,11 @@ from functools import partial
 from pathlib import Path
 
 from app.facts.settled import saying
+from app.identity.asking import who
 from runs.demo_runs import DemoRuns
+from runs.live import PREFIX
 from runs.registry import Registry
+from runs.share_book import NONE, Groups, ShareBook
 from runs.store import Store
 from runs.tidy import purge_on_opening
 
@@ -21,8 +25,33 @@ class Workspace:
     registry: Registry
 
     @property
+    def shares(self) -> ShareBook:
+        return _shares(self.registry.path)
+
+    def tells_of(self, run_id: str) -> bool:
+        """Whether what is kept of a run, or of a live run by its address, beside the store may be told to whoever asks.
+        Of one that is gone for good nobody knows any more who saw it: then only to who sees all."""
+        if who().sees_all:
+            return True
+        if run_id.startswith(PREFIX):
+            return self.store.live.read(run_id.removeprefix(PREFIX)) is not None
+        return self.store.kept(run_id) is not None or self.store.live.leading(run_id) is not None
+
+    @property
     def demo(self) -> DemoRuns:
         return DemoRuns(self.registry.path)
+
+
+@functools.cache
+def _shares(registry: Path) -> ShareBook:
+    """One in a process: it keeps what groups hide."""
+    return ShareBook(registry)
+
+
+def _hidden(registry: Path) -> Groups:
+    """What whoever asks may not see: the one place where that is decided."""
+    asks = who()
+    return NONE if asks.sees_all else _shares(registry).hidden(asks.groups)
 
 
 def store_path(given: str | None = None) -> Path:
@@ -43,6 +72,7 @@ def workspace(given: str | None = None) -> Workspace:
             store = Store(path)
             registry = Registry(store.root / "registry.db")
             store.said = partial(saying, registry, store.runs_folder)
+            store.hidden = partial(_hidden, registry.path)
             _opened[path] = Workspace(store, registry)
             purge_on_opening(store, registry.path)
     _opened[path].store.check()

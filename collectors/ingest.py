@@ -29,6 +29,7 @@ from collectors.own import sidecar
 from errors import InputError
 from runs.devices import devices
 from runs.run import MANIFEST, FactValue, Manifest, Run
+from runs.share_book import Audience
 from runs.store import Store
 
 RESTORED = "the run of this input lay in the bin; it is back in the library, with all that was added to it"
@@ -66,6 +67,8 @@ def ingest(
     progress: Callable[[int, int, str], None] | None = None,
     cancel: Callable[[], bool] | None = None,
     tell: Tell | None = None,
+    audience: Audience | None = None,
+    before: Callable[[str], None] | None = None,
 ) -> Ingested:
     """Store the files and folders at `paths` as one run, whole or not at all.
 
@@ -75,7 +78,8 @@ def ingest(
     name and tags it keeps where none are given; so it is where the one that is stored was damaged.
 
     `progress(done_bytes, total_bytes, what)` is called as files are read, `tell` with a file whenever something is new
-    of it; `cancel()` is asked between pieces, and where it is true the ingest ends with Cancelled.
+    of it; `cancel()` is asked between pieces, and where it is true the ingest ends with Cancelled. `audience`: for whom
+    it is read, where not all may see it; `before` is called with the id of a run that is new, just before it is there.
 
     A file that no reader knows, or that cannot be read, costs a warning where others can be read; what was read of it
     before the fault stays.
@@ -97,7 +101,7 @@ def ingest(
                 gathered.pass_over(*aside)
             jobs = _in_order(_hashed(jobs, check))
             run_id, known = made_of(jobs, options), None
-            stored, restored = _found(store, run_id, jobs, options)
+            stored, restored = _found(store, run_id, jobs, options, audience)
             if restored:
                 gathered.notes.append(RESTORED)
             if stored is not None:
@@ -109,8 +113,11 @@ def ingest(
                     return Ingested(run_id, known.tables, warnings, existed=True, restored=restored, files=told)
                 if fault:
                     gathered.notes.append(f"what was stored of this input was damaged, and was read anew: {fault.what}")
+            elif audience is not None:
+                run_id = audience.new_id(run_id, store.kept(run_id) is not None)
             work = _Ingest(
-                store, options, gathered, _without_copies(jobs, gathered), progress, check, known, scratch.folder, files
+                *(store, options, gathered, _without_copies(jobs, gathered), progress, check, known, scratch.folder),
+                *(files, before or (audience and audience.begin)),
             )
             return work.store_as(run_id, name_of(paths), replace=stored is not None)
     except BROKEN as e:  # not a file's fault: those are dealt with where files are read
@@ -118,9 +125,11 @@ def ingest(
         raise InputError(f"cannot use the store ({reason})", where=str(store.root)) from e
 
 
-def _found(store: Store, run_id: str, jobs: list["_Job"], options: dict[str, Any]) -> tuple[Run | None, bool]:
+def _found(
+    store: Store, run_id: str, jobs: list["_Job"], options: dict[str, Any], audience: Audience | None
+) -> tuple[Run | None, bool]:
     """(the run of this input, where there is one; whether it lay in the bin, and was brought back)."""
-    run = stored_before(store, run_id, jobs, options)
+    run = stored_before(store, run_id, jobs, options, audience)
     if run is None or store.has(run.run_id):
         return run, False
     restored = store.bin.restore(run.run_id)
@@ -236,6 +245,7 @@ class _Ingest:
     known: Manifest | None  # of the run that this one takes the place of
     scratch: Path
     files: Files
+    before: Callable[[str], None] | None
 
     def __post_init__(self) -> None:
         self.files.passed_over(self.gathered)
@@ -262,6 +272,8 @@ class _Ingest:
             facts |= {} if chips is None else {"chips": chips}
             self.warnings += filter(None, (warning, unknown_chip(facts)))
             self.check()
+            if self.before is not None and not replace:
+                self.before(run_id)
             run = writer.commit(
                 run_id=run_id,
                 name=self.options.get("name") or (self.known and self.known.name) or declared.get("name") or name,

@@ -6,6 +6,7 @@ away is lost, and who did it and why stands beside.
 
 import sqlite3
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -128,11 +129,15 @@ def _standing(db: sqlite3.Connection, name: str) -> Move | None:
 def _known(db: sqlite3.Connection, name: str) -> Move:
     found = _standing(db, name)
     if found is None:
-        names = [m.name for m in _all(db)]
-        listed = ", ".join(names[:20]) or "none yet"
-        advice = did_you_mean(name, names) or "`chipledger baseline set NAME RUN` makes one."
-        raise QuestionError(f"no baseline {name[:80]!r}", expected=listed, advice=advice)
+        raise unknown_baseline(name, [m.name for m in _all(db)])
     return found
+
+
+def unknown_baseline(name: str, names: Sequence[str]) -> QuestionError:
+    """There is no such baseline: those that there are."""
+    listed = ", ".join(names[:20]) or "none yet"
+    advice = did_you_mean(name, names) or "`chipledger baseline set NAME RUN` makes one."
+    return QuestionError(f"no baseline {name[:80]!r}", expected=listed, advice=advice)
 
 
 def _all(db: sqlite3.Connection) -> list[Move]:

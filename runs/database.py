@@ -113,8 +113,8 @@ def _refusal(error: sqlite3.Error, path: Path) -> InputError:
         return InputError(
             f"the registry cannot be used, it is damaged ({error})",
             where=str(path),
-            advice="Move the file away: runs are kept apart from it, only tags, notes, prices, alerts, baselines and "
-            "budgets are lost.",
+            advice="Move the file away: runs are kept apart from it, only tags, notes, prices, alerts, baselines, "
+            "budgets and who sees which run are lost.",
         )
     if kind in _CLOSED:
         return InputError(

@@ -16,7 +16,7 @@ import json
 import os
 import re
 import time
-from collections.abc import Generator
+from collections.abc import Callable, Container, Generator
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from types import UnionType
@@ -111,10 +111,10 @@ def live_name(text: str) -> str:
 
 
 class LiveRuns:
-    """The live runs of a store, below `folder`."""
+    """The live runs of a store, below `folder`. `hidden`: addresses of those that do not exist for whoever asks."""
 
-    def __init__(self, folder: Path):
-        self.folder = folder
+    def __init__(self, folder: Path, hidden: Callable[[], Container[str]] = tuple[str]):
+        self.folder, self._hidden = folder, hidden
 
     def of(self, name: str) -> Path:
         """The folder of a live run, there or not. Raises InputError for a name that cannot be one."""
@@ -124,6 +124,10 @@ class LiveRuns:
 
     def read(self, name: str) -> Live | None:
         """The pointer; None where there is none that can be read."""
+        found = self._read(name)
+        return None if PREFIX + name in self._hidden() else found
+
+    def _read(self, name: str) -> Live | None:
         try:
             told = json.loads((self.of(name) / POINTER).read_text())
             told["retiring"] = [(str(i), int(since)) for i, since in told.get("retiring", [])]
@@ -139,7 +143,9 @@ class LiveRuns:
             names = sorted(p.name for p in self.folder.iterdir() if _NAME.fullmatch(p.name))
         except OSError:  # nothing was ever followed here
             return []
-        return [live for name in names if (live := self.read(name)) is not None]
+        hidden = self._hidden() if names else ()
+        shown = [name for name in names if PREFIX + name not in hidden]
+        return [live for name in shown if (live := self._read(name)) is not None]
 
     def write(self, live: Live) -> None:
         """Replace the pointer. Raises InputError where it cannot be written."""

@@ -28,6 +28,10 @@ create table if not exists binned (run_id text primary key, name text not null, 
     binned_ns integer not null) without rowid;
 create table if not exists searches (name text primary key, query text not null, columns text not null,
     sort text not null, who text not null, written_ns integer not null) without rowid;
+create table if not exists shared (run_id text not null, team text not null, who text not null,
+    written_ns integer not null, primary key (run_id, team)) without rowid;
+create table if not exists share_mark (one integer primary key check (one = 1), mark text not null);
+create table if not exists usual_teams (who text primary key, team text not null) without rowid;
 create table if not exists files (sha256 text primary key, path text not null, bytes integer not null) without rowid;
 create table if not exists glimpses (run_id text primary key, key text not null, told text not null) without rowid;
 create table if not exists changes (one integer primary key check (one = 1), count integer not null);
@@ -35,7 +39,7 @@ create index if not exists notes_by_run on notes (run_id);
 create index if not exists declared_by_run on declared_log (run_id);
 create index if not exists renames_by_run on renames (run_id);
 """
-_COUNTED = ("tags", "notes", "prices", "names", "declared", "stands", "shelved")
+_COUNTED = ("tags", "notes", "prices", "names", "declared", "stands", "shelved", "shared")
 _TRIGGER = """
 create trigger if not exists {table}_{how} after {how} on {table} begin
     insert into changes select 1, 0 where not exists (select 1 from changes);
@@ -46,5 +50,8 @@ end;
 REGISTRY_SCHEMA = _TABLES + "".join(
     _TRIGGER.format(table=table, how=how) for table in _COUNTED for how in ("insert", "update", "delete")
 )
-OF_A_RUN = ("tags", "notes", "prices", "names", "renames", "declared", "declared_log", "shelved", "binned", "glimpses")
+OF_A_RUN = (
+    *("tags", "notes", "prices", "names", "renames", "declared", "declared_log", "shelved", "binned", "glimpses"),
+    "shared",
+)
 """Tables whose rows go with their run, by its `run_id`."""

@@ -6,7 +6,7 @@
     <root>/live/<name>/                 a job being followed: its entries, and a pointer to its newest run
     <root>/bin/<run_id>/                a run that was deleted, and can be brought back for a while
     <root>/derived/<run_id>/            what was worked out from a run's tables; may be deleted at any time
-    <root>/registry.db                  what may change: notes, tags, prices
+    <root>/registry.db                  what may change: notes, tags, prices, who sees which run
 
 All of it can be read by its owner alone.
 """
@@ -14,7 +14,7 @@ All of it can be read by its owner alone.
 import contextlib
 import functools
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 Saying = Callable[
     [Sequence[str] | None], Mapping[str, Said]
 ]  # of these runs, or of all: those of which something was said
+Hidden = Callable[[], Container[str]]  # runs, by id, and live runs, by address, that whoever asks may not see
 _LOOKS = 5  # at a run that is another each time
 _SHOWN = 80  # characters of a name that a message repeats
 
@@ -51,15 +52,18 @@ class Listing:
 
 class Store:
     """A folder of runs. Opening it makes the folder and sweeps what a killed ingest left behind; one that is there and
-    cannot be written is read."""
+    cannot be written is read.
 
-    def __init__(self, root: Path, said: Saying = lambda run_ids: {}):
+    What `hidden` holds does not exist for whoever asks: it is in no list, leads nowhere, and no message names it.
+    """
+
+    def __init__(self, root: Path, said: Saying = lambda run_ids: {}, hidden: Hidden = tuple[str]):
         self.root = Path(root).expanduser().absolute()
-        self.said = said
+        self.said, self.hidden = said, hidden
         self.runs_folder = self.root / "runs"
         self.uploads_folder = self.root / "uploads"
         partial = self.root / "partial"
-        self.live = LiveRuns(self.root / "live")
+        self.live = LiveRuns(self.root / "live", lambda: self.hidden())
         self._scratch = Scratch(partial)
         self.bin = Bin(self.root, self.runs_folder, self.hold)
         try:
@@ -94,7 +98,13 @@ class Store:
     def ids(self) -> list[str]:
         """Identifiers of all runs, in no particular order. Raises InputError where the store is gone."""
         self.check()
-        return [p.name for p in self.runs_folder.iterdir() if RUN_ID.fullmatch(p.name) and p.is_dir()]
+        names = [p.name for p in self.runs_folder.iterdir() if RUN_ID.fullmatch(p.name) and p.is_dir()]
+        return self._seen(names)
+
+    def _seen(self, names: list[str]) -> list[str]:
+        """Those that are not hidden. A run is hidden before it is there: what is hidden is looked up last."""
+        hidden = self.hidden()
+        return [name for name in names if name not in hidden] if hidden else names
 
     def runs(self) -> list[Run]:
         """All runs whose manifest can be read, newest first."""
@@ -132,7 +142,7 @@ class Store:
         try:
             with os.scandir(folder) as there:
                 names = [e.name for e in there if RUN_ID.fullmatch(e.name) and e.is_dir()]
-            for name in names:
+            for name in self._seen(names):
                 found[name] = _told(f"{name}/{MANIFEST}", folder)
         finally:
             os.close(folder)
@@ -141,7 +151,10 @@ class Store:
     def look_at(self, run_id: str) -> tuple[Run | None, str]:
         """(a run, where its manifest can be read; what is damaged of it, else empty). Without what people said of it.
         Raises FileNotFoundError where it is not there."""
-        return _looked_at(self.runs_folder / run_id)
+        found = _looked_at(self.runs_folder / run_id)
+        if run_id in self.hidden():
+            raise FileNotFoundError(run_id)
+        return found
 
     def get(self, run_id: str) -> Run | None:
         if not self.has(run_id):
@@ -197,7 +210,8 @@ class Store:
 
     def binned(self) -> list[Binned]:
         """The runs in the bin, with what people said of them, those that came last first."""
-        found = [b for b in self.bin.runs() if not self.has(b.run.run_id)]
+        lying, hidden = self.bin.runs(), self.hidden()
+        found = [b for b in lying if b.run.run_id not in hidden and not self.has(b.run.run_id)]
         said = self.said([b.run.run_id for b in found])
         return [replace(b, run=b.run.told(said.get(b.run.run_id, NOTHING))) for b in found]
 
@@ -209,7 +223,13 @@ class Store:
         return named[0] if named else begun[0] if len(begun) == 1 else None
 
     def has(self, run_id: str) -> bool:
-        return RUN_ID.fullmatch(run_id) is not None and (self.runs_folder / run_id).is_dir()
+        there = RUN_ID.fullmatch(run_id) is not None and (self.runs_folder / run_id).is_dir()
+        return there and run_id not in self.hidden()
+
+    def kept(self, run_id: str) -> Run | None:
+        """A run in the store or in its bin."""
+        found = self.get(run_id) or self.bin.get(run_id)
+        return None if run_id in self.hidden() else found
 
     def remove(self, run_id: str) -> None:
         """Take a run out of the store, at once for whoever looks; nothing happens where it is not there. Raises

@@ -37,7 +37,7 @@ def ask_fleet(place: Workspace, given: Mapping[str, Any], numbers: Numbers = "la
     or `now`. Raises QuestionError for what cannot be asked."""
     asked, search = read(given), str(given.get(SEARCH.name) or "")
     rows = rows_of(place, search, numbers)
-    key = (str(place.store.root), search, asked)
+    key = (str(place.store.root), search, asked, place.store.hidden())
     with _lock:
         before = _kept.get(key)
     if before is not None and len(before[0]) == len(rows) and all(a is b for a, b in zip(before[0], rows, strict=True)):

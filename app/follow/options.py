@@ -3,7 +3,7 @@
 from argparse import Namespace
 from dataclasses import dataclass, replace
 
-from app.ingest_options import CHIP, COUNT, FROM_INPUTS, MODEL
+from app.ingest_options import CHIP, COUNT, FROM_INPUTS, GROUP, MODEL
 from app.ingest_options import NAME as NAMED
 from app.options import from_args
 from errors.numbers import Number
@@ -83,6 +83,9 @@ OF_RUN = (  # as `chipledger ingest` takes them, but that the inputs are not the
     replace(NAMED, help="name of the live run, where there is one (default: the job's name)"),
     *(replace(o, help=o.help.removesuffix(FROM_INPUTS)) for o in (CHIP, COUNT, MODEL)),
 )
+FOR_GROUP = replace(
+    GROUP, help="let only members of this group of people see the live run, and admins (default: as it is)", local=True
+)
 OF_JOBS = (PROJECT, JOB, LOG_NAME, ALSO, ENDPOINT)  # they have no meaning with --metrics
 OPTIONS: tuple[Option, ...] = (
     METRICS,
@@ -93,6 +96,7 @@ OPTIONS: tuple[Option, ...] = (
     EVERY,
     ONCE,
     *OF_RUN,
+    FOR_GROUP,
     LOG_NAME,
     ALSO,
     ENDPOINT,
@@ -117,6 +121,7 @@ class Asked:
     chip: str | None = None
     chips: int | None = None
     model: str | None = None
+    group: str | None = None
     log_name: tuple[str, ...] = ()
     also: tuple[str, ...] = ()
     endpoint: str | None = None

@@ -154,7 +154,10 @@ class Watcher:
         begun = time.monotonic()
         with _one_at_a_time:
             done = ingest(
-                [spool.path], self.place.store, tags={TAG: self.live.name}, **{**self._ingesting(), **self.live.options}
+                *([spool.path], self.place.store),
+                tags={TAG: self.live.name},
+                before=lambda run_id: self.place.registry.stand_for(run_id, self.live.address),  # seen by whom that is
+                **{**self._ingesting(), **self.live.options},
             )
         took_s = time.monotonic() - begun
         self._next_snapshot_s = time.monotonic() + max((INGEST_SHARE - 1) * took_s, self.least_pause_s)

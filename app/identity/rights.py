@@ -72,6 +72,7 @@ RIGHTS = (
     Right("GET", "/api/runs", Role.VIEWER),
     Right("GET", "/api/runs/{run_id}", Role.VIEWER),
     Right("GET", "/api/runs/{run_id}/facts", Role.VIEWER),
+    Right("GET", "/api/runs/{run_id}/groups", Role.VIEWER),
     Right("GET", "/api/runs/{run_id}/notes", Role.VIEWER),
     Right("GET", "/api/runs/{run_id}/show/{analysis}", Role.VIEWER),
     Right("GET", "/api/runs/{run_id}/tables", Role.VIEWER),
@@ -111,6 +112,7 @@ RIGHTS = (
     # what people say of runs
     Right("PATCH", "/api/runs", Role.UPLOADER, "mark runs"),
     Right("PATCH", "/api/runs/{run_id}", Role.UPLOADER, "mark a run"),
+    Right("PATCH", "/api/runs/{run_id}/groups", Role.UPLOADER, "say who sees a run"),
     Right("PATCH", "/api/runs/{run_id}/facts", Role.UPLOADER, "say a fact"),
     Right("POST", "/api/runs/{run_id}/notes", Role.UPLOADER, "write a note"),
     Right("PATCH", "/api/runs/{run_id}/notes/{number}", Role.UPLOADER, "edit a note"),

@@ -26,7 +26,8 @@ class Row:
     """A run as the library lists it.
 
     `address`: what leads to it wherever a run is asked for. `stored_name`: what it was called when it was stored.
-    `created_ns`: when it was stored. `demo`: it came with the product. `usd_per_chip_hour`: as people said. `tables`:
+    `created_ns`: when it was stored. `demo`: it came with the product. `groups`: those of people who
+    alone see it; none: all do. `usd_per_chip_hour`: as people said. `tables`:
     rows by table. `numbers`: by column, those that are known. `largest_loss`: the account of the ledger that cost most,
     and its share of the run. `bar`: (account, what it is, share of the chip time), a picture of the ledger. `under`:
     the amount in words. `spent`: what fleets add up (`analyzers.fleet.spent`), as JSON. `pending`: its numbers are
@@ -53,6 +54,7 @@ class Row:
     starred: bool = False
     archived: bool = False
     demo: bool = False
+    groups: tuple[str, ...] = ()
     usd_per_chip_hour: float | None = None
     tables: Mapping[str, int] = field(default_factory=dict[str, int])
     live: Live | None = None
@@ -120,6 +122,7 @@ class Row:
             "archived": self.archived,
             "project": self.project or None,
             "experiment": self.experiment or None,
+            "groups": list(self.groups),
             "noted": len(self.notes),
             "numbers": numbers,
             "largest_loss": self.largest_loss,

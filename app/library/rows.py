@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from app.library.columns import Row, named
 from app.library.search import read
-from app.library.table import Table, table
+from app.library.table import Rows, table
 from app.workspace import Workspace
 
 NEWEST = "-added"
@@ -61,7 +61,7 @@ def library(
         kept.work_out(rows)
         rows = kept.rows()
     demo = hidden or asked.asks("demo") or not kept.hides_demo()
-    view = _view(kept, rows, archived or asked.asks("archived"), demo)
+    view = _view(rows, archived or asked.asks("archived"), demo)
     there = view.rows
     found = [row for row in there if asked.matches(row)] if asked.tests else there
     if sort != NEWEST:
@@ -96,11 +96,9 @@ class _View:
     damaged: Sequence[Row]
 
 
-def _view(kept: Table, rows: Sequence[Row], archived: bool, demo: bool) -> _View:
-    """Kept as long as the rows are the same: to count ten thousand takes longer than most searches."""
-    if kept.views[0] is not rows:
-        kept.views = (rows, {})
-    views = kept.views[1]
+def _view(rows: Rows, archived: bool, demo: bool) -> _View:
+    """Kept with its rows: to count ten thousand takes longer than most searches."""
+    views = rows.views
     if (archived, demo) not in views:
         there = _in_view(rows, archived, demo)
         views[archived, demo] = _View(

@@ -14,6 +14,8 @@ from functools import cache
 from typing import Any
 
 from app.facts.settled import settled
+from app.identity.asking import acting_as
+from app.identity.base import SERVER
 from app.library.columns import Row
 from app.library.working import UNDER_PENDING, Numbers, key_of
 from app.summary import chip_text, chips_text, model_text, tags_of
@@ -22,10 +24,12 @@ from errors import ChipledgerError
 from runs.live import Live
 from runs.registry import Extras
 from runs.run import NOTHING, Run, Said
+from runs.share_book import NONE, Groups
 from runs.shelf import Place, Shelf
 
 LOOK_S = 60.0  # how often files of runs that nobody looks at are looked at
 FRESH = 500  # rows whose files are looked at whenever they are shown
+MOST_SEEN = 64  # sets of people who see the same, of whose rows lists are kept
 _SETTLED_NS = 2_000_000_000  # a folder touched more recently may change again without another time
 
 
@@ -48,6 +52,7 @@ class _Added:
     where: Place = Place()
     said: Said = NOTHING
     demo: bool = False
+    groups: Groups = NONE
 
 
 _NONE = _Added()
@@ -64,8 +69,19 @@ class _Known:
     row: Row
 
 
+class Rows(list[Row]):
+    """Rows that one set of people sees, not to be changed; and what whoever lists keeps of them, in `views`."""
+
+    def __init__(self, rows: Iterable[Row] = ()):
+        super().__init__(rows)
+        self.views: dict[tuple[bool, bool], Any] = {}
+
+
 class Table:
-    """Rows of a store, the newest first, those that cannot be read after them."""
+    """Rows of a store, the newest first, those that cannot be read after them.
+
+    The server looks at all of them once for whoever asks; each is given those that they see.
+    """
 
     def __init__(self, place: Workspace):
         self._place, self._shelf = place, shelf(place)
@@ -78,30 +94,43 @@ class Table:
         self._registry: tuple[int, int] | None = None
         self._demo, self._bundled = place.demo, set[str]()
         self._live: list[Live] = []
-        self._rows: Sequence[Row] = ()
-        self.views: tuple[Sequence[Row], dict[tuple[bool, bool], Any]] = (
-            (),
-            {},
-        )  # of these rows, as whoever lists keeps
+        self._rows = Rows()
+        self._seen: dict[Groups, Rows] = {}  # of these rows, those that are left where so many are hidden
         self._looked_s = time.monotonic()
         self._looker: threading.Thread | None = None
 
-    def rows(self) -> Sequence[Row]:
-        """All rows as they are now; not to be changed. Raises InputError where the store cannot be read."""
+    def rows(self) -> Rows:
+        """All rows that whoever asks sees, as they are now. Raises InputError where the store cannot be read."""
         with self._lock:
-            self._update()
-            rows = self._rows
+            with acting_as(SERVER):
+                self._update()
+            rows = self._rows_seen()
         if time.monotonic() - self._looked_s > LOOK_S:
             self._look_at_all()
         return rows
 
+    def _rows_seen(self) -> Rows:
+        """The same object as long as the rows are the same and the same is hidden. A run is hidden before it is there:
+        whoever looks up what is hidden last misses none."""
+        hidden = frozenset(self._place.store.hidden())
+        if not hidden:
+            return self._rows
+        if hidden not in self._seen:
+            if len(self._seen) >= MOST_SEEN:
+                self._seen.clear()
+            self._seen[hidden] = Rows(row for row in self._rows if row.run_id not in hidden)
+        return self._seen[hidden]
+
     def fresh(self, rows: Sequence[Row]) -> Sequence[Row]:
         """Rows that are shown, as they are now: unless they are very many, with what is damaged of them since."""
         with self._lock:
-            self._update()
-            if any([self._look_at(row.run_id) for row in rows] if len(rows) <= FRESH else ()):
-                self._list()
-            return [self._known[row.run_id].row for row in rows if row.run_id in self._known]
+            with acting_as(SERVER):
+                self._update()
+                if any([self._look_at(row.run_id) for row in rows] if len(rows) <= FRESH else ()):
+                    self._list()
+            there = [row.run_id for row in rows if row.run_id in self._known]
+            hidden = self._place.store.hidden()
+            return [self._known[run_id].row for run_id in there if run_id not in hidden]
 
     def work_out(self, rows: Iterable[Row]) -> None:
         """Work out now the numbers that these rows lack."""
@@ -140,10 +169,13 @@ class Table:
         """What people added, by run; of a snapshot of a live run, what was added to that."""
         registry = self._place.registry
         said, places, extras = registry.said(None), self._shelf.places(), registry.added()
-        owners = registry.standing()
+        owners, groups = registry.standing(), self._place.shares.all()
         told = {
-            i: _Added(extras.get(i, _NONE.extras), places.get(i, _NONE.where), said.get(i, NOTHING), i in self._bundled)
-            for i in {*said, *places, *extras, *self._bundled}
+            i: _Added(
+                *(extras.get(i, _NONE.extras), places.get(i, _NONE.where), said.get(i, NOTHING)),
+                *(i in self._bundled, groups.get(i, NONE)),
+            )
+            for i in {*said, *places, *extras, *groups, *self._bundled}
         }
         return told | {i: told.get(owner, _NONE) for i, owner in owners.items()}
 
@@ -183,7 +215,7 @@ class Table:
         rows = sorted((r for r in known if r.readable), key=lambda r: -(r.created_ns or 0))
         rows += sorted((r for r in known if not r.readable), key=lambda r: r.run_id)
         if len(rows) != len(self._rows) or any(a is not b for a, b in zip(rows, self._rows, strict=True)):
-            self._rows = rows
+            self._rows, self._seen = Rows(rows), {}
 
     def _look_at(self, run_id: str) -> bool:
         """Look whether a run is damaged, and make its row anew where that is not as it was known: whether it was."""
@@ -238,6 +270,7 @@ def _row_of(run: Run, added: _Added, live: Live | None, problem: str | None) -> 
         starred=where.starred,
         archived=where.archived,
         demo=added.demo,
+        groups=tuple(sorted(added.groups)),
         usd_per_chip_hour=added.extras.usd_per_chip_hour,
         tables=manifest.tables,
         live=live,

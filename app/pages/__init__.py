@@ -13,6 +13,7 @@ from app.pages.goodput_planner import GOODPUT_PLANNER
 from app.pages.history import HISTORY
 from app.pages.library import LIBRARY
 from app.pages.models import MODELS
+from app.pages.people import PEOPLE
 from app.pages.promises import PROMISES
 from app.pages.published import PUBLISHED
 from app.pages.query import QUERY
@@ -23,6 +24,7 @@ from app.pages.several import SEVERAL
 from app.pages.storage import STORAGE_PAGE
 from app.pages.topology import TOPOLOGY
 from app.pages.training_planner import TRAINING_PLANNER
+from app.pages.you import YOU
 from app.questions.compiled import COMPILED
 
 PAGES: tuple[Page, ...] = (
@@ -49,4 +51,6 @@ PAGES: tuple[Page, ...] = (
     HISTORY,
     FACTS,
     QUERY,
+    YOU,
+    PEOPLE,
 )

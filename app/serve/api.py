@@ -9,7 +9,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 import catalog
-from app import listing_options, querying, topology_options
+from app import listing_options, querying, sharing, topology_options
 from app.capture.addresses import allowed
 from app.facts.told import declare, facts_told
 from app.fetching.allowed import allowed as from_where
@@ -27,12 +27,13 @@ from app.serve.capturing import capture_arguments
 from app.serve.comparing import Comparing
 from app.serve.compiling import compile_request
 from app.serve.fleets import Fleets
-from app.serve.ingesting import ADDRESS, UPLOAD, ingest_arguments, line
+from app.serve.ingesting import ADDRESS, UPLOAD, ingest_arguments, line, without_audience
 from app.serve.jobs import Job, Jobs
 from app.serve.perfetto import Perfetto
 from app.serve.places import placeless
 from app.serve.reporting import Reporting
 from app.serve.requests import json_object
+from app.serve.sharing import Sharing
 from app.serve.shelving import Shelving, shelved
 from app.serve.timeline import Timelines
 from app.serve.timeline_places import TimelinePlaces
@@ -72,6 +73,7 @@ class Api:
             *Timelines(self._place, self._find).routes(),
             *TimelinePlaces(self._place, self._find).routes(),
             *Perfetto(self._place, self._find).routes(),
+            *Sharing(self._place, self._find).routes(),
             *Baselining(self._place).routes(),
             *Reporting(self._place, self._find).routes(),
             Route("/api/runs/{run_id}/facts", self.facts, methods=["GET"]),
@@ -298,7 +300,9 @@ class Api:
         cannot say, by the names of the flags of `chipledger ingest` (`name`, `chip`, `chips`, `model`, `tags` ...). The
         answer is a job to be followed."""
         asked = await json_object(request)
-        arguments = ["ingest", "--json", f"--store={self._place.store.root}", *ingest_arguments(asked)]
+        words = ingest_arguments(without_audience(asked))
+        whose = await run_in_threadpool(sharing.flags, self._place, asked)
+        arguments = ["ingest", "--json", f"--store={self._place.store.root}", *words, *whose]
         if asked.get(ADDRESS):
             return await self._by_address(arguments, asked)
         upload_id = line(asked.get(UPLOAD) or "", UPLOAD)
@@ -330,15 +334,18 @@ class Api:
         """Compile a training step for a slice: a JSON object with `model` and the options of `chipledger compile`. The
         answer is a job to be followed."""
         asked = compile_request(await json_object(request))
-        arguments = ["compile", "--json", f"--store={self._place.store.root}", *asked.options(), "--", asked.model]
+        said = [*asked.options(), *await run_in_threadpool(sharing.flags, self._place, {})]
+        arguments = ["compile", "--json", f"--store={self._place.store.root}", *said, "--", asked.model]
         return self._told(self._jobs.start(arguments))
 
     @_answering
     async def capture(self, request: Request) -> Any:
         """Record jobs that run, at addresses that the operator allowed alone: a JSON object with `addresses` and the
         options of `chipledger capture`. The answer is a job to be followed."""
-        arguments = capture_arguments(await json_object(request), allowed())
-        return self._told(self._jobs.start(["capture", "--json", f"--store={self._place.store.root}", *arguments]))
+        said = capture_arguments(await json_object(request), allowed())
+        whose = await run_in_threadpool(sharing.flags, self._place, {})
+        arguments = ["capture", "--json", f"--store={self._place.store.root}", *whose, *said]
+        return self._told(self._jobs.start(arguments))
 
     @_answering
     async def capture_addresses(self, request: Request) -> Any:
@@ -366,6 +373,8 @@ class Api:
         """A job, with the run that it made; with its files where `since` says from which change on."""
         told = job.to_dict() if since is None else job.with_files(since)
         run = self._place.store.get(told["run_id"]) if told["run_id"] else None
+        if run is None and told["run_id"] in self._place.store.hidden():
+            told["run_id"] = None
         if run is not None:
             told["run"] = {"run_id": run.run_id, "name": run.manifest.name, "created_ns": run.manifest.created_ns}
         return placeless(told, self._place.store.root)

@@ -12,6 +12,7 @@ from app.fleet.asking import ask_fleet, zone_named
 from app.fleet.options import OPTIONS, RUNS, ZONE
 from app.options import from_query
 from app.serve.answering import answering
+from app.sharing import counted
 from app.workspace import Workspace
 
 
@@ -34,7 +35,7 @@ class Fleets:
         by cause. Runs whose numbers are still being worked out are left out and counted (`left_out`)."""
         given = from_query(request.query_params.multi_items(), OPTIONS)
         result = await run_in_threadpool(ask_fleet, self._place, given)
-        return result.to_dict(given.get(RUNS.name, RUNS.default))
+        return _told(result.to_dict(given.get(RUNS.name, RUNS.default)))
 
     @answering
     async def budgets(self, request: Request) -> Any:
@@ -43,7 +44,7 @@ class Fleets:
         given = from_query(request.query_params.multi_items(), (ZONE,))
         zone = zone_named(given.get(ZONE.name) or ZONE.default)
         told = await run_in_threadpool(budgets.standing, self._place, zone)
-        return {"budgets": [b.to_dict() for b in told]}
+        return _told({"budgets": [b.to_dict() for b in told]})
 
     @answering
     async def digest(self, request: Request) -> Any:
@@ -52,4 +53,9 @@ class Fleets:
         given = from_query(request.query_params.multi_items(), (ZONE,))
         zone = zone_named(given.get(ZONE.name) or ZONE.default)
         told = await run_in_threadpool(digest.of_last_week, self._place, zone)
-        return told.to_dict()
+        return _told(told.to_dict())
+
+
+def _told(sums: dict[str, Any]) -> dict[str, Any]:
+    """With which runs are counted, where that may not be all."""
+    return {**sums, "counted": said} if (said := counted()) else sums

@@ -4,7 +4,7 @@ what the other does not. Anything else is refused: a chip that is dropped silent
 from collections.abc import Mapping
 from typing import Any
 
-from app.ingest_options import OPTIONS
+from app.ingest_options import AUDIENCE, OPTIONS
 from collectors.own import sidecar
 from errors import InputError, QuestionError
 from errors.numbers import Number
@@ -29,6 +29,11 @@ def ingest_arguments(asked: Mapping[str, Any]) -> list[str]:
     given = {name: asked[name] for name in known if asked.get(name) not in (None, "")}
     words = [flag(known[name], value) for name, value in given.items()]
     return [*filter(None, words), *(f"--tag={key}={value}" for key, value in _tags(asked.get(TAGS)).items())]
+
+
+def without_audience(asked: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of a request but those that say who sees the run: `app.sharing.flags` reads these."""
+    return {name: value for name, value in asked.items() if name not in {option.name for option in AUDIENCE}}
 
 
 def line(value: Any, name: str) -> str:

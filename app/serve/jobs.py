@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from app.cli.commands.ingest import PROGRESS_VARIABLE
+from app.identity.asking import who
 from errors import QuestionError
 
 AT_ONCE = {"ingest": 2, "compile": 1, "capture": 2}  # jobs that run at the same time; more wait for their turn
@@ -36,7 +37,7 @@ ERROR = "error: "
 @dataclass
 class Job:
     """One job. `what`: its command; `about`: what it was begun with, as the browser shows it; `state`: waiting,
-    running, done, failed or cancelled. `progress`: 0 to 1, None while unknown.
+    running, done, failed or cancelled. `progress`: 0 to 1, None while unknown. `who`: whoever began it.
 
     `files`: what was last told of each file, by name, with the number of that change.
     """
@@ -51,10 +52,17 @@ class Job:
     began_ns: int = field(default_factory=time.time_ns)
     ended_ns: int | None = None
     result: dict[str, Any] = field(default_factory=dict)
+    who: str = ""
     files: dict[str, tuple[int, dict[str, Any]]] = field(default_factory=dict, repr=False)
     changes: int = 0
     process: asyncio.subprocess.Process | None = field(default=None, repr=False)
     task: asyncio.Task | None = field(default=None, repr=False)
+
+    @property
+    def theirs(self) -> bool:
+        """Whether whoever asks may learn of it: what others do is theirs alone, and admins'."""
+        asks = who()
+        return asks.sees_all or (bool(self.who) and self.who == asks.name)
 
     @property
     def ended(self) -> bool:
@@ -103,7 +111,7 @@ class Jobs:
         MOST_WAITING have not ended yet."""
         if sum(not j.ended for j in self._jobs.values()) >= MOST_WAITING:
             raise QuestionError(f"{MOST_WAITING:,} jobs run or wait already", advice="Ask again once some have ended.")
-        job = Job(uuid.uuid4().hex, arguments[0], about=about or {})
+        job = Job(uuid.uuid4().hex, arguments[0], about=about or {}, who=who().name)
         self._jobs[job.job_id] = job
         ended = [j for j in self._jobs.values() if j.ended]
         for old in ended[:-WITH_FILES]:
@@ -114,14 +122,14 @@ class Jobs:
         return job
 
     def get(self, job_id: str) -> Job:
-        if job_id not in self._jobs:
+        if job_id not in self._jobs or not self._jobs[job_id].theirs:
             advice = "If the server was restarted, the uploaded files are kept: add them again."
             raise QuestionError(f"no job {job_id[:40]!r}", advice=advice)
         return self._jobs[job_id]
 
     def newest(self) -> list[Job]:
-        """The jobs, the newest first."""
-        return list(self._jobs.values())[: -LISTED - 1 : -1]
+        """The jobs of whoever asks, the newest first."""
+        return [job for job in self._jobs.values() if job.theirs][: -LISTED - 1 : -1]
 
     def reading(self) -> set[str]:
         """Uploads that a job reads, or waits for its turn to read."""

@@ -172,6 +172,7 @@ def shelved(place: Workspace, run_id: str) -> dict[str, Any]:
         "archived": where.archived,
         "project": where.project or None,
         "experiment": where.experiment or None,
+        "groups": sorted(place.shares.of(run_id)),
         "renames": [r.to_dict() for r in kept.renames(run_id)],
     }
 

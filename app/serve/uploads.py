@@ -11,6 +11,8 @@ from collections.abc import AsyncIterator, Iterable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from app.identity.asking import acting_as
+from app.identity.base import SERVER
 from app.serve.upload_names import clean_name
 from app.workspace import Workspace
 from errors import InputError, QuestionError
@@ -189,7 +191,8 @@ class Uploads:
             noted = _runs(upload).read_text().split()
         except OSError:
             noted = self._runs_of_files(upload)
-        return next((i for i in noted if self._place.store.has(i) or self._place.store.bin.has(i)), None)
+        with acting_as(SERVER):  # it is kept for its run, whoever sees that
+            return next((i for i in noted if self._place.store.kept(i)), None)
 
     def _runs_of_files(self, upload: Path) -> list[str]:
         """Runs one of whose inputs is remembered to lie in an upload."""
@@ -197,7 +200,8 @@ class Uploads:
             return []
         there = self._place.registry.files_below(upload)
         store = self._place.store
-        runs = [*store.runs(), *(b.run for b in store.binned())]
+        with acting_as(SERVER):
+            runs = [*store.runs(), *(b.run for b in store.binned())]
         return [r.run_id for r in runs if any(s["sha256"] in there for s in _sources(r))]
 
     async def receive(self, upload_id: str, name: str, chunks: AsyncIterator[bytes], announced: int | None) -> int:
@@ -261,8 +265,9 @@ class Uploads:
     def _keep_inputs(self, path: Path, upload: Path) -> None:
         """Raises InputError where a stored run was made of the file that another would replace: it may be read anew."""
         if path.is_file() and (made := self._made_of(upload)):
+            seen = self._place is not None and self._place.store.kept(made)
             raise InputError(
-                f"the file is an input of run {made}, and stays as it is",
+                f"the file is an input of {f'run {made}' if seen else 'a stored run'}, and stays as it is",
                 where=path.name,
                 advice="Begin another upload for other files.",
             )

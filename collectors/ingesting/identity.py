@@ -12,6 +12,7 @@ from typing import Any, Protocol
 from collectors.base import Source
 from errors import InputError
 from runs.run import Manifest, Run
+from runs.share_book import Audience
 from runs.store import Store
 
 _LABELS = ("name", "tags")  # options that change nothing of what a run says
@@ -60,14 +61,21 @@ def made_anew(run_id: str) -> str:
     return _short_hash([run_id, uuid.uuid4().hex])
 
 
-def stored_before(store: Store, run_id: str, jobs: Sequence[Job], options: dict[str, Any]) -> Run | None:
-    """The run of this input, if there is one, in the store or in its bin: under its id, or under the one that it had
-    when only content counted."""
-    if (run := store.get(run_id) or store.bin.get(run_id)) is not None:
-        return run
+def stored_before(
+    store: Store, run_id: str, jobs: Sequence[Job], options: dict[str, Any], audience: Audience | None = None
+) -> Run | None:
+    """The run of this input, if there is one that its audience sees, in the store or in its bin: under its id, under
+    one that it has for that audience, or under the one that it had when only content counted."""
+
+    def seen(name: str) -> Run | None:
+        run = store.kept(name)
+        return run if run is not None and (audience is None or audience.sees(name)) else None
+
+    for name in (run_id, *(audience.candidates(run_id) if audience else ())):
+        if (run := seen(name)) is not None:
+            return run
     before = _short_hash([sorted(job.digest for job in jobs), _said(options)])
-    run = store.get(before) or store.bin.get(before)
-    if run is None:
+    if (run := seen(before)) is None:
         return None
     try:
         before = {(s["name"], s["sha256"]) for s in run.manifest.sources}

@@ -17,7 +17,8 @@ from app.capture.addresses import Address, addresses
 from app.capture.options import ADDRESS, RUN, Asked, asked
 from app.cli.commands.base import JSON, pairs, print_json, printable
 from app.cli.commands.ingest import alerts_of, remember, teller
-from app.options import add_arguments, add_flags
+from app.ingest_options import OF_A_TERMINAL
+from app.options import add_arguments, add_flags, from_args
 from app.serve.uploads import Uploads, in_use
 from app.workspace import Workspace, workspace
 from errors import ChipledgerError
@@ -25,12 +26,17 @@ from errors import format as fmt
 
 if TYPE_CHECKING:
     from app.capture.session import Answer
+    from runs.share_book import Audience
 
 NAME = "capture"
 HELP = "record running jobs on demand, all their hosts at once, into one run"
 API = "POST /api/capture"
 ARGUMENTS = (ADDRESS,)
-OPTIONS = (*capturing.OPTIONS, replace(JSON, help="print run_id, tables, warnings and what came of each host as JSON"))
+OPTIONS = (
+    *capturing.OPTIONS,
+    *OF_A_TERMINAL,
+    replace(JSON, help="print run_id, tables, warnings and what came of each host as JSON"),
+)
 CAPTURING = 0.9  # of the work; the rest reads what came
 NOTED = 5_000  # characters of the note that goes with the run
 MAY_LACK = ARGUMENTS
@@ -49,17 +55,21 @@ def run(args: argparse.Namespace) -> None:
         print(Path(agent.__file__).read_text(encoding="utf-8"), end="")
         return
     from app.capture.together import checked
+    from app.sharing import audience
 
     where = addresses(args.address)
     checked(wanted, where)
     _of_run(wanted)
-    told = captured(workspace(args.store), where, wanted)
+    place = workspace(args.store)
+    told = captured(place, where, wanted, audience(place, from_args(args, OF_A_TERMINAL)))
     if sys.stderr.isatty():
         print("\r\x1b[K", end="", file=sys.stderr)
     print_json(told) if args.json else _say(told)
 
 
-def captured(place: Workspace, where: Sequence[Address], wanted: Asked) -> dict[str, Any]:
+def captured(
+    place: Workspace, where: Sequence[Address], wanted: Asked, audience: "Audience | None" = None
+) -> dict[str, Any]:
     """Record and ingest; traces are kept like uploads, as long as their run. Raises InputError with nothing stored."""
     from app.capture.together import capture
     from collectors.ingest import ingest
@@ -85,6 +95,7 @@ def captured(place: Workspace, where: Sequence[Address], wanted: Asked) -> dict[
                 name=wanted.name or _name(where, began_ns),
                 tags={**_partly(answers), **pairs(wanted.tag, "tag")},
                 cancel=stop.is_set,
+                audience=audience,
                 **_of_run(wanted),
             )
             warnings = [*_odd(answers), *done.warnings]

@@ -17,6 +17,7 @@ from app.cli.commands.base import JSON, model_config
 from app.cli.commands.ingest import teller
 from app.cli.commands.show import show
 from app.compile_options import Asked
+from app.ingest_options import OF_A_TERMINAL
 from app.options import add_arguments, add_flags, from_args
 from app.workspace import Workspace, workspace
 from errors import QuestionError
@@ -25,6 +26,7 @@ from runs.shelf import NAME_LENGTH
 
 if TYPE_CHECKING:
     from catalog import Model
+    from runs.share_book import Audience
     from simulators.tpu_compile.request import CompileRequest
 
 NAME = "compile"
@@ -40,7 +42,7 @@ ARGUMENTS = (
         form="MODEL",
     ),
 )
-OPTIONS = (*compile_options.OPTIONS, replace(JSON, help="print the run's id and the answer as JSON"))
+OPTIONS = (*compile_options.OPTIONS, *OF_A_TERMINAL, replace(JSON, help="print the run's id and the answer as JSON"))
 CACHE = "compiled-cache"
 COMPILING = 0.95  # of the work; the rest reads the result
 
@@ -51,13 +53,16 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
+    from app.sharing import audience
+
     asked = Asked(**from_args(args, compile_options.OPTIONS))
     request = _request(args.model, asked)  # before a store is made for it
     place = workspace(args.store)
-    show(place, compiled(place, request, asked), "compiled", as_json=bool(args.json))
+    run_id = compiled(place, request, asked, audience(place, from_args(args, OF_A_TERMINAL)))
+    show(place, run_id, "compiled", as_json=bool(args.json))
 
 
-def compiled(place: Workspace, request: "CompileRequest", asked: Asked) -> str:
+def compiled(place: Workspace, request: "CompileRequest", asked: Asked, audience: "Audience | None" = None) -> str:
     """Compile, and keep what comes out as a run: its id. Raises InputError where nothing came out."""
     from collectors.ingest import ingest
     from collectors.ingesting.gather import shown
@@ -78,7 +83,8 @@ def compiled(place: Workspace, request: "CompileRequest", asked: Asked) -> str:
 
     file = compiled_file(request, place.store.root / CACHE, limits, told, stop.is_set)
     told(1.0, "reading the result")
-    done = ingest([file], place.store, name=asked.name or shown(request.title)[:NAME_LENGTH], cancel=stop.is_set)
+    name = asked.name or shown(request.title)[:NAME_LENGTH]
+    done = ingest([file], place.store, name=name, cancel=stop.is_set, audience=audience)
     tell(1, 1, "stored")
     if sys.stderr.isatty():
         print("\r\x1b[K", end="", file=sys.stderr)

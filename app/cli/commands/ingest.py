@@ -8,14 +8,14 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from app import ingest_options
 from app.cli.commands.base import JSON, pairs, print_json, printable
-from app.ingest_options import PATHS, PATHS_FROM, TAG, WITHIN
+from app.ingest_options import AUDIENCE, GROUP, PATHS, PATHS_FROM, TAG, WITHIN
 from app.options import add_arguments, add_flags, from_args
 from app.serve.uploads import in_use, note_run
 from app.workspace import Workspace, workspace
@@ -50,11 +50,14 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     from app.fetching.given import given
+    from app.sharing import audience
     from collectors.ingest import ingest
 
     said = from_args(args, ingest_options.OPTIONS)
+    whose = {option.name: said.pop(option.name, None) for option in AUDIENCE}
     tags = pairs(said.pop(TAG.name, ()), "tag")
     place = workspace(args.store)
+    readers = audience(place, whose)
     stop = threading.Event()
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGTERM, lambda *_: stop.set())  # the server's way to cancel: what was begun is removed
@@ -70,9 +73,10 @@ def run(args: argparse.Namespace) -> None:
             progress=teller(),
             cancel=stop.is_set,
             tell=tell,
+            audience=readers,
             **named,
         )
-        warnings = [*done.warnings, *_remembered(paths, place, done.run_id)]
+        warnings = [*done.warnings, *seen_by_more(place, done, whose), *_remembered(paths, place, done.run_id)]
     if sys.stderr.isatty():
         print("\r\x1b[K", end="", file=sys.stderr)
     alerts = alerts_of(place, done.run_id)
@@ -97,6 +101,16 @@ def run(args: argparse.Namespace) -> None:
         print(f"  alert: {rule} is open; `chipledger alerts` says why")
     for problem in alerts.problems:
         print(f"  warning: {printable(problem)}")
+
+
+def seen_by_more(place: Workspace, done: "Ingested", whose: Mapping[str, Any]) -> list[str]:
+    """What is not as was said of who sees the run: one that is stored already stays as it is."""
+    if not (done.existed and whose[GROUP.name]) or place.shares.of(done.run_id):
+        return []
+    return [
+        f"this input is stored already, and all who are signed in see it; `chipledger share {done.run_id[:12]} "
+        "--group GROUP` changes that"
+    ]
 
 
 def _listed(file: str | None) -> list[str]:

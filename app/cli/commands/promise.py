@@ -54,7 +54,7 @@ def run(args: argparse.Namespace) -> None:
             raise QuestionError("nothing says of which run", expected="chipledger promise RUN --keep CAUSE")
         result = ask(FINDINGS, run, {}, place.registry)
         promises.promise(run, result, chosen(result, given[KEEP.name]), place, given[PART.name])
-    kept = promises.promises_about(run, place) if run else promises.outcomes(book.standing(), place)
+    kept = promises.promises_about(run, place) if run else promises.outcomes(promises.standing(place), place)
     done = promises.record(kept)
     if args.json:
         print_json({"record": done.to_dict(), "promises": [k.to_dict() for k in kept]})

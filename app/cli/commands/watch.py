@@ -31,8 +31,9 @@ from app.options import add_flags
 from app.workspace import Workspace, workspace
 from errors import ChipledgerError, InputError
 from errors import format as fmt
-from runs.live import Live, live_name
+from runs.live import PREFIX, Live, live_name
 from runs.run import Run
+from runs.share_book import clean_teams
 
 if TYPE_CHECKING:
     from app.follow.scraping import MetricsPlan
@@ -71,6 +72,8 @@ def run(args: argparse.Namespace) -> None:
     with contextlib.ExitStack() as locks:
         for name in named:
             locks.enter_context(place.store.live.following(name))
+        if what.group:
+            place.shares.share([PREFIX + name for name in named], clean_teams([what.group]))
         _follow(place, named, stop, what.once, bool(args.json))
 
 

@@ -9,7 +9,7 @@ from app.follow.alerts.webhook import message, send
 from app.identity.may import changing
 from app.workspace import Workspace
 from errors import ChipledgerError
-from runs.alert_book import AlertBook, Judged, Moment
+from runs.alert_book import Alert, AlertBook, Judged, Moment
 from runs.live import Live
 from runs.run import Run
 
@@ -28,6 +28,11 @@ class Outcome:
 
 def book(place: Workspace) -> AlertBook:
     return AlertBook(place.registry.path)
+
+
+def alerts_told(place: Workspace) -> list[Alert]:
+    """Open ones first, then the latest resolved: those about runs that whoever asks sees."""
+    return [alert for alert in book(place).alerts() if place.tells_of(alert.run_id)]
 
 
 def subject_of(run: Run, live: str | None = None) -> str:

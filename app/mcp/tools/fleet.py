@@ -8,6 +8,7 @@ from app.fleet.asking import ask_fleet
 from app.fleet.options import CAPACITY, OPTIONS, SIMULATED, ZONE
 from app.mcp.arguments import Pairs
 from app.mcp.base import Told, Tool
+from app.sharing import counted
 from app.workspace import Workspace
 
 SELDOM = (ZONE, SIMULATED, CAPACITY)  # every agent pays for the description of each
@@ -15,7 +16,9 @@ SELDOM = (ZONE, SIMULATED, CAPACITY)  # every agent pays for the description of 
 
 def answer(place: Workspace, given: Mapping[str, Any], more: Pairs) -> Told:
     result = ask_fleet(place, given)
-    says = " ".join([words.verdict(result).whole, *(words.left_out(result) if result.total.runs else ())])
+    says = " ".join(
+        [words.verdict(result).whole, *(words.left_out(result) if result.total.runs else ()), counted()]
+    ).strip()
     return Told(says, result.to_dict(given.get("runs", 20)), {"page": "/fleet", "json": "/api/fleet"})
 
 

@@ -11,7 +11,7 @@ from app.components.notice import notice
 from app.components.option import field
 from app.components.text import md
 from app.components.verdict import verdict
-from app.follow.alerts.evaluate import book, watch_for
+from app.follow.alerts.evaluate import alerts_told, book, watch_for
 from app.follow.alerts.rules import RULES, page_of
 from app.follow.alerts.webhook import masked
 from app.questions import question
@@ -27,8 +27,9 @@ chipledger alerts --test"""
 def page() -> None:
     st.set_page_config(page_title="Alerts · Chipledger")
     st.subheader("Alerts", anchor=False)
-    kept = book(open_workspace())
-    alerts, thresholds = kept.alerts(), kept.thresholds()
+    place = open_workspace()
+    kept = book(place)
+    alerts, thresholds = alerts_told(place), kept.thresholds()
     verdict(sentence(alerts, thresholds))
     opened = [a for a in alerts if a.resolved_ns is None]
     for alert in opened:

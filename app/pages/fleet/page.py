@@ -26,6 +26,7 @@ from app.fleet.options import BY, CAPACITY, KEYS, OPTIONS, SEARCH, SIMULATED, SI
 from app.pages.fleet import FLEET
 from app.pages.fleet.figure import by_group, lost_to, named, over_time, spent_of
 from app.pages.fleet.view import cause_rows, figures, group_rows, run_rows, trend_rows
+from app.sharing import counted
 from errors import QuestionError
 from errors import format as fmt
 
@@ -44,6 +45,8 @@ def page() -> None:
         controls(None)
         return
     verdict(words.verdict(result))
+    if said := counted():
+        st.caption(said)
     if waiting := result.left_out.get("pending"):
         st.caption(f"The numbers of {fmt.count(waiting, 'run')} are being worked out. Look again in a moment.")
     controls(result)

@@ -5,11 +5,13 @@ from functools import wraps
 
 import streamlit as st
 
+from app import sharing
 from app.components.ask_facts import WHO
 from app.components.held import held
 from app.components.notes import notes_of
 from app.components.notice import notice
 from app.components.text import md
+from app.identity.asking import who
 from app.identity.base import Role
 from app.identity.may import may
 from app.library import changes
@@ -76,6 +78,27 @@ def group(place: Workspace, ids: list[str]) -> None:
         st.rerun()
 
 
+@st.dialog("Who sees it")
+@_telling
+def share(place: Workspace, ids: list[str]) -> None:
+    """The groups of people whose members see runs; none: all do."""
+    asks, each = who(), [sharing.groups_of(place, run) for run in ids]
+    now, alike = sorted({group for groups in each for group in groups}), all(groups == each[0] for groups in each)
+    seen = f"seen by {md(sharing.seen_by(now))}" if alike else "not all seen by the same people"
+    st.caption(f"{fmt.count(len(ids), 'run')}, {seen}. Choose none for {sharing.ALL}.")
+    groups = st.multiselect(
+        "Groups of people",
+        sorted({*now, *asks.groups, *(place.shares.known() if asks.sees_all else ())}),
+        default=now,
+        accept_new_options=asks.sees_all,
+        placeholder=sharing.ALL[:1].upper() + sharing.ALL[1:],
+        key=f"share {','.join(ids)[:200]}",
+    )
+    if st.button("Save", type="primary", key="share save"):
+        sharing.share(place, ids, groups)
+        st.rerun()
+
+
 @st.dialog("Tags")
 @_telling
 def tags(place: Workspace, ids: list[str]) -> None:
@@ -108,4 +131,4 @@ def gone(place: Workspace, ids: list[str]) -> None:
         st.rerun()
 
 
-ABOUT: dict[str, About] = {"rename": rename, "group": group, "tags": tags, "note": note, "gone": gone}
+ABOUT: dict[str, About] = {"rename": rename, "group": group, "share": share, "tags": tags, "note": note, "gone": gone}

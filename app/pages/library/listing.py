@@ -187,7 +187,7 @@ def _table(shown: Listed, found: Library) -> None:
             "usual": columns == form.USUAL,
             "sort": {"by": sort.removeprefix("-"), "up": not sort.startswith("-")},
             "rows": [form.drawn(row, columns) for row in found.rows],
-            "bulk": form.acts(form.BULK_ARCHIVED if shown.view == ARCHIVE else form.BULK),
+            "bulk": form.offered(form.BULK_ARCHIVED if shown.view == ARCHIVE else form.BULK),
             "told": told(),
         },
     )

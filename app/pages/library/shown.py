@@ -9,12 +9,14 @@ import streamlit as st
 
 from app import theme
 from app.components.live import live_mark
+from app.identity.asking import who
 from app.identity.base import Role
 from app.identity.may import may
 from app.library.changes import InBin
 from app.library.columns import Row, named
 from app.library.rows import NEWEST
 from app.notes import first_line
+from app.sharing import seen_by
 from errors import QuestionError
 from errors import format as fmt
 
@@ -42,6 +44,7 @@ BAR_MEANS = "where the chip time went; sorted by goodput"
 UP_FIRST = ("text",)  # kinds of columns of which the least is looked for first
 
 RUN = (("rename", "Rename"), ("note", "Notes"), ("tags", "Tags"), ("group", "Group"))
+SHARE = ("share", "Who sees it")  # where people are known
 DELETE = ("delete", "Delete")
 MENU = (*RUN, ("archive", "Archive"), DELETE)
 ARCHIVED = (*RUN, ("unarchive", "Take out of the archive"), DELETE)
@@ -95,6 +98,11 @@ def _meaning(column: str) -> str:
     return BAR_MEANS if column == TIME else named(column).meaning
 
 
+def offered(pairs: Sequence[tuple[str, str]]) -> list[dict[str, str]]:
+    """What can be done, with who sees runs where people are known."""
+    return acts(pairs if who().how in ("open", "server") else (SHARE, *pairs))
+
+
 def acts(pairs: Sequence[tuple[str, str]]) -> list[dict[str, str]]:
     """Those that whoever asks may do."""
     return [{"act": act, "label": label} for act, label in pairs if may(NEEDS.get(act, Role.UPLOADER))]
@@ -113,7 +121,7 @@ def drawn(row: Row, columns: Sequence[str]) -> dict[str, Any]:
         "bar": [_part(*part) for part in row.bar] if TIME in columns else [],
         "starred": row.starred if row.readable else None,
         "notes": {"count": len(row.notes), "first": first_line(row.notes[0])} if row.notes else None,
-        "menu": acts(can),
+        "menu": offered(can),
     }
 
 
@@ -138,6 +146,8 @@ def _marks(row: Row) -> list[dict[str, str]]:
     marks = [{"text": "damaged", "hover": row.problem, "state": ""}] if row.problem else []
     if row.simulated:
         marks.append({"text": "simulated", "hover": "nobody ran this", "state": ""})
+    if row.groups:
+        marks.append({"text": ", ".join(row.groups), "hover": f"seen by {seen_by(row.groups)}", "state": "quiet"})
     if row.archived:
         marks.append({"text": "archived", "hover": "", "state": "quiet"})
     if row.live:

@@ -5,10 +5,17 @@ The files go straight to the server's disk (`PUT /upload/...`), never through th
 
 from pathlib import Path
 
+import streamlit as st
+
+from app import sharing
 from app.components.browser import component
+from app.components.text import md
 from app.fetching.allowed import allowed
+from app.identity.asking import who
 from app.identity.base import Role
 from app.identity.may import may
+from app.pages.you import YOU
+from app.workspace import workspace
 
 _upload = component("chipledger_upload", Path(__file__).parent / "upload")
 
@@ -19,4 +26,11 @@ def upload() -> str | None:
         return None
     given = {"prefixes": [str(one) for one in allowed()]}
     result = _upload(key="upload", data=given, on_ingested_change=lambda: None)
+    if who().how not in ("open", "server"):
+        _seen_by(sharing.usual_group(workspace()))
     return result.ingested["run_id"] if result.ingested else None
+
+
+def _seen_by(group: str) -> None:
+    seen = sharing.seen_by([group] if group else [])
+    st.caption(f"Runs that you add are seen by {md(seen)}. [Your page](/{YOU.path}) changes that.")

@@ -8,7 +8,7 @@ from app.components.figures_row import Figure, figures_row
 from app.components.text import md
 from app.components.verdict import verdict
 from app.pages.promises.figure import said_and_given
-from app.promises import KEPT, Kept, book, outcomes, record, signed
+from app.promises import KEPT, Kept, outcomes, record, signed, standing
 from app.questions.findings import FINDINGS
 from catalog.cures import WRONGS
 from errors import format as fmt
@@ -22,7 +22,7 @@ def page() -> None:
     st.subheader("Promises", anchor=False)
     place = open_workspace()
     with st.spinner("Holding later runs against what was said"):
-        kept = outcomes(book(place).standing(), place)
+        kept = outcomes(standing(place), place)
     done = record(kept)
     verdict(done.sentence)
     if not kept:
