@@ -8,6 +8,7 @@ from pathlib import Path
 from app.capture.addresses import ALLOWED_VARIABLE, addresses, listed
 from app.fetching.allowed import ALLOWED_VARIABLE as INGEST_VARIABLE
 from app.fetching.allowed import prefixes
+from app.operations.log_options import AS_JSON, KINDS, LOG_VARIABLE, TEXT
 from app.options import add_flags, values
 from app.serve.server import DEFAULT_PORT
 from app.serve.uploads import DEFAULT_LIMIT_BYTES, LIMIT, LIMIT_VARIABLE, limit_bytes
@@ -55,6 +56,21 @@ OPTIONS = (
         local=True,
         form="PREFIX",
     ),
+    Option(
+        "log",
+        KINDS,
+        None,
+        f"how the log is written to stderr: {TEXT} tells jobs and defects, {AS_JSON} each request too, an object "
+        f"a line (default: ${LOG_VARIABLE}, else {TEXT})",
+        local=True,
+    ),
+    Option(
+        "rate_limits",
+        ("auto", "on", "off"),
+        "auto",
+        "whether one address or person that asks too much is told to come later; auto: where other machines can ask",
+        local=True,
+    ),
     Option("capture_file", str, None, "the same from a file, an address a line", local=True, form="FILE"),
 )
 
@@ -69,6 +85,8 @@ class Asked:
     capture: tuple[str, ...] = ()
     capture_file: str | None = None
     ingest_from: tuple[str, ...] = ()
+    log: str | None = None
+    rate_limits: str = "auto"
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -86,7 +104,7 @@ def run(args: argparse.Namespace) -> None:
     what = asked(args)
     prepare(args.store, what.upload_limit_bytes)
     allow(what)
-    serve(what.host, what.port)
+    serve(what.host, what.port, rate_limits=what.rate_limits)
 
 
 def prepare(store: str | None, upload_limit_bytes: int | None) -> None:
@@ -101,6 +119,8 @@ def prepare(store: str | None, upload_limit_bytes: int | None) -> None:
 def allow(what: Asked) -> None:
     """What the server may dial, and whose files it may read by address, for pages, API and the jobs that it starts: it
     is settled here, once, by who starts it. Raises InputError for what is no address."""
+    if what.log:
+        os.environ[LOG_VARIABLE] = what.log
     os.environ[INGEST_VARIABLE] = "\n".join(map(str, prefixes(what.ingest_from)))
     told = (*what.capture, *(listed(Path(what.capture_file)) if what.capture_file else ()))
     os.environ[ALLOWED_VARIABLE] = ",".join(map(str, addresses(told)))
