@@ -10,6 +10,7 @@ import functools
 import hashlib
 import re
 from collections.abc import MutableMapping
+from pathlib import Path
 from typing import Any
 
 from starlette.datastructures import MutableHeaders
@@ -30,6 +31,8 @@ COMMON = {
 }
 HSTS = "max-age=31536000"
 _INLINE = re.compile(r"<script(?P<attributes>[^>]*)>(?P<text>.*?)</script>", re.DOTALL)
+_OWN = ("/xprof", "/docs")  # say their own, or keep the guard's
+_PARTS = "/_stcore/bidi-components/"  # scripts of components, some of which start workers
 _DATA = ("/api/", "/upload/", "/healthz", "/readyz", "/metrics", "/mcp", "/media/", "/_stcore/")
 
 
@@ -38,7 +41,7 @@ def page_policy(page: str) -> str:
     """The policy of a page of Streamlit's, by the scripts that stand in it."""
     hashes = " ".join(f"'{script_hash(text)}'" for text in inline_scripts(page))
     return (
-        f"default-src 'none'; script-src 'self' blob: {hashes}; style-src 'self' 'unsafe-inline'; "
+        f"default-src 'self'; script-src 'self' blob: {hashes}; style-src 'self' 'unsafe-inline'; "
         "img-src 'self' data: blob:; font-src 'self' data:; connect-src 'self' blob: data:; media-src 'self' blob:; "
         "worker-src 'self' blob:; frame-src 'self' blob:; manifest-src 'self'; object-src 'none'; base-uri 'none'; "
         "frame-ancestors 'self'; form-action 'self'"
@@ -56,9 +59,17 @@ def script_hash(text: str) -> str:
 
 def policy_of(path: str) -> str | None:
     """The policy of what answers at a path, where the answer says none itself; None: that of the guard."""
-    if path.startswith(_DATA) and not path.startswith("/_stcore/bidi-components/"):
+    if path.startswith(_DATA) and not path.startswith(_PARTS):
         return STRICT
-    return None
+    return None if path.startswith(_OWN) else streamlit_policy()
+
+
+@functools.cache
+def streamlit_policy() -> str:
+    """Of Streamlit's own page, which it also gives for any path that nothing else answers, and of its files."""
+    import streamlit
+
+    return page_policy((Path(streamlit.__file__).parent / "static" / "index.html").read_text(encoding="utf-8"))
 
 
 def protect(headers: MutableHeaders, scope: MutableMapping[str, Any]) -> None:
