@@ -32,7 +32,7 @@ _REQUEST: ContextVar[str] = ContextVar("request_id", default="")
 # what a defect's text may repeat of a request or of the environment
 _CREDENTIAL = re.compile(
     r"(?i)\b((?:proxy-)?authorization|(?:set-)?cookie|bearer|basic|pass(?:word|wd)?|secret|token|api[_-]?key|client_secret)"
-    r"(['\"]?\s*[:=]\s*|\s+)(?:(?:bearer|basic)\s+)?['\"]?[^\s'\",;&]{4,}"
+    r"(['\"]?\s*[:=]\s*|\s+)['\"]?(?:(?:bearer|basic)\s+)?['\"]?[^\s'\",;&]{4,}"
 )
 _QUERY = re.compile(r"\?[^\s'\"]*=[^\s'\"]*")
 _OWN = re.compile(r"\bcl[a-z]*_[A-Za-z0-9_-]{16,}")  # tokens of this server
@@ -97,7 +97,7 @@ def tell(event: str, *, level: int = logging.INFO, **what: Any) -> None:
 
 def tell_defect(error: BaseException) -> None:
     """Say where a defect is. Of a server whose log was not set up, as Python says it."""
-    if not _LOGGER.handlers:
+    if _QUEUE not in _LOGGER.handlers:
         traceback.print_exception(error)
         return
     where = "".join(traceback.format_exception(error))
@@ -199,6 +199,7 @@ def kind_asked() -> str:
 def logging_to(stream: TextIO, kind: str) -> Generator[None]:
     """Within it, `tell` writes to `stream`; as JSON, whatever else is printed to stderr does too. Leaving writes what
     waits."""
+    _QUEUE.queue = queue.Queue(WAITING)  # its own: what an earlier one still waits to write is not mixed in
     listener = _Listener(_QUEUE.queue, _Writing(stream, kind))
     before, level = sys.stderr, _LOGGER.level
     _LOGGER.setLevel(logging.INFO)
