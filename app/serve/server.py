@@ -33,10 +33,17 @@ SETTINGS: dict[str, Any] = {  # the same stand in .streamlit/config.toml for who
 
 
 def serve(
-    host: str, port: int | None, *, open_browser: bool = False, page: str = "", rate_limits: str = "auto"
+    host: str,
+    port: int | None,
+    *,
+    open_browser: bool = False,
+    page: str = "",
+    rate_limits: str = "auto",
+    with_demo: bool = False,
 ) -> None:
     """Serve until stopped. Without a port the first free one from 8501 on is taken. `page`: the path that is opened.
     `rate_limits`: `on`, `off`, or `auto`, which is on where other machines can ask.
+    `with_demo`: load the bundled runs meanwhile.
 
     Raises InputError where the address or the port cannot be used.
     """
@@ -55,6 +62,7 @@ def serve(
     from app.operations.readiness import Readiness
     from app.operations.routes import Operations, metrics_token
     from app.operations.watching import Watched
+    from app.operations.with_demo import loading_demo
     from app.serve.api import Api
     from app.serve.front import front_routes
     from app.serve.guard import Guard, is_loopback
@@ -86,7 +94,8 @@ def serve(
             with contextlib.suppress(Exception):  # no browser is no reason to stop serving
                 webbrowser.open(url + page)
         async with agents.running():
-            with announced(workspace().store.root, url), upkeep(workspace()):
+            demo = loading_demo(workspace().store.root) if with_demo else contextlib.nullcontext()
+            with announced(workspace().store.root, url), upkeep(workspace()), demo:
                 yield
         await jobs.close()
         await xprof.close()

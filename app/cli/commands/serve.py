@@ -14,7 +14,7 @@ from app.serve.server import DEFAULT_PORT
 from app.serve.uploads import DEFAULT_LIMIT_BYTES, LIMIT, LIMIT_VARIABLE, limit_bytes
 from app.workspace import STORE_VARIABLE, store_path, workspace
 from errors.numbers import Number
-from errors.options import Option
+from errors.options import SWITCH, Option
 
 NAME = "serve"
 HELP = "serve the dashboard and the HTTP API, on this machine only unless --host says otherwise"
@@ -71,6 +71,14 @@ OPTIONS = (
         "whether one address or person that asks too much is told to come later; auto: where other machines can ask",
         local=True,
     ),
+    Option(
+        "with_demo",
+        SWITCH,
+        False,
+        "load the bundled reference runs that the store lacks while the server answers already, marked as they are by "
+        "`chipledger demo`",
+        local=True,
+    ),
     Option("capture_file", str, None, "the same from a file, an address a line", local=True, form="FILE"),
 )
 
@@ -87,6 +95,7 @@ class Asked:
     ingest_from: tuple[str, ...] = ()
     log: str | None = None
     rate_limits: str = "auto"
+    with_demo: bool = False
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -104,7 +113,7 @@ def run(args: argparse.Namespace) -> None:
     what = asked(args)
     prepare(args.store, what.upload_limit_bytes)
     allow(what)
-    serve(what.host, what.port, rate_limits=what.rate_limits)
+    serve(what.host, what.port, rate_limits=what.rate_limits, with_demo=what.with_demo)
 
 
 def prepare(store: str | None, upload_limit_bytes: int | None) -> None:
