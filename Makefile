@@ -128,6 +128,9 @@ LOCK := uv pip compile --universal --python-version 3.11 --generate-hashes --no-
 lock: ## write the locks anew (needs uv)
 	$(LOCK) --extra build --extra docs --extra reference --extra bench --extra test pyproject.toml -o requirements.lock
 	$(LOCK) --extra tpu --constraints requirements.lock pyproject.toml -o requirements-tpu.lock
+	$(LOCK) --extra mcp --constraints requirements.lock pyproject.toml -o requirements-run.lock
+	$(LOCK) --extra xprof --constraints requirements.lock pyproject.toml -o requirements-xprof.lock
+	$(LOCK) --extra build --extra docs --extra audit --constraints requirements.lock pyproject.toml -o requirements-make.lock
 
 clean: ## remove the environment and caches
 	rm -rf $(VENV) app/site .pytest_cache .ruff_cache .hypothesis .import_linter_cache
