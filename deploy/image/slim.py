@@ -22,9 +22,19 @@ NEEDLESS = (
     Needless(why="tests of libraries", patterns=("**/tests", "**/_tests", "**/testing/tests")),
     Needless(
         why="headers and static libraries, for who compiles against them",
-        patterns=("pyarrow/include", "pyarrow/src", "numpy/_core/include", "**/*.a", "**/*.lib", "**/*.pxd", "**/*.pyx"),
+        patterns=(
+            "pyarrow/include",
+            "pyarrow/src",
+            "numpy/_core/include",
+            "**/*.a",
+            "**/*.lib",
+            "**/*.pxd",
+            "**/*.pyx",
+        ),
     ),
-    Needless(why="extensions of notebooks", patterns=("pydeck/nbextension", "plotly/labextension", "../../../share/jupyter")),
+    Needless(
+        why="extensions of notebooks", patterns=("pydeck/nbextension", "plotly/labextension", "../../../share/jupyter")
+    ),
     Needless(why="what installs packages: the image is made anew instead", patterns=("pip", "pip-*.dist-info")),
     Needless(why="maps from compiled scripts to their sources", patterns=("**/*.js.map", "**/*.css.map")),
 )
