@@ -9,6 +9,9 @@ from starlette.routing import Route
 
 from app.manual import marks
 from app.mcp import PATH
+from app.operations.metrics import Figures
+from app.operations.readiness import Readiness
+from app.operations.routes import Operations
 from app.serve.api import Api
 from app.serve.jobs import Jobs
 from app.workspace import Workspace
@@ -31,7 +34,9 @@ def routes() -> list[Route]:
     """Those of the API that answer something."""
     with tempfile.TemporaryDirectory() as folder:
         store = Store(Path(folder) / "store")
-        told = Api(Workspace(store, Registry(store.root / "registry.db")), Jobs()).routes()
+        place = Workspace(store, Registry(store.root / "registry.db"))
+        watched = Operations(place, Figures(), Readiness(place)).routes()
+        told = [*Api(place, Jobs()).routes(), *watched]
     return [r for r in told if r.endpoint.__name__ != "nothing"]
 
 
