@@ -14,16 +14,18 @@ RUN python3 -m venv /venv \
     && /venv/bin/pip install --no-cache-dir --no-compile --require-hashes -r requirements-run.lock \
     && { [ "$XPROF" != yes ] || /venv/bin/pip install --no-cache-dir --no-compile --require-hashes -r requirements-xprof.lock; } \
     && { [ "$LIBTPU" != yes ] || /venv/bin/pip install --no-cache-dir --no-compile --require-hashes -r requirements-tpu.lock; }
-COPY requirements-make.lock ./
+COPY requirements-make.lock requirements-audit.lock ./
 # what makes the docs, the wheel and the list of parts: never in the image that runs
 RUN python3 -m venv --system-site-packages /make \
     && echo "$(ls -d /venv/lib/python3*/site-packages)" > "$(ls -d /make/lib/python3*/site-packages)/run.pth" \
-    && /make/bin/pip install --no-cache-dir --require-hashes -r requirements-make.lock
+    && /make/bin/pip install --no-cache-dir --require-hashes -r requirements-make.lock \
+    && python3 -m venv /audit \
+    && /audit/bin/pip install --no-cache-dir --require-hashes -r requirements-audit.lock
 COPY . .
 RUN /make/bin/python -m app.manual \
     && /make/bin/pip wheel --no-cache-dir --no-deps --no-build-isolation --wheel-dir /wheel . \
     && /venv/bin/pip install --no-cache-dir --no-compile --no-deps /wheel/*.whl \
-    && /make/bin/cyclonedx-py environment --output-reproducible --output-format JSON --output-file /venv/sbom.cdx.json /venv/bin/python
+    && /audit/bin/cyclonedx-py environment --output-reproducible --output-format JSON --output-file /venv/sbom.cdx.json /venv/bin/python
 # compiled kernels are kept beside the sources, so that a container does not compile them at its first upload. Times are
 # whole seconds: a layer holds no more, and code whose source seems to be another would be compiled anew
 RUN /venv/bin/python deploy/image/slim.py /venv \
