@@ -38,7 +38,9 @@ def main(tool: str, lock: str) -> int:
         print(f"The dependencies were not audited: nobody could be asked. {why}".strip())
         return 4
     lines = known(report)
-    print("\n".join(lines) or f"Nothing is known against the {len(report['dependencies'])} parts of {lock}.")
+    count = len(report["dependencies"])
+    parts = f"{count} part{'' if count == 1 else 's'}"
+    print("\n".join(lines) or f"Nothing is known against the {parts} of {lock}.")
     return 3 if lines else 0
 
 
