@@ -80,8 +80,9 @@ def test_what_a_client_claims_to_be_is_not_believed(proxy):
     claims = {"X_Forwarded_For": "127.0.0.1", "X_Forwarded_Proto": "http", "Forwarded": "for=127.0.0.1;proto=http"}
     assert "strict-transport-security" in ask(proxy, "GET", "/healthz", **claims)[1]
     for host in (f"localhost:{proxy.port}", "127.0.0.1:8501", "[::1]:8501"):
-        assert ask(proxy, "GET", "/metrics", Host=host, **claims)[0] in (403, 404, 421)
-        assert b"chipledger_" not in ask(proxy, "GET", "/metrics", Host=host)[2]
+        for said in (claims, {}):  # Caddy answers 200 and nothing where it knows no such host
+            status, _, body = ask(proxy, "GET", "/metrics", Host=host, **said)
+            assert b"chipledger_" not in body and (status == 403 or not body)
 
 
 def test_doctor_finds_nothing_to_mend(proxy, capsys, monkeypatch):
