@@ -1,8 +1,9 @@
 """What a browser may do with an answer: one policy for Streamlit's pages, a strict one for everything else.
 
 Streamlit's page runs its own scripts and the few that stand in it, by their hashes: no `unsafe-inline`, no
-`unsafe-eval`. Its styles are made as it runs (by emotion, in `style` elements without a nonce), so styles in the page
-are allowed. XProf's own front end, where it is installed, evaluates text as it did before.
+`unsafe-eval`; WebAssembly, which its numbers of 64 bits use, may be compiled. Its styles are made as it runs (by
+emotion, in `style` elements without a nonce), so styles in the page are allowed. XProf's own front end, where it is
+installed, evaluates text as it did before.
 """
 
 import base64
@@ -41,7 +42,7 @@ def page_policy(page: str) -> str:
     """The policy of a page of Streamlit's, by the scripts that stand in it."""
     hashes = " ".join(f"'{script_hash(text)}'" for text in inline_scripts(page))
     return (
-        f"default-src 'self'; script-src 'self' blob: {hashes}; style-src 'self' 'unsafe-inline'; "
+        f"default-src 'self'; script-src 'self' blob: 'wasm-unsafe-eval' {hashes}; style-src 'self' 'unsafe-inline'; "
         "img-src 'self' data: blob:; font-src 'self' data:; connect-src 'self' blob: data:; media-src 'self' blob:; "
         "worker-src 'self' blob:; frame-src 'self' blob:; manifest-src 'self'; object-src 'none'; base-uri 'none'; "
         "frame-ancestors 'self'; form-action 'self'"

@@ -38,7 +38,7 @@ def test_pages_and_answers_come_by_https_and_say_to_stay_there(proxy):
     status, headers, body = ask(proxy, "GET", "/")
     assert status == 200 and b"<title>Chipledger</title>" in body
     assert headers["strict-transport-security"].startswith("max-age=")
-    assert "unsafe-eval" not in headers["content-security-policy"]
+    assert "'unsafe-eval'" not in headers["content-security-policy"]
     assert ask(proxy, "GET", "/readyz", X_Request_Id="from-outside")[1]["x-request-id"] == "from-outside"
 
 
