@@ -35,7 +35,20 @@ NEEDLESS = (
     Needless(
         why="extensions of notebooks", patterns=("pydeck/nbextension", "plotly/labextension", "../../../share/jupyter")
     ),
-    Needless(why="what installs packages: the image is made anew instead", patterns=("pip", "pip-*.dist-info")),
+    Needless(
+        why="services of Arrow that nothing here speaks",
+        patterns=(
+            "pyarrow/libarrow_flight*",
+            "pyarrow/libarrow_python_flight*",
+            "pyarrow/_flight*",
+            "pyarrow/*substrait*",
+        ),
+    ),
+    Needless(why="data sets for examples", patterns=("plotly/package_data/datasets",)),
+    Needless(
+        why="what installs packages: the image is made anew instead",
+        patterns=("pip", "pip-*.dist-info", "setuptools", "setuptools-*.dist-info", "pkg_resources", "_distutils_hack"),
+    ),
     Needless(why="maps from compiled scripts to their sources", patterns=("**/*.js.map", "**/*.css.map")),
 )
 
