@@ -36,7 +36,7 @@ NEEDLESS = (
         why="extensions of notebooks", patterns=("pydeck/nbextension", "plotly/labextension", "../../../share/jupyter")
     ),
     Needless(
-        why="services of Arrow that nothing here speaks",
+        why="a service of Arrow that nothing here speaks (its other libraries are linked to one another)",
         patterns=(
             "pyarrow/libarrow_flight*",
             "pyarrow/libarrow_python_flight*",
