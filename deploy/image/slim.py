@@ -41,13 +41,20 @@ NEEDLESS = (
             "pyarrow/libarrow_flight*",
             "pyarrow/libarrow_python_flight*",
             "pyarrow/_flight*",
-            "pyarrow/*substrait*",
         ),
     ),
     Needless(why="data sets for examples", patterns=("plotly/package_data/datasets",)),
     Needless(
         why="what installs packages: the image is made anew instead",
-        patterns=("pip", "pip-*.dist-info", "setuptools", "setuptools-*.dist-info", "pkg_resources", "_distutils_hack"),
+        patterns=(
+            "pip",
+            "pip-*.dist-info",
+            "setuptools",
+            "setuptools-*.dist-info",
+            "pkg_resources",
+            "_distutils_hack",
+            "distutils-*.pth",
+        ),
     ),
     Needless(why="maps from compiled scripts to their sources", patterns=("**/*.js.map", "**/*.css.map")),
 )
