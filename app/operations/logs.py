@@ -21,7 +21,8 @@ from collections.abc import Generator
 from contextvars import ContextVar
 from typing import Any, TextIO
 
-from app.operations.log_options import AS_JSON, LOG_VARIABLE, TEXT
+from app.operations.log_options import AS_JSON, KINDS, LOG_VARIABLE, TEXT
+from errors import InputError
 
 WAITING = 10_000  # lines that wait to be written; more are lost, and counted
 STOP_S = 2.0
@@ -35,7 +36,7 @@ _CREDENTIAL = re.compile(
     r"(['\"]?\s*[:=]\s*|\s+)['\"]?(?:(?:bearer|basic)\s+)?['\"]?[^\s'\",;&]{4,}"
 )
 _QUERY = re.compile(r"\?[^\s'\"]*=[^\s'\"]*")
-_OWN = re.compile(r"\bcl[a-z]*_[A-Za-z0-9_-]{16,}")  # tokens of this server
+_OWN = re.compile(r"\b(?:cl|clp|chl|chipledger)_[A-Za-z0-9_-]{20,}")  # tokens of this server
 
 
 class _Queue(logging.handlers.QueueHandler):
@@ -191,8 +192,12 @@ class _Writing(logging.Handler):
 
 
 def kind_asked() -> str:
-    """How the log is written, by the environment."""
-    return AS_JSON if os.environ.get(LOG_VARIABLE) == AS_JSON else TEXT
+    """How the log is written, by the environment. Raises InputError for a way that there is not."""
+    asked = os.environ.get(LOG_VARIABLE) or TEXT
+    if asked not in KINDS:
+        expected = f"one of {', '.join(KINDS)}"
+        raise InputError(f"{asked[:40]!r} is no way to write a log", where=f"${LOG_VARIABLE}", expected=expected)
+    return asked
 
 
 @contextlib.contextmanager

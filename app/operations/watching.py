@@ -46,7 +46,7 @@ def template_of(scope: MutableMapping[str, Any]) -> str:
 
 
 class Watched:
-    """ASGI middleware. `told`: whether requests that succeeded and changed nothing are logged too."""
+    """ASGI middleware. `all_told`: whether all requests are logged, or those alone that ended in a defect."""
 
     def __init__(self, app: ASGIApp, figures: Figures, all_told: bool, clock: Callable[[], float] = time.perf_counter):
         self._app, self._figures, self._all, self._clock = app, figures, all_told, clock
@@ -94,7 +94,7 @@ class Watched:
         template, took_s = template_of(seen.scope), self._clock() - seen.began_s
         status = seen.status or 499  # nobody was there any more to be answered
         self._figures.answered(method, template, status, took_s, seen.sent)
-        if not self._is_told(method, template, status):
+        if not self._is_told(template, status):
             return
         logs.tell(
             "request",
@@ -108,10 +108,10 @@ class Watched:
             who=seen.who or None,
         )
 
-    def _is_told(self, method: str, template: str, status: int) -> bool:
+    def _is_told(self, template: str, status: int) -> bool:
         if status >= 500:
             return True
-        return self._all and template not in _UNTOLD
+        return self._all and (template not in _UNTOLD or status >= 400)
 
     async def _session(self, seen: "_Seen", receive: Receive, send: Send) -> None:
         async def sent(message: Message) -> None:

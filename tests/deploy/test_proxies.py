@@ -11,6 +11,7 @@ import pytest
 from tests.app.commands import out
 from tests.deploy.proxies import Front, found, front
 
+pytestmark = pytest.mark.slow
 HALF = b"x" * 3_000_000
 
 

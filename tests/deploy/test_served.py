@@ -9,30 +9,33 @@ import urllib.request
 
 import pytest
 
+from app.cli.commands.demo import reference_runs
 from app.operations import probe
 from app.operations.metrics import MEDIA_TYPE
-from runs.store import Store
+from runs.demo_runs import DemoRuns
 from tests.app import made_runs
 from tests.app.commands import out
 from tests.app.serving import environment, free_port, get, request
 from tests.bundled import demo_store
 from tests.deploy.manifests import KUBERNETES, compose, container, objects
 
+pytestmark = pytest.mark.slow
 TOKEN = "0123456789abcdef-of-a-monitor"
 
 
 @pytest.fixture(scope="module")
 def served(tmp_path_factory):
-    """(port, the server's store, its log) of a server started as Kubernetes starts it with the bundled runs."""
+    """(port, the server's store, its log) of a server started as Kubernetes starts it, and told to load the bundled
+    runs, which its store has already: that takes a minute."""
     folder = tmp_path_factory.mktemp("served")
-    store, port, log = folder / "store", free_port(), folder / "log"
+    store, port, log = demo_store(tmp_path_factory), free_port(), folder / "log"
     said = container(objects(KUBERNETES / "base"))
     env = {e["name"]: e["value"] for e in said["env"] if "value" in e}
     env |= {"CHIPLEDGER_STORE": str(store), "CHIPLEDGER_METRICS_TOKEN": TOKEN}
     arguments = [str(port) if a == "8501" else a for a in said["args"][1:]]
     with log.open("w") as written:
         process = subprocess.Popen(
-            [sys.executable, "-m", "app.cli", *arguments],
+            [sys.executable, "-m", "app.cli", *arguments, "--with-demo"],
             stdout=subprocess.DEVNULL,
             stderr=written,
             env=environment(**env),
@@ -128,22 +131,9 @@ def test_the_probe_says_why_where_nobody_answers(capsys):
     assert capsys.readouterr().out.startswith("no answer at port")
 
 
-def test_with_demo_loads_what_the_store_lacks_while_the_server_answers(tmp_path_factory, tmp_path):
-    store, log = demo_store(tmp_path_factory), tmp_path / "log"
-    before, port = set(Store(store).ids()), free_port()
-    with log.open("w") as written:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "app.cli", "serve", "--with-demo", "--log", "json", "--port", str(port)],
-            stdout=subprocess.DEVNULL,
-            stderr=written,
-            env=environment(CHIPLEDGER_STORE=str(store)),
-        )
-        try:
-            _until(lambda: "demo_loaded" in log.read_text() or process.poll() is not None)
-            assert process.poll() is None and probed(port)[0] == 0
-        finally:
-            process.send_signal(signal.SIGTERM)
-            process.wait(60)
+def test_with_demo_loads_what_the_store_lacks_while_the_server_answers(served):
+    port, store, log = served
+    _until(lambda: "demo_loaded" in log.read_text())
     (told,) = [one for one in map(json.loads, log.read_text().splitlines()) if one["event"] == "demo_loaded"]
-    assert told["exit_code"] == 0 and told["said"].count("Already here: ") == len(before)
-    assert set(Store(store).ids()) == before
+    assert told["exit_code"] == 0 and told["said"].count("Already here: ") == len(reference_runs())
+    assert probed(port)[0] == 0 and len(DemoRuns(store / "registry.db").ids()) == len(reference_runs())

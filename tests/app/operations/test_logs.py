@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from app.operations import logs
 from app.operations.log_options import AS_JSON, TEXT
+from errors import InputError
 
 
 def told(kind, *says):
@@ -66,7 +67,8 @@ def test_a_number_that_json_has_no_word_for_is_not_known(value):
         "api_key=s3cr3t-value&x=1",
         "GET /api/runs?q=s3cr3t-value HTTP/1.1",
         "token s3cr3t-value",
-        "clp_s3cr3t-value-of-some-length",
+        "clp_s3cr3t-value-of-some-length-and-more",
+        "chipledger_s3cr3t-value-of-some-length",
     ],
 )
 def test_no_line_holds_what_looks_like_a_secret_or_the_values_of_a_query(text):
@@ -135,6 +137,18 @@ def test_a_log_that_nobody_reads_holds_nobody_up_and_what_is_lost_is_counted(mon
     deadline = threading.Event()
     while not logs._QUEUE.queue.empty() and not deadline.wait(0.01):
         pass
+
+
+@pytest.mark.parametrize(
+    ("said", "kind"), [("", TEXT), ("text", TEXT), ("json", AS_JSON), ("xml", None), ("JSON", None)]
+)
+def test_a_way_to_write_it_that_there_is_not_is_refused(monkeypatch, said, kind):
+    monkeypatch.setenv(logs.LOG_VARIABLE, said)
+    if kind:
+        assert logs.kind_asked() == kind
+    else:
+        with pytest.raises(InputError, match="expected one of text, json"):
+            logs.kind_asked()
 
 
 def test_a_long_text_is_cut_in_the_middle():
