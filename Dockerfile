@@ -1,24 +1,46 @@
 # syntax=docker/dockerfile:1
-FROM python:3.12-slim AS build
-WORKDIR /app
-COPY requirements.lock pyproject.toml ./
-RUN python -m venv /venv && /venv/bin/pip install --no-cache-dir --require-hashes -r requirements.lock
-COPY . .
-# compiled kernels are kept beside the sources, so that a container does not compile them at its first upload
-RUN /venv/bin/pip install --no-cache-dir --no-deps --no-build-isolation --editable . \
-    && /venv/bin/python -m app.kernels \
-    && /venv/bin/python -m app.manual
+# Three stages: what is built, what runs, and what only building takes stays behind. Build arguments:
+#   PYTHON  the base, with Python 3.11 or newer
+#   LIBTPU  yes: with Google's TPU compiler (700 MB, under Google's terms), so that `chipledger compile` works
+#   XPROF   yes: with XProf's own tools (118 MB)
+ARG PYTHON=python:3.12-slim
 
-FROM python:3.12-slim
-RUN useradd --create-home --uid 10001 chipledger && mkdir /data && chown chipledger /data
+FROM ${PYTHON} AS build
+ARG LIBTPU=no
+ARG XPROF=no
+WORKDIR /src
+COPY requirements-run.lock requirements-xprof.lock requirements-tpu.lock ./
+RUN python3 -m venv /venv \
+    && /venv/bin/pip install --no-cache-dir --no-compile --require-hashes -r requirements-run.lock \
+    && { [ "$XPROF" != yes ] || /venv/bin/pip install --no-cache-dir --no-compile --require-hashes -r requirements-xprof.lock; } \
+    && { [ "$LIBTPU" != yes ] || /venv/bin/pip install --no-cache-dir --no-compile --require-hashes -r requirements-tpu.lock; }
+COPY requirements-make.lock requirements-audit.lock ./
+# what makes the docs, the wheel and the list of parts: never in the image that runs
+RUN python3 -m venv --system-site-packages /make \
+    && echo "$(ls -d /venv/lib/python3*/site-packages)" > "$(ls -d /make/lib/python3*/site-packages)/run.pth" \
+    && /make/bin/pip install --no-cache-dir --require-hashes -r requirements-make.lock \
+    && python3 -m venv /audit \
+    && /audit/bin/pip install --no-cache-dir --require-hashes -r requirements-audit.lock
+COPY . .
+RUN /make/bin/python -m app.manual \
+    && /make/bin/pip wheel --no-cache-dir --no-deps --no-build-isolation --wheel-dir /wheel . \
+    && /venv/bin/pip install --no-cache-dir --no-compile --no-deps /wheel/*.whl \
+    && /audit/bin/cyclonedx-py environment --output-reproducible --output-format JSON --output-file /venv/sbom.cdx.json /venv/bin/python
+# compiled kernels are kept beside the sources, so that a container does not compile them at its first upload. Times are
+# whole seconds: a layer holds no more, and code whose source seems to be another would be compiled anew
+RUN /venv/bin/python deploy/image/slim.py /venv \
+    && find /venv -name '*.py' -exec touch -d @1700000000 {} + \
+    && cd / && /venv/bin/python -m app.kernels \
+    && { /venv/bin/python -m compileall -q -j 0 /venv/lib/python3*/site-packages || echo "some files of libraries are no Python"; }
+
+FROM ${PYTHON}
+RUN useradd --create-home --uid 10001 chipledger && mkdir /data && chown chipledger /data && chmod 700 /data
 COPY --from=build /venv /venv
-COPY --from=build --chown=chipledger /app /app
-WORKDIR /app
-ENV PATH=/venv/bin:$PATH CHIPLEDGER_STORE=/data PYTHONUNBUFFERED=1
-USER chipledger
+WORKDIR /data
+ENV PATH=/venv/bin:$PATH CHIPLEDGER_STORE=/data PYTHONUNBUFFERED=1 CHIPLEDGER_LOG=json
+USER 10001
 VOLUME /data
 EXPOSE 8501
-HEALTHCHECK --interval=30s --timeout=5s --start-period=30s \
-    CMD ["python", "-c", "import urllib.request; urllib.request.urlopen('http://127.0.0.1:8501/_stcore/health', timeout=4)"]
+HEALTHCHECK --interval=30s --timeout=10s --start-period=60s CMD ["python", "-m", "app.operations.probe"]
 # it starts once $CHIPLEDGER_IDENTITY names who is known by what, or $CHIPLEDGER_OPEN_TO_ALL is 1: docs/team.md
 CMD ["chipledger", "serve", "--host", "0.0.0.0", "--port", "8501"]

@@ -23,7 +23,7 @@ TYPES = $(BIN)/basedpyright --pythonpath $(BIN)/python
 # compile the project anew, and each worker every test.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: ready docs site pictures run check style types test slow tpu lint mutants reference reference-compiled reference-fleet reference-serving reference-pytorch benchmark diagnosis lock lock-browser clean help
+.PHONY: ready docs site pictures run check style types test slow tpu lint mutants reference reference-compiled reference-fleet reference-serving reference-pytorch benchmark diagnosis lock lock-browser sbom audit clean help
 
 help: ## what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | sort
@@ -120,6 +120,19 @@ diagnosis: $(STAMP) ## real jobs with planted faults, and how many this product 
 tpu: $(STAMP) ## add the TPU compiler (libtpu, under Google's terms; 700 MB), so that `chipledger compile` works
 	@$(PIP) install --quiet --require-hashes -r requirements-tpu.lock
 
+AUDIT := $(VENV)/audit
+sbom: $(STAMP) $(AUDIT)/.installed ## list all parts of the environment with versions and licences: sbom.cdx.json, in CycloneDX
+	@$(AUDIT)/bin/cyclonedx-py environment --output-reproducible --output-format JSON --output-file sbom.cdx.json $(BIN)/python
+	@echo "The parts of the environment are in sbom.cdx.json."
+
+audit: $(AUDIT)/.installed ## ask a public database what is known against the parts that run (needs the internet)
+	@$(AUDIT)/bin/python deploy/image/audit.py $(AUDIT)/bin/pip-audit requirements-run.lock
+
+$(AUDIT)/.installed: requirements-audit.lock | $(STAMP)
+	@$(PYTHON) -m venv $(AUDIT)
+	@$(AUDIT)/bin/python -m pip --disable-pip-version-check install --quiet --require-hashes -r requirements-audit.lock
+	@touch $@
+
 lock-browser: $(STAMP) ## write the lock of what checks JavaScript and CSS anew
 	rm -f app/package-lock.json
 	cd app && $(NPM) install --package-lock-only --ignore-scripts --omit-lockfile-registry-resolved
@@ -128,6 +141,10 @@ LOCK := uv pip compile --universal --python-version 3.11 --generate-hashes --no-
 lock: ## write the locks anew (needs uv)
 	$(LOCK) --extra build --extra docs --extra reference --extra bench --extra test pyproject.toml -o requirements.lock
 	$(LOCK) --extra tpu --constraints requirements.lock pyproject.toml -o requirements-tpu.lock
+	$(LOCK) --extra mcp --constraints requirements.lock pyproject.toml -o requirements-run.lock
+	$(LOCK) --extra xprof --constraints requirements.lock pyproject.toml -o requirements-xprof.lock
+	$(LOCK) --extra build --extra docs --constraints requirements.lock pyproject.toml -o requirements-make.lock
+	$(LOCK) requirements-audit.in -o requirements-audit.lock
 
 clean: ## remove the environment and caches
 	rm -rf $(VENV) app/site .pytest_cache .ruff_cache .hypothesis .import_linter_cache

@@ -31,6 +31,8 @@ class Right:
 RIGHTS = (
     # health and login, the only ones for whoever is not known
     Right("GET", "/healthz", Role.NOBODY),
+    Right("GET", "/readyz", Role.NOBODY),
+    Right("GET", "/metrics", Role.NOBODY),  # asks for itself: this machine's monitor, and who shows its token
     Right("GET", "/_stcore/health", Role.NOBODY),
     Right("OPTIONS", "/_stcore/health", Role.NOBODY),
     Right("GET", "/login", Role.NOBODY),

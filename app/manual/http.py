@@ -9,6 +9,9 @@ from starlette.routing import Route
 
 from app.manual import marks
 from app.mcp import PATH
+from app.operations.metrics import Figures
+from app.operations.readiness import Readiness
+from app.operations.routes import Operations
 from app.serve.api import Api
 from app.serve.identifying import Identifying
 from app.serve.jobs import Jobs
@@ -35,7 +38,8 @@ def routes() -> list[Route]:
     with tempfile.TemporaryDirectory() as folder:
         store = Store(Path(folder) / "store")
         place = Workspace(store, Registry(store.root / "registry.db"))
-        told = [*Api(place, Jobs()).routes(), *Identifying(place, None).routes()]
+        watched = Operations(place, Figures(), Readiness(place)).routes()
+        told = [*Api(place, Jobs()).routes(), *Identifying(place, None).routes(), *watched]
     return [r for r in told if r.endpoint.__name__ != "nothing"]
 
 

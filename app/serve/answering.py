@@ -1,7 +1,6 @@
 """What handlers of the HTTP API share: errors of ours, and defects, as JSON."""
 
 import functools
-import traceback
 from collections.abc import Callable
 from typing import Any
 
@@ -9,6 +8,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 
 from app.identity.may import NotAllowed
+from app.operations import logs
 from app.serve.places import placeless
 from app.serve.uploads import TooLarge
 from errors import ChipledgerError, QuestionError
@@ -49,7 +49,7 @@ def answering(handler: Callable) -> Callable:
         except ClientDisconnect:
             return Response(status_code=400)
         except Exception as e:  # who asked is told that it is not their fault; the log holds where it is
-            traceback.print_exception(e)
+            logs.tell_defect(e)
             error = f"this is a defect of Chipledger, not of what was asked ({type(e).__name__})"
             advice = "The server's output tells where: please report it with those lines."
             return JSONResponse({"error": f"{error}. {advice}"}, status_code=500, headers={"Connection": "close"})

@@ -14,6 +14,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 
+from app.operations.policies import CSP, page_policy
 from app.pages.all import every_page
 
 LATER = ("PlotlyChart.*.js", "DataFrame.*.js")  # below static/js/: what nearly every page needs, named by its content
@@ -34,7 +35,7 @@ def front_routes() -> list[Route]:
     page = front_page(Path(streamlit.__file__).parent / "static")
 
     async def front(_: Request) -> Response:
-        return HTMLResponse(page, headers={"Cache-Control": "no-cache"})
+        return HTMLResponse(page, headers={"Cache-Control": "no-cache", CSP: page_policy(page)})
 
     return [Route(path, front, methods=["GET"]) for path in ("/", *(f"/{p.path}" for p in every_page() if p.file))]
 

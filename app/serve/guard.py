@@ -93,9 +93,9 @@ class Guard:
         if reason:
             await _refuse(scope, receive, send, reason)
             return
-        told = {**scope, "headers": with_identity(scope["headers"], OPEN)}
+        scope["headers"] = with_identity(scope["headers"], OPEN)  # in its place: what watches reads its route there
         with acting_as(OPEN):
-            await self._app(told, receive, _with_headers(send))
+            await self._app(scope, receive, _with_headers(send))
 
     async def _known(self, door: Door, reason: str | None, scope: Scope, receive: Receive, send: Send) -> None:
         """Where identity is set up: refuse, or go on as whoever asks."""
@@ -107,16 +107,16 @@ class Guard:
                 await door.note(scope, verdict, "refused", reason)
             await _refuse(scope, receive, send, reason, status, leads)
             return
-        identity = verdict.known.identity
-        told = {**scope, "headers": with_identity(scope["headers"], identity, door.stripped)}
-        told["chipledger.known"] = verdict.known
+        identity, given = verdict.known.identity, {**scope}
+        scope["headers"] = with_identity(scope["headers"], identity, door.stripped)
+        scope["chipledger.known"] = verdict.known
         if scope["type"] == "websocket":
-            receive = _while_known(door, scope, identity, receive, send)
+            receive = _while_known(door, given, identity, receive, send)
         status = _Status(_with_headers(send))
         with acting_as(identity), already_noted() if scope["type"] == "http" else contextlib.nullcontext():
-            await self._app(told, receive, status)
+            await self._app(scope, receive, status)
         if verdict.right.what:
-            await door.note(scope, verdict, *status.outcome)
+            await door.note(given, verdict, *status.outcome)
 
 
 class _Status:

@@ -6,18 +6,19 @@ Whatever an input does to that process (bad bytes, too much memory), the server 
 import asyncio
 import contextlib
 import json
+import logging
 import os
 import sys
 import time
-import traceback
 import uuid
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from app.cli.commands.ingest import PROGRESS_VARIABLE
 from app.identity.asking import who
+from app.operations import logs
 from errors import QuestionError
 
 AT_ONCE = {"ingest": 2, "compile": 1, "capture": 2}  # jobs that run at the same time; more wait for their turn
@@ -97,6 +98,8 @@ class Job:
 
     def end(self, state: str, error: str = "") -> None:
         self.state, self.error, self.ended_ns = state, error, time.time_ns()
+        lasted_s = round((self.ended_ns - self.began_ns) / 1e9, 3)
+        logs.tell("job_ended", job_id=self.job_id, what=self.what, state=state, duration_s=lasted_s)
 
 
 class Jobs:
@@ -118,8 +121,13 @@ class Jobs:
             old.files.clear()
         for old in ended[:-KEPT]:
             del self._jobs[old.job_id]
+        logs.tell("job_began", job_id=job.job_id, what=job.what, who=who().name or None)
         job.task = asyncio.create_task(self._run(job, arguments))
         return job
+
+    def by_state(self) -> Counter[tuple[str, str]]:
+        """How many jobs are remembered, by what they do and their state."""
+        return Counter((j.what, j.state) for j in list(self._jobs.values()))
 
     def get(self, job_id: str) -> Job:
         if job_id not in self._jobs or not self._jobs[job_id].theirs:
@@ -163,7 +171,7 @@ class Jobs:
             except OSError as e:
                 job.end("failed", f"the {job.what} could not be started ({e.strerror})")
             except Exception as e:  # or the page would wait for it forever
-                traceback.print_exc()
+                logs.tell_defect(e)
                 job.end("failed", _why(job.what, 1, [f"{type(e).__name__}: {e}"]))
 
     async def _child(self, job: Job, arguments: list[str]) -> None:
@@ -203,7 +211,7 @@ class Jobs:
             return
         job.end("failed", _why(job.what, code, said))
         if code != 2:
-            print("\n".join(said), file=sys.stderr, flush=True)
+            logs.tell("job_said", level=logging.ERROR, job_id=job.job_id, traceback="\n".join(said))
 
 
 def _progress(job: Job, line: str) -> bool:

@@ -3,6 +3,7 @@
 import contextlib
 import os
 import socket
+import sys
 import webbrowser
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -31,8 +32,18 @@ SETTINGS: dict[str, Any] = {  # the same stand in .streamlit/config.toml for who
 }
 
 
-def serve(host: str, port: int | None, *, open_browser: bool = False, page: str = "") -> None:
+def serve(
+    host: str,
+    port: int | None,
+    *,
+    open_browser: bool = False,
+    page: str = "",
+    rate_limits: str = "auto",
+    with_demo: bool = False,
+) -> None:
     """Serve until stopped. Without a port the first free one from 8501 on is taken. `page`: the path that is opened.
+    `rate_limits`: `on`, `off`, or `auto`, which is on where other machines can ask.
+    `with_demo`: load the bundled runs meanwhile.
 
     Raises InputError where the address or the port cannot be used.
     """
@@ -46,6 +57,14 @@ def serve(host: str, port: int | None, *, open_browser: bool = False, page: str 
     from app.identity.open_to_all import SAID
     from app.library.upkeep import upkeep
     from app.mcp.mounted import Mounted
+    from app.operations import logs
+    from app.operations.limits import Limits
+    from app.operations.metrics import figures_of
+    from app.operations.policies import Policies
+    from app.operations.readiness import Readiness
+    from app.operations.routes import Operations, metrics_token
+    from app.operations.watching import Watched
+    from app.operations.with_demo import loading_demo
     from app.serve.api import Api
     from app.serve.front import front_routes
     from app.serve.guard import Guard, is_loopback
@@ -60,6 +79,9 @@ def serve(host: str, port: int | None, *, open_browser: bool = False, page: str 
 
     jobs, xprof, agents = Jobs(), Xprof(workspace()), Mounted(workspace())
     door = door_of_this_server(workspace())
+    readiness = Readiness(workspace())
+    figures, token = figures_of(workspace(), jobs.by_state, readiness), metrics_token()
+    limited = rate_limits == "on" or (rate_limits == "auto" and not is_loopback(host))
 
     url = f"http://{'localhost' if host in ('0.0.0.0', '::') else f'[{host}]' if ':' in host else host}:{port}"
 
@@ -77,7 +99,8 @@ def serve(host: str, port: int | None, *, open_browser: bool = False, page: str 
             with contextlib.suppress(Exception):  # no browser is no reason to stop serving
                 webbrowser.open(url + page)
         async with agents.running():
-            with announced(workspace().store.root, url), upkeep(workspace()):
+            demo = loading_demo(workspace().store.root) if with_demo else contextlib.nullcontext()
+            with announced(workspace().store.root, url), upkeep(workspace()), demo:
                 yield
         await jobs.close()
         await xprof.close()
@@ -91,24 +114,31 @@ def serve(host: str, port: int | None, *, open_browser: bool = False, page: str 
             *Identifying(workspace(), door).routes(),
             *Signing(door).routes(),
             *Api(workspace(), jobs).routes(),
+            *Operations(workspace(), figures, readiness, token).routes(),
             *xprof.routes(),
             *agents.routes(),
             *Manual().routes(),
             *older_routes(),
             *front_routes(),
         ],
-        middleware=[Middleware(Guard, loopback=is_loopback(host), door=door)],
+        middleware=[
+            Middleware(Watched, figures=figures, all_told=logs.kind_asked() == logs.AS_JSON),
+            Middleware(Guard, loopback=is_loopback(host), door=door),
+            Middleware(Limits, figures=figures, on=limited),
+            Middleware(Policies),
+        ],
         lifespan=lifespan,
     )
     # browser.serverAddress is named so that Streamlit never asks the network for this machine's address
-    application.run(
-        config={
-            **SETTINGS,
-            "server.address": host,
-            "server.port": port,
-            "browser.serverAddress": urlsplit(url).hostname,
-        }
-    )
+    with logs.logging_to(sys.stderr, logs.kind_asked()):
+        application.run(
+            config={
+                **SETTINGS,
+                "server.address": host,
+                "server.port": port,
+                "browser.serverAddress": urlsplit(url).hostname,
+            }
+        )
 
 
 def _keep_port() -> None:

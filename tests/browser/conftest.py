@@ -22,6 +22,7 @@ FLAGS = (
     "--no-first-run",
 )
 PATIENCE_MS = 60_000
+POLICY = "Content Security Policy"  # what Chromium says where a page does what its policy does not allow
 HOW = "no Chromium here: install the system package `chromium` and the Python package `playwright`"
 
 
@@ -65,6 +66,7 @@ class Watched:
         page.set_default_timeout(PATIENCE_MS)
         page.on("request", lambda r: self.strangers.append(r.url) if _leaves(r.url) else None)
         page.on("pageerror", lambda e: self.faults.append(str(e)))
+        page.on("console", lambda m: self.faults.append(m.text) if POLICY in m.text else None)
         page.on("dialog", lambda d: (self.faults.append(f"dialog: {d.message}"), d.accept()))
 
     def check(self) -> None:

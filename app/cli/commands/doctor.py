@@ -13,7 +13,7 @@ from typing import Any
 from app.cli.commands.base import JSON, print_json, print_table, printable
 from app.options import add_flags
 from app.workspace import Workspace, store_path, workspace
-from errors import ChipledgerError
+from errors import ChipledgerError, QuestionError
 from errors.format import size
 from errors.options import SWITCH, Option
 from runs.run import Run
@@ -30,7 +30,16 @@ VERIFY = Option(
     "(4): runs of earlier versions hold no checksums",
     local=True,
 )
-OPTIONS = (VERIFY, replace(JSON, help="print the findings as JSON"))
+SERVER = Option(
+    "server",
+    str,
+    None,
+    "check a server: http(s)://... of one that runs, HOST:PORT of one that is about to be started here with this store "
+    "(exit code 3 where it cannot do its work so, or is open to others)",
+    local=True,
+    form="ADDRESS",
+)
+OPTIONS = (VERIFY, SERVER, replace(JSON, help="print the findings as JSON"))
 CHROMIUM_NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 
 
@@ -72,7 +81,27 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    if args.server is not None:
+        if args.verify:
+            raise QuestionError("--verify and --server are two questions", expected="one of them")
+        return served(args.server, args.store, bool(args.json))
     return (verify if args.verify else look)(args.store, bool(args.json))
+
+
+def served(address: str, store: str | None, as_json: bool) -> int:
+    """Print what was looked at of a server. 3 where it cannot do its work so, or is open to others, else 0."""
+    from app.operations.checking_running import check_running, server_at
+    from app.operations.checking_start import check_start, listened_at
+
+    if "://" in address:
+        seen = check_running(server_at(address))
+    else:
+        seen = check_start(*listened_at(address), store_path(store))
+    if as_json:
+        print_json({"checks": [one.to_dict() for one in seen]})
+    else:
+        print_table(("what", "found", "to be mended"), [(s.what, s.found, s.wrong) for s in seen])
+    return 3 if any(s.fails for s in seen) else 0
 
 
 def look(store: str | None, as_json: bool) -> int:

@@ -9,6 +9,7 @@ from app.capture.addresses import ALLOWED_VARIABLE, addresses, listed
 from app.fetching.allowed import ALLOWED_VARIABLE as INGEST_VARIABLE
 from app.fetching.allowed import prefixes
 from app.identity.settings import OPEN_VARIABLE, VARIABLE, read
+from app.operations.log_options import AS_JSON, KINDS, LOG_VARIABLE, TEXT
 from app.options import add_flags, values
 from app.serve.addresses import is_loopback
 from app.serve.server import DEFAULT_PORT
@@ -58,6 +59,29 @@ OPTIONS = (
         local=True,
         form="PREFIX",
     ),
+    Option(
+        "log",
+        KINDS,
+        None,
+        f"how the log is written to stderr: {TEXT} tells jobs and defects, {AS_JSON} each request too, an object "
+        f"a line (default: ${LOG_VARIABLE}, else {TEXT})",
+        local=True,
+    ),
+    Option(
+        "rate_limits",
+        ("auto", "on", "off"),
+        "auto",
+        "whether one address or person that asks too much is told to come later; auto: where other machines can ask",
+        local=True,
+    ),
+    Option(
+        "with_demo",
+        SWITCH,
+        False,
+        "load the bundled reference runs that the store lacks while the server answers already, marked as they are by "
+        "`chipledger demo`",
+        local=True,
+    ),
     Option("capture_file", str, None, "the same from a file, an address a line", local=True, form="FILE"),
     Option(
         "identity",
@@ -89,6 +113,9 @@ class Asked:
     ingest_from: tuple[str, ...] = ()
     identity: str | None = None
     open_to_all: bool = False
+    log: str | None = None
+    rate_limits: str = "auto"
+    with_demo: bool = False
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -106,7 +133,7 @@ def run(args: argparse.Namespace) -> None:
     what = asked(args)
     prepare(args.store, what.upload_limit_bytes)
     allow(what)
-    serve(what.host, what.port)
+    serve(what.host, what.port, rate_limits=what.rate_limits, with_demo=what.with_demo)
 
 
 def prepare(store: str | None, upload_limit_bytes: int | None) -> None:
@@ -121,6 +148,8 @@ def prepare(store: str | None, upload_limit_bytes: int | None) -> None:
 def allow(what: Asked) -> None:
     """What the server may dial, and whose files it may read by address, for pages, API and the jobs that it starts: it
     is settled here, once, by who starts it. Raises InputError for what is no address."""
+    if what.log:
+        os.environ[LOG_VARIABLE] = what.log
     os.environ[INGEST_VARIABLE] = "\n".join(map(str, prefixes(what.ingest_from)))
     told = (*what.capture, *(listed(Path(what.capture_file)) if what.capture_file else ()))
     os.environ[ALLOWED_VARIABLE] = ",".join(map(str, addresses(told)))

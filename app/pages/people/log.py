@@ -3,13 +3,13 @@
 from collections.abc import Sequence
 
 import streamlit as st
-from runs.audit_book import Entry
 
 from app.components.columns import draw_table
 from app.components.verdict import verdict
 from app.identity.audit import csv_of, entries
 from app.workspace import Workspace
 from errors import format as fmt
+from runs.audit_book import Entry
 
 SHOWN, LOOKED_AT = 200, 20_000  # entries
 

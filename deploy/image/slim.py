@@ -1,0 +1,98 @@
+"""`python deploy/image/slim.py VENV` takes out of an environment what no server runs, and says what each kind weighed.
+
+Each entry says why it is not needed. What a package needs to be imported is left; `chipledger doctor` and the tests of
+the image say whether it is.
+"""
+
+import shutil
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True, kw_only=True)
+class Needless:
+    """Files and folders below site-packages that match one of `patterns`."""
+
+    why: str
+    patterns: tuple[str, ...]
+
+
+NEEDLESS = (
+    Needless(why="tests of libraries", patterns=("**/tests", "**/_tests", "**/testing/tests")),
+    Needless(
+        why="headers and static libraries, for who compiles against them",
+        patterns=(
+            "pyarrow/include",
+            "pyarrow/src",
+            "numpy/_core/include",
+            "**/*.a",
+            "**/*.lib",
+            "**/*.pxd",
+            "**/*.pyx",
+        ),
+    ),
+    Needless(
+        why="extensions of notebooks", patterns=("pydeck/nbextension", "plotly/labextension", "../../../share/jupyter")
+    ),
+    Needless(
+        why="a service of Arrow that nothing here speaks (its other libraries are linked to one another)",
+        patterns=(
+            "pyarrow/libarrow_flight*",
+            "pyarrow/libarrow_python_flight*",
+            "pyarrow/_flight*",
+        ),
+    ),
+    Needless(why="data sets for examples", patterns=("plotly/package_data/datasets",)),
+    Needless(
+        why="what installs packages: the image is made anew instead",
+        patterns=(
+            "pip",
+            "pip-*.dist-info",
+            "setuptools",
+            "setuptools-*.dist-info",
+            "pkg_resources",
+            "_distutils_hack",
+            "distutils-*.pth",
+        ),
+    ),
+    Needless(why="maps from compiled scripts to their sources", patterns=("**/*.js.map", "**/*.css.map")),
+)
+
+
+def matches(packages: Path, what: Needless) -> list[Path]:
+    """What is there, without what lies within another match."""
+    found = sorted({p for pattern in what.patterns for p in packages.glob(pattern)})
+    return [p for p in found if not any(q in found for q in p.parents)]
+
+
+def weight(path: Path) -> int:
+    """Bytes of a file, or of all files below a folder."""
+    below = [path] if path.is_file() else path.rglob("*")
+    return sum(p.stat().st_size for p in below if p.is_file() and not p.is_symlink())
+
+
+def slim(packages: Path) -> dict[str, int]:
+    """Take it out; bytes by why."""
+    taken = {}
+    for what in NEEDLESS:
+        paths = matches(packages, what)
+        taken[what.why] = sum(map(weight, paths))
+        for path in paths:
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+    return taken
+
+
+def main(environment: str) -> int:
+    found = sorted(Path(environment).glob("lib/python3*/site-packages"))
+    if len(found) != 1:
+        print(f"error: {environment}: no environment; expected one lib/python3*/site-packages", file=sys.stderr)
+        return 2
+    for why, n_bytes in slim(found[0]).items():
+        print(f"{n_bytes / 1e6:8.1f} MB  {why}")
+    print(f"{weight(found[0]) / 1e6:8.1f} MB  are left")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:2]))
