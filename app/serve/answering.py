@@ -9,7 +9,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 
 from app.serve.places import placeless
-from app.serve.uploads import TooLarge
+from app.serve.upload_room import TooLarge
 from errors import ChipledgerError, QuestionError
 from errors.options import once_each
 
@@ -37,7 +37,7 @@ def answering(handler: Callable) -> Callable:
             answer = await handler(self, request)
             return answer if isinstance(answer, Response) else JSONResponse(answer)
         except ChipledgerError as e:
-            code = 413 if isinstance(e, TooLarge) else 404 if isinstance(e, NotFound) else 400
+            code = 413 if isinstance(e, TooLarge) else 404 if isinstance(e, NotFound) else getattr(e, "status", 400)
             # the rest of a refused body is not read: without the header it would be taken for the next request
             error = placeless(str(e), self._place.store.root)
             return JSONResponse({"error": error}, status_code=code, headers={"Connection": "close"})

@@ -10,7 +10,7 @@ from app.fetching.allowed import ALLOWED_VARIABLE as INGEST_VARIABLE
 from app.fetching.allowed import prefixes
 from app.options import add_flags, values
 from app.serve.server import DEFAULT_PORT
-from app.serve.uploads import DEFAULT_LIMIT_BYTES, LIMIT, LIMIT_VARIABLE, limit_bytes
+from app.serve.upload_room import DEFAULT_LIMIT_BYTES, LIMIT, LIMIT_VARIABLE, limit_bytes
 from app.workspace import STORE_VARIABLE, store_path, workspace
 from errors.numbers import Number
 from errors.options import Option
