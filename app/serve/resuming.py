@@ -174,7 +174,7 @@ class Resuming:
         from anyio.to_thread import run_sync
 
         upload = self.upload(upload_id)
-        async with self._alone(coming, upload) as sending:
+        async with self._alone(coming, upload) as sending, self._uploads.noting(upload_id):
             coming = self.find(upload_id, coming.file_id)
             offset = coming.offset(upload)
             if piece.offset != offset:

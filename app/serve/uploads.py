@@ -7,7 +7,7 @@ import re
 import shutil
 import time
 import uuid
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -294,6 +294,16 @@ class Uploads:
             yield tick
         finally:
             self._arriving.pop(coming, None)
+
+    @contextlib.asynccontextmanager
+    async def noting(self, upload_id: str) -> AsyncGenerator[None]:
+        """Within it a file of an upload is taken: why it was refused can be asked for until one was taken."""
+        try:
+            yield
+        except InputError as e:
+            self._refused[upload_id] = str(e)
+            raise
+        self._refused.pop(upload_id, None)
 
     def check_free(self) -> None:
         """Raises TooLarge where the disk has no room to spare."""
