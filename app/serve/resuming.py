@@ -184,6 +184,7 @@ class Resuming:
                 self._uploads.keep_inputs(coming.place(upload), upload)
                 with self._refusing(coming, upload_id):
                     await self._append(coming, upload, piece, chunks, sending)
+                self.find(upload_id, coming.file_id)  # or it was discarded meanwhile
             if not coming.is_whole(upload) and coming.offset(upload) == coming.n_bytes:
                 coming = await run_sync(self._finish, coming, upload)
         return coming
