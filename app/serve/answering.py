@@ -20,6 +20,11 @@ ASKED = frozenset(
     + ("report", "report_of_two")
 )
 """Handlers that read parameters; others take none."""
+BODIES = frozenset(
+    ("label", "label_many", "add_note", "edit_note", "save_search", "set_baseline", "accept_baseline", "say", "begin")
+    + ("ingest", "compile", "capture", "receive", "create", "append")
+)
+"""Handlers that read a body."""
 
 
 class NotFound(QuestionError):
@@ -34,6 +39,8 @@ def answering(handler: Callable) -> Callable:
         try:
             if handler.__name__ not in ASKED:
                 once_each(request.query_params.multi_items(), ())
+            if handler.__name__ not in BODIES:
+                _bodiless(request)
             answer = await handler(self, request)
             return answer if isinstance(answer, Response) else JSONResponse(answer)
         except ChipledgerError as e:
@@ -50,3 +57,10 @@ def answering(handler: Callable) -> Callable:
             return JSONResponse({"error": f"{error}. {advice}"}, status_code=500, headers={"Connection": "close"})
 
     return wrapped
+
+
+def _bodiless(request: Request) -> None:
+    """Raises QuestionError for fields that nothing would read."""
+    kind, length = request.headers.get("content-type", ""), request.headers.get("content-length", "0")
+    if kind.startswith("application/json") and length != "0":
+        raise QuestionError(f"no field is taken by {request.method} here", expected="parameters of the address alone")

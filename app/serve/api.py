@@ -29,6 +29,7 @@ from app.serve.compiling import compile_request
 from app.serve.fleets import Fleets
 from app.serve.ingesting import ADDRESS, UPLOAD, ingest_arguments, line
 from app.serve.jobs import Job, Jobs
+from app.serve.openapi import OpenApi
 from app.serve.perfetto import Perfetto
 from app.serve.places import placeless
 from app.serve.reporting import Reporting
@@ -105,6 +106,7 @@ class Api:
             Route("/api/jobs", self.jobs, methods=["GET"]),
             Route("/api/jobs/{job_id}", self.job, methods=["GET"]),
             Route("/api/jobs/{job_id}", self.cancel, methods=["DELETE"]),
+            *OpenApi(self._place, self.routes).routes(),
             Route("/api/{rest:path}", self.nothing, methods=METHODS),
             Route("/upload/{rest:path}", self.nothing, methods=METHODS),
         ]
