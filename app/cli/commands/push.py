@@ -15,6 +15,7 @@ from app.options import add_arguments, add_flags, from_args, values
 from errors import InputError, QuestionError
 from errors import format as fmt
 from errors.options import SWITCH, Option
+from errors.times import Duration
 
 if TYPE_CHECKING:
     from app.client import Client, Job, Pushed
@@ -32,7 +33,8 @@ TOKEN_FILE = Option(
     "token_file", str, None, f"a file that holds the token (default: ${TOKEN_VARIABLE})", local=True, form="FILE"
 )
 PLAIN = Option("plain", SWITCH, False, "send the token over plain http too, within a network of your own", local=True)
-OWN = (SERVER, WAIT, TOKEN_FILE, PLAIN)
+PATIENCE = Option("patience", Duration(), "5m", "how long a server that does not answer is asked again", local=True)
+OWN = (SERVER, WAIT, TOKEN_FILE, PLAIN, PATIENCE)
 ARGUMENTS = (PATHS,)
 OPTIONS = (*OWN, *ingest_options.OPTIONS, replace(JSON, help="print upload_id, job_id, run_id and url as JSON"))
 
@@ -48,7 +50,12 @@ def run(args: argparse.Namespace) -> None:
     asked, said = values(args, OWN), from_args(args, ingest_options.OPTIONS)
     if tags := pairs(said.pop(TAG.name, ()), "tag"):
         said["tags"] = tags
-    with Client(_server(asked["server"]), _token(asked["token_file"]), plain=asked["plain"]) as server:
+    with Client(
+        _server(asked["server"]),
+        _token(asked["token_file"]),
+        plain=asked["plain"],
+        patience_s=PATIENCE.parse(asked[PATIENCE.name]),
+    ) as server:
         tell = Teller()
         try:
             pushed = server.push(args.paths, progress=tell.sent, **said)
