@@ -182,7 +182,7 @@ def until_there(store: Path, least: int) -> int:
 
 def test_a_server_that_is_killed_in_the_middle_and_started_anew_has_it_all_once(tmp_path, monkeypatch):
     monkeypatch.setattr(sending, "PIECE_BYTES", 1 << 18)
-    folder, store, port = large(tmp_path / "out", 24 << 20), tmp_path / "store", free_port()
+    folder, store, port = large(tmp_path / "out", 12 << 20), tmp_path / "store", free_port()
     process = started(store, port)
     try:
         with Client(f"http://127.0.0.1:{port}", patience_s=60) as client:
@@ -207,7 +207,7 @@ def test_a_server_that_is_killed_in_the_middle_and_started_anew_has_it_all_once(
 
 
 def test_a_sender_that_is_killed_in_the_middle_goes_on_when_it_is_started_anew(server, store, tmp_path, capsys):
-    folder = large(tmp_path / "job", 24 << 20)
+    folder = large(tmp_path / "job", 12 << 20)
     slow = "import app.client.sending as s, sys; s.PIECE_BYTES = 1 << 18; from app.cli import main; main(sys.argv[1:])"
     words = ["push", str(folder), "--server", server, "--name", "cut"]
     process = subprocess.Popen([sys.executable, "-c", slow, *words], env=environment(), stdout=subprocess.DEVNULL)

@@ -33,7 +33,9 @@ TOKEN_FILE = Option(
     "token_file", str, None, f"a file that holds the token (default: ${TOKEN_VARIABLE})", local=True, form="FILE"
 )
 PLAIN = Option("plain", SWITCH, False, "send the token over plain http too, within a network of your own", local=True)
-PATIENCE = Option("patience", Duration(), "5m", "how long a server that does not answer is asked again", local=True)
+PATIENCE = Option(
+    "patience", Duration(), None, "how long a server that does not answer is asked again (default: 5m)", local=True
+)
 OWN = (SERVER, WAIT, TOKEN_FILE, PLAIN, PATIENCE)
 ARGUMENTS = (PATHS,)
 OPTIONS = (*OWN, *ingest_options.OPTIONS, replace(JSON, help="print upload_id, job_id, run_id and url as JSON"))
@@ -46,6 +48,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     from app.client import Client
+    from app.client.door import PATIENCE_S
 
     asked, said = values(args, OWN), from_args(args, ingest_options.OPTIONS)
     if tags := pairs(said.pop(TAG.name, ()), "tag"):
@@ -54,7 +57,7 @@ def run(args: argparse.Namespace) -> None:
         _server(asked["server"]),
         _token(asked["token_file"]),
         plain=asked["plain"],
-        patience_s=PATIENCE.parse(asked[PATIENCE.name]),
+        patience_s=PATIENCE_S if asked["patience"] is None else asked["patience"],
     ) as server:
         tell = Teller()
         try:
