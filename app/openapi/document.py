@@ -26,6 +26,7 @@ from errors.options import Option
 FOLDER = Path(__file__).parent / "answers"
 SCHEMAS = "#/components/schemas/"
 OF_MODELS = ("padding", "flops", "memory", "kv_cache")  # questions that a model alone answers
+JOB = ("post_ingest", "post_compile", "post_capture", "get_jobs_job_id", "delete_jobs_job_id")  # they answer alike
 EMPTY = ("OPTIONS", "HEAD")  # methods whose answers hold nothing but headers
 _PLACE = re.compile(r"\{(\w+)(?::path)?\}")
 _SHOW = re.compile(r"(/api/(?:runs/\{run_id\}|models/\{model\})/show/)\{analysis\}")
@@ -102,7 +103,10 @@ def _operation(method: str, path: str, said: str, takes: Takes, schema: str) -> 
 def _answer(method: str, takes: Takes, schema: str) -> dict[str, Any]:
     if method in EMPTY or takes.answers != 200:
         return {"description": "done; what there is to say stands in its headers"}
-    content = {m: {"schema": {"$ref": SCHEMAS + schema}} if m == "application/json" else {} for m in takes.media}
+    content = {
+        m: {"schema": {"$ref": SCHEMAS + ("job" if schema in JOB else schema)}} if m == "application/json" else {}
+        for m in takes.media
+    }
     return {"description": "the answer", "content": content}
 
 

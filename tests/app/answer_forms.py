@@ -1,12 +1,16 @@
 """What every GET of the API is asked for, and the schemas that real answers have.
 
-`python -m tests.app.answer_forms STORE` asks a server over a store of the bundled runs, and writes the schemas of
-routes that are no question's below `app/openapi/answers/`, to be read over before they are kept.
+`python -m tests.app.answer_forms STORE` asks a server over a store of the bundled runs, which it changes, or over one
+that is empty for changing routes alone, and writes the schemas of routes that are no question's below
+`app/openapi/answers/`, to be read over before they are kept. Of answers whose keys follow from what is asked (WIDE)
+only what was seen is claimed: more keys may come.
 """
 
+import contextlib
 import json
 import re
 import sys
+import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -16,6 +20,7 @@ from app.openapi.document import FOLDER, OF_MODELS, slug
 from app.questions import QUESTIONS
 from app.questions.forms import unit_of
 from tests.app.serving import get, request, serving
+from tests.collectors.ingesting import LOG
 
 NAME = re.compile(r"[a-z][a-z0-9_]*")
 WHATIF = {  # what a what-if needs to answer
@@ -44,10 +49,12 @@ PLAIN += (
     "/api/uploads",
     "/api/ingest",
 )
-PLAIN += ("/api/capture", "/api/jobs", "/api/openapi.json", "/api/topology?spec=v5p:2x2x2")
-PLAIN += ("/api/topology?spec=v5p:2x2x2&spec=v5p:4x4x4&fail=chip:0",)
+PLAIN += ("/api/capture", "/api/jobs", "/api/topology?spec=v5p:2x2x2")
+PLAIN += ("/api/topology?spec=v5p:2x2x2&spec=v5p:4x4x4&fail=chip=0",)
 PLAIN += tuple(f"/api/catalog/{kind}" for kind in ("chips", "models", "slices"))
 PLAIN += ("/api/catalog/chips/v5p", "/api/catalog/models/llama3.1-8b", "/api/catalog/slices/v5p-8")
+WIDE = re.compile(r"(?:get|patch)_(compare|several|history|fleet|digest|budgets|topology|whatif_\w+|runs_run_id|runs_run_id_facts|catalog\w*)")
+FIXED = ("get_openapi_json", "get_questions_name_form", "get_uploads", "get_jobs", "job")  # written by hand
 Asked = tuple[str, str, str]  # method and path of the document, name of the schema, address
 
 
@@ -106,6 +113,23 @@ def learned(samples: list[Any], key: str = "", unit: str = "") -> dict[str, Any]
     return told if kinds else {}
 
 
+def widened(schema: Any, deep: bool = False) -> Any:
+    """The same, but that more keys may come, and below the first level fewer."""
+    if isinstance(schema, list):
+        return [widened(one, deep) for one in schema]
+    if not isinstance(schema, dict):
+        return schema
+    closed = schema.get("additionalProperties") is False
+    kept = {
+        k: v for k, v in schema.items() if not (closed and (k == "additionalProperties" or (deep and k == "required")))
+    }
+    told = {
+        k: {n: widened(v, True) for n, v in v.items()} if k == "properties" else widened(v, True)
+        for k, v in kept.items()
+    }
+    return told if deep else {"description": "Seen in real answers; more keys may come.", **told}
+
+
 def _object(samples: list[dict[str, Any]], key: str, unit: str) -> dict[str, Any]:
     names = sorted({n for s in samples for n in s})
     always = [n for n in names if all(n in s for s in samples)]
@@ -130,22 +154,86 @@ def _kind(value: Any) -> str:
     return names[type(value)]
 
 
+def changes(address: str) -> Iterator[tuple[str, Any]]:
+    """(name of the schema, answer) of every route that changes something, and of those that tell of it: over a store
+    that has nothing yet."""
+    one, job, upload_id = _stored(address, "one", 2)
+    other, _, _ = _stored(address, "other", 3)
+    yield "post_uploads", {"upload_id": upload_id}
+    yield from (("job", job), ("job", request("DELETE", f"{address}/api/jobs/{job['job_id']}")[1]))
+    yield "get_jobs", get(f"{address}/api/jobs")[1]
+    yield from _sent(address)
+    for method, path, body in (
+        ("PATCH", "/api/runs", {"runs": [one], "starred": True}),
+        ("PATCH", f"/api/runs/{one}", {"name": "a", "tags": {"k": "v"}, "who": "ann"}),
+        ("PATCH", f"/api/runs/{one}/facts", {"chip": "v5p"}),
+        ("POST", f"/api/runs/{one}/notes", {"text": "x", "who": "ann"}),
+        ("PATCH", f"/api/runs/{one}/notes/1", {"text": "y"}),
+        ("GET", f"/api/runs/{one}/notes", None),
+        ("DELETE", f"/api/runs/{one}/notes/1", None),
+        ("PUT", "/api/searches/all", {"query": "mfu>1", "columns": ["name", "mfu"], "sort": "-mfu"}),
+        ("GET", "/api/searches", None),
+        ("DELETE", "/api/searches/all", None),
+        ("PUT", "/api/baselines/main", {"run": one, "why": "first"}),
+        ("PATCH", "/api/baselines/main", {"run": other, "who": "ann"}),
+        ("GET", "/api/baselines", None),
+        ("GET", "/api/baselines/main", None),
+        ("DELETE", "/api/baselines/main", None),
+        ("GET", "/api/baselines/main", None),
+        ("DELETE", f"/api/runs/{one}", None),
+        ("GET", "/api/bin", None),
+        ("POST", f"/api/runs/{one}/restore", None),
+        ("DELETE", f"/api/runs/{one}?now=true", None),
+    ):
+        status, answer = request(method, address + path, body)
+        assert status == 200, (method, path, answer)
+        place = re.sub(r"/runs/[0-9a-f]{16}", "/runs/{run_id}", path.partition("?")[0]).replace(
+            "notes/1", "notes/{number}"
+        )
+        yield slug(method, place.replace("main", "{name}").replace("/all", "/{name}")), answer
+
+
+def _sent(address: str) -> Iterator[tuple[str, Any]]:
+    upload_id = request("POST", f"{address}/api/uploads")[1]["upload_id"]
+    yield "put_upload_upload_id_name", request("PUT", f"{address}/upload/{upload_id}/a.log", b"x")[1]
+    told = {"Tus-Resumable": "1.0.0", "Upload-Length": "3", "Upload-Metadata": "filename YQ=="}
+    with contextlib.suppress(ValueError):
+        request("POST", f"{address}/api/uploads/{upload_id}/files", b"", told)
+    yield "get_uploads_upload_id_files", get(f"{address}/api/uploads/{upload_id}/files")[1]
+    yield "get_uploads_upload_id", get(f"{address}/api/uploads/{upload_id}")[1]
+    yield "delete_uploads_upload_id", request("DELETE", f"{address}/api/uploads/{upload_id}")[1]
+
+
+def _stored(address: str, name: str, loss: int) -> tuple[str, dict[str, Any], str]:
+    """(id of a new run, its job, its upload)."""
+    upload_id = request("POST", f"{address}/api/uploads")[1]["upload_id"]
+    request("PUT", f"{address}/upload/{upload_id}/train.log", LOG.replace("loss: 2", f"loss: {loss}").encode())
+    job = request("POST", f"{address}/api/ingest", {"upload_id": upload_id, "name": name})[1]
+    until_s = time.monotonic() + 120
+    while job["state"] in ("waiting", "running") and time.monotonic() < until_s:
+        time.sleep(0.2)
+        job = get(f"{address}/api/jobs/{job['job_id']}")[1]
+    return job["run_id"], job, upload_id
+
+
 def write(store: Path) -> None:
     """Ask, and write what was learned."""
     found: dict[str, list[Any]] = {}
     with serving(store) as address:
-        upload_id = request("POST", f"{address}/api/uploads", {})[1]["upload_id"]
-        job = request("POST", f"{address}/api/ingest", {"upload_id": upload_id})
         paths = get(f"{address}/api/openapi.json")[1]["paths"]
         runs = get(f"{address}/api/runs")[1]["runs"]
-        for _, name, at in asked(runs, [p for p, told in paths.items() if "get" in told]):
+        for _, name, at in asked(runs, [p for p, told in paths.items() if "get" in told]) if runs else ():
             status, answer = get(address + at)
             print(status, at, "" if status == 200 else answer, file=sys.stderr)
             if status == 200 and not name.startswith("show_"):
                 found.setdefault(name, []).append(answer)
-        print(job, file=sys.stderr)
+        for name, answer in changes(address):
+            found.setdefault(name, []).append(answer)
     for name, samples in found.items():
-        (FOLDER / f"{name}.json").write_text(json.dumps(learned(samples), indent=1, ensure_ascii=False) + "\n")
+        if name in FIXED:
+            continue
+        schema = widened(learned(samples)) if WIDE.fullmatch(name) else learned(samples)
+        (FOLDER / f"{name}.json").write_text(json.dumps(schema, indent=1, ensure_ascii=False) + "\n")
 
 
 if __name__ == "__main__":
