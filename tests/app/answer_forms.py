@@ -53,7 +53,9 @@ PLAIN += ("/api/capture", "/api/jobs", "/api/topology?spec=v5p:2x2x2")
 PLAIN += ("/api/topology?spec=v5p:2x2x2&spec=v5p:4x4x4&fail=chip=0",)
 PLAIN += tuple(f"/api/catalog/{kind}" for kind in ("chips", "models", "slices"))
 PLAIN += ("/api/catalog/chips/v5p", "/api/catalog/models/llama3.1-8b", "/api/catalog/slices/v5p-8")
-WIDE = re.compile(r"(?:get|patch)_(compare|several|history|fleet|digest|budgets|topology|whatif_\w+|runs_run_id|runs_run_id_facts|catalog\w*)")
+WIDE = re.compile(
+    r"(?:get|patch)_(compare|several|history|fleet|digest|budgets|topology|whatif_\w+|runs_run_id(_facts)?|catalog\w*)"
+)
 FIXED = ("get_openapi_json", "get_questions_name_form", "get_uploads", "get_jobs", "job")  # written by hand
 Asked = tuple[str, str, str]  # method and path of the document, name of the schema, address
 

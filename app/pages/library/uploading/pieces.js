@@ -81,7 +81,7 @@ async function piece(going, offset) {
   return request("PATCH", going.address ?? "", headers, part, going.signal, progress);
 }
 
-/** The sum of a piece, where the browser makes one: on https and on this machine. @param {Blob} part */
+/** The sum of a piece, where the browser makes one: on https and on this machine. @param {Blob} part @returns {Promise<Record<string, string>>} */
 async function sum(part) {
   if (!globalThis.crypto?.subtle) return {};
   const digest = await crypto.subtle.digest("SHA-256", await part.arrayBuffer());
