@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from app.capture.addresses import Address
-from app.serve.uploads import SPARE_BYTES
+from app.serve.upload_room import SPARE_BYTES
 from collectors.ingesting.gather import Cancelled
 from errors import InputError
 from runs.durable import PRIVATE, writing

@@ -11,7 +11,8 @@ from typing import IO, Any
 
 from app.fetching.addresses import WEB, Address, within
 from app.serve.upload_names import clean_name
-from app.serve.uploads import SPARE_BYTES, Uploads, free_bytes, limit_bytes, lock
+from app.serve.upload_room import SPARE_BYTES, free_bytes, limit_bytes
+from app.serve.uploads import Uploads, lock
 from collectors.ingesting.gather import MAX_FILES
 from collectors.ingesting.told import FileTold, Tell
 from errors import ChipledgerError, InputError

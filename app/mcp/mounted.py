@@ -11,7 +11,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.mcp import ADVICE, MISSING, PATH, installed
 from app.serve.requests import BODY_BYTES
-from app.serve.uploads import TooLarge
+from app.serve.upload_room import TooLarge
 from app.workspace import Workspace
 from errors import ChipledgerError, InputError
 

@@ -10,7 +10,7 @@ from starlette.responses import JSONResponse, Response
 from app.identity.may import NotAllowed
 from app.operations import logs
 from app.serve.places import placeless
-from app.serve.uploads import TooLarge
+from app.serve.upload_room import TooLarge
 from errors import ChipledgerError, QuestionError
 from errors.options import once_each
 
@@ -22,6 +22,11 @@ ASKED = frozenset(
     + ("audit",)
 )
 """Handlers that read parameters; others take none."""
+BODIES = frozenset(
+    ("label", "label_many", "add_note", "edit_note", "save_search", "set_baseline", "accept_baseline", "say", "begin")
+    + ("ingest", "compile", "capture", "receive", "create", "append")
+)
+"""Handlers that read a body."""
 
 
 class NotFound(QuestionError):
@@ -39,10 +44,12 @@ def answering(handler: Callable) -> Callable:
         try:
             if handler.__name__ not in ASKED:
                 once_each(request.query_params.multi_items(), ())
+            if handler.__name__ not in BODIES:
+                _bodiless(request)
             answer = await handler(self, request)
             return answer if isinstance(answer, Response) else JSONResponse(answer)
         except ChipledgerError as e:
-            code = next((c for kind, c in CODES if isinstance(e, kind)), 400)
+            code = next((c for kind, c in CODES if isinstance(e, kind)), getattr(e, "status", 400))
             # the rest of a refused body is not read: without the header it would be taken for the next request
             error = placeless(str(e), self._place.store.root)
             return JSONResponse({"error": error}, status_code=code, headers={"Connection": "close"})
@@ -55,3 +62,10 @@ def answering(handler: Callable) -> Callable:
             return JSONResponse({"error": f"{error}. {advice}"}, status_code=500, headers={"Connection": "close"})
 
     return wrapped
+
+
+def _bodiless(request: Request) -> None:
+    """Raises QuestionError for fields that nothing would read."""
+    kind, length = request.headers.get("content-type", ""), request.headers.get("content-length", "0")
+    if kind.startswith("application/json") and length != "0":
+        raise QuestionError(f"no field is taken by {request.method} here", expected="parameters of the address alone")

@@ -29,14 +29,17 @@ from app.serve.compiling import compile_request
 from app.serve.fleets import Fleets
 from app.serve.ingesting import ADDRESS, UPLOAD, ingest_arguments, line, without_audience
 from app.serve.jobs import Job, Jobs
+from app.serve.openapi import OpenApi
 from app.serve.perfetto import Perfetto
 from app.serve.places import placeless
 from app.serve.reporting import Reporting
 from app.serve.requests import json_object
+from app.serve.resuming import Resuming
 from app.serve.sharing import Sharing
 from app.serve.shelving import Shelving, shelved
 from app.serve.timeline import Timelines
 from app.serve.timeline_places import TimelinePlaces
+from app.serve.tus import Tus
 from app.serve.upload_names import title_of
 from app.serve.uploads import Uploads
 from app.summary import run_details
@@ -62,6 +65,7 @@ class Api:
         self._place = place
         self._uploads = Uploads(place.store.uploads_folder, place)
         self._uploads.sweep()
+        self._resuming = Resuming(self._uploads)
         self._jobs = jobs
 
     def routes(self) -> list[Route]:
@@ -91,10 +95,10 @@ class Api:
             Route("/api/published", self.published, methods=["GET"]),
             Route("/api/whatif/{name}", self.whatif, methods=["GET"]),
             Route("/api/topology", self.topology, methods=["GET"]),
-            Route("/api/uploads", self.begin, methods=["POST"]),
             Route("/api/uploads", self.unused, methods=["GET"]),
             Route("/api/uploads/{upload_id}", self.refused, methods=["GET"]),
             Route("/api/uploads/{upload_id}", self.discard, methods=["DELETE"]),
+            *Tus(self._place, self._uploads, self._resuming, self._unread).routes(),
             Route("/upload/{upload_id}/{name:path}", self.receive, methods=["PUT"]),
             Route("/api/ingest", self.ingest, methods=["POST"]),
             Route("/api/ingest", self.addresses, methods=["GET"]),
@@ -104,6 +108,7 @@ class Api:
             Route("/api/jobs", self.jobs, methods=["GET"]),
             Route("/api/jobs/{job_id}", self.job, methods=["GET"]),
             Route("/api/jobs/{job_id}", self.cancel, methods=["DELETE"]),
+            *OpenApi(self._place, self.routes).routes(),
             Route("/api/{rest:path}", self.nothing, methods=METHODS),
             Route("/upload/{rest:path}", self.nothing, methods=METHODS),
         ]
@@ -255,11 +260,6 @@ class Api:
         return told if len(told) > 1 else told[0]
 
     @_answering
-    async def begin(self, request: Request) -> Any:
-        """Begin an upload: `upload_id` for what follows."""
-        return {"upload_id": await run_in_threadpool(self._uploads.begin)}
-
-    @_answering
     async def unused(self, request: Request) -> Any:
         """Uploads that became no run, and are not being read into one."""
         listed, reading = await run_in_threadpool(self._uploads.unused), self._jobs.reading()
@@ -310,6 +310,9 @@ class Api:
         if coming := self._uploads.arriving(upload_id):
             said = f"{fmt.count(coming, 'file')} of the upload {'is' if coming == 1 else 'are'} still on the way"
             raise InputError(said, advice="Ask again once each PUT is answered.")
+        if halves := self._resuming.unfinished(upload_id):
+            said = f"{fmt.count(len(halves), 'file')} of the upload did not arrive whole, such as {halves[0][:80]!r}"
+            raise InputError(said, advice="Send the rest, or give them up with DELETE.")
         if not any(p.is_file() for p in files.rglob("*")):
             raise InputError("the upload holds no file", advice="PUT at least one to /upload/UPLOAD_ID/NAME.")
         about = {"upload_id": upload_id, "name": asked.get("name") or None, "title": title_of(files)}

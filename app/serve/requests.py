@@ -6,6 +6,7 @@ from typing import Any
 from starlette.requests import Request
 
 from errors import InputError
+from errors.nearest import did_you_mean
 
 BODY_BYTES = 1 << 18  # of a JSON request: the longest note escaped, ten thousand runs by name; files go another way
 DIGITS = 400  # of a whole number: more than any number that 64 bits hold, with or without a fraction
@@ -28,12 +29,15 @@ def _whole(text: str) -> int:
     return int(text)
 
 
-async def json_object(request: Request) -> dict[str, Any]:
+async def json_object(request: Request, *, or_nothing: bool = False) -> dict[str, Any]:
+    """The object of a request; empty where `or_nothing` comes. Raises InputError."""
     body = b""
     async for chunk in request.stream():
         body += chunk
         if len(body) > BODY_BYTES:
             raise InputError(f"a request of more than {BODY_BYTES:,} bytes", expected="a small JSON object")
+    if or_nothing and not body:
+        return {}
     try:
         asked = json.loads(body, object_pairs_hook=_each_once, parse_int=_whole)
     except (ValueError, RecursionError) as e:
@@ -54,3 +58,12 @@ def _whole_text(asked: dict[str, Any]) -> None:
         raise InputError(f"half a character, U+{half:04X}", where="request", expected="whole characters") from e
     except RecursionError as e:
         raise InputError("the request is no JSON (nested too deeply)") from e
+
+
+def only(asked: dict[str, Any], known: tuple[str, ...]) -> dict[str, Any]:
+    """The same object. Raises InputError where it has a field that nothing reads."""
+    for name in asked:
+        if name not in known:
+            advice = did_you_mean(name, known)
+            raise InputError(f"no field {name[:40]!r} here", expected=f"one of {', '.join(known)}", advice=advice)
+    return asked

@@ -7,25 +7,25 @@ import re
 import shutil
 import time
 import uuid
-from collections.abc import AsyncIterator, Iterable, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from app.identity.asking import acting_as
 from app.identity.base import SERVER
+from app.serve.coming import reserved_bytes
+from app.serve.held import Held
 from app.serve.upload_names import clean_name
+from app.serve.upload_owner import is_theirs, own, upload_of
+from app.serve.upload_room import LIMIT_VARIABLE, TooLarge, check_free, limit_bytes
+from app.serve.upload_room import bytes_below as _bytes_below
 from app.workspace import Workspace
 from errors import InputError, QuestionError
 from errors.format import size
-from errors.numbers import Number
 from runs.durable import PRIVATE, append_line, writing
 from runs.run import Run
 from runs.scratch import abandoned, touched, unlock
 
-LIMIT_VARIABLE = "CHIPLEDGER_UPLOAD_LIMIT_BYTES"
-DEFAULT_LIMIT_BYTES = 20 << 30
-LIMIT = Number(1, whole=True)  # bytes of one upload
-SPARE_BYTES = 1 << 30  # the disk is never filled up to the last byte: the store needs room to ingest
 WRITE_BYTES = 1 << 20  # one write to disk for many small network chunks
 RUNS, GONE, LIST = ".runs", ".gone", "paths.txt"
 COMMAND_BYTES = 50_000  # of paths on one command line
@@ -34,20 +34,6 @@ SWEEP_SECONDS = 3600.0
 ARRIVING_SECONDS = 120.0  # between two files of an upload at most, or nobody sends it any more
 UNUSED_LISTED, NAMES_TOLD = 20, 3
 _ID = re.compile(r"[0-9a-f]{32}")
-
-
-class TooLarge(InputError):
-    """The upload is over the limit, or over what the disk holds."""
-
-
-def limit_bytes() -> int:
-    """The most bytes that one upload may hold. Raises InputError for a setting that is no number."""
-    text = os.environ.get(LIMIT_VARIABLE, str(DEFAULT_LIMIT_BYTES))
-    try:
-        return LIMIT.read(text, LIMIT_VARIABLE)
-    except QuestionError as e:
-        where, expected = f"${LIMIT_VARIABLE}", f"{LIMIT.expected}, in bytes"
-        raise InputError(f"{text[:80]!r} is no limit for uploads", where=where, expected=expected) from e
 
 
 def _sources(run: Run) -> list[dict[str, Any]]:
@@ -63,7 +49,8 @@ class Uploads:
 
         <folder>/<upload_id>/files/...     what was uploaded
         <folder>/<upload_id>.runs          ids of the runs that were made of it, a line each; locked while it is read
-        <folder>/<upload_id>/<random>.part a file on its way, locked by the server that receives it
+        <folder>/<upload_id>/<random>.part a file on its way, locked by the server that receives it; `coming.py` has
+                                           those that come in pieces, `upload_owner.py` whose an upload is
 
     An upload is kept as long as one of its runs is. One that no run was made of is swept once nobody touched it for
     UNUSED_SECONDS.
@@ -81,22 +68,29 @@ class Uploads:
         """Where all uploads lie."""
         return self._folder
 
-    def begin(self) -> str:
-        upload_id = uuid.uuid4().hex
+    def begin(self, key: str = "") -> str:
+        """A new upload of whoever asks; with a `key`, which a sender makes of all that it sends, the one that they
+        began with it before, as long as it is there."""
         if time.monotonic() - self._swept_s > SWEEP_SECONDS:
             self.sweep()
-        upload = self._folder / upload_id
+        upload = self._folder / (upload_of(key) if key else uuid.uuid4().hex)
         with writing(upload):
             _runs(upload).touch(mode=0o600)
-            upload.mkdir(mode=PRIVATE)
-            (upload / "files").mkdir(mode=PRIVATE)
-        self._bytes[upload_id] = 0
-        return upload_id
+            upload.mkdir(mode=PRIVATE, exist_ok=bool(key))
+            own(upload)
+            (upload / "files").mkdir(mode=PRIVATE, exist_ok=bool(key))
+        self._bytes[upload.name] = self._bytes_of(upload) if key else 0
+        return upload.name
+
+    @staticmethod
+    def _bytes_of(upload: Path) -> int:
+        """What it holds, and what it promised to hold."""
+        return _bytes_below(upload / "files") + reserved_bytes(upload)
 
     def files(self, upload_id: str) -> Path:
         """The folder that holds the files of an upload. Raises QuestionError where there is no such upload."""
         folder = self._folder / upload_id / "files"
-        if not _ID.fullmatch(upload_id) or not folder.is_dir():
+        if not _ID.fullmatch(upload_id) or not folder.is_dir() or not is_theirs(folder.parent):
             raise QuestionError(f"no upload {upload_id[:40]!r}", advice="Begin one with POST /api/uploads.")
         return folder
 
@@ -105,7 +99,7 @@ class Uploads:
         read again. One that may still be arriving is not among them."""
         found = []
         with contextlib.suppress(OSError):
-            for upload in [p for p in self._folder.iterdir() if _ID.fullmatch(p.name)]:
+            for upload in [p for p in self._folder.iterdir() if _ID.fullmatch(p.name) and is_theirs(p)]:
                 touched_s = touched(upload)
                 arriving = upload.name in self._bytes and time.time() - touched_s < ARRIVING_SECONDS
                 if not arriving and not self._made_of(upload) and (files := _files_below(upload / "files")):
@@ -160,6 +154,7 @@ class Uploads:
                     shutil.rmtree(upload, ignore_errors=True)
                 elif _ID.fullmatch(upload.name):
                     self._sweep(upload)
+        Held(self._folder).sweep()
 
     def _sweep(self, upload: Path) -> None:
         for partial in upload.glob("*.part"):
@@ -175,7 +170,7 @@ class Uploads:
 
     def _remove(self, upload: Path) -> None:
         """At once for whoever looks: a file that is on its way then arrives nowhere."""
-        gone = upload.with_name(upload.name + GONE)
+        gone = upload.with_name(f"{upload.name}.{uuid.uuid4().hex}{GONE}")  # one of its key may begin anew meanwhile
         with contextlib.suppress(FileNotFoundError):  # somebody else removed it
             upload.rename(gone)
         _runs(upload).unlink(missing_ok=True)
@@ -225,9 +220,9 @@ class Uploads:
 
         folder = self.files(upload_id)
         path = folder / relative
-        self._keep_inputs(path, folder.parent)
+        self.keep_inputs(path, folder.parent)
         if upload_id not in self._bytes:  # begun before the server was last started
-            self._bytes[upload_id] = _bytes_below(folder)
+            self._bytes[upload_id] = self._bytes_of(folder.parent)
         try:
             self._check(upload_id, announced or 0)
         except TooLarge as e:
@@ -241,18 +236,18 @@ class Uploads:
             replaced = path.stat().st_size if path.is_file() else 0
             with partial.open("xb") as f:
                 lock(f)
-                async for block in _blocks(chunks):
+                async for block in blocks(chunks):
                     written += len(block)
                     self._arriving[upload_id, relative] = time.monotonic()
                     self._add(upload_id, len(block))
                     self._check(upload_id, 0)
                     await anyio.to_thread.run_sync(f.write, block)
-            self._keep_inputs(path, folder.parent)  # it may have been read since this began
+            self.keep_inputs(path, folder.parent)  # it may have been read since this began
             partial.replace(path)
         except BaseException as e:  # cancelled and disconnected included: no half file may stay
             self._add(upload_id, -written)
             partial.unlink(missing_ok=True)
-            refused = self._refusal(e, upload_id, relative.as_posix()) if isinstance(e, OSError) else e
+            refused = self.refusal(e, upload_id, relative.as_posix()) if isinstance(e, OSError) else e
             if isinstance(refused, InputError) and upload_id in self._bytes:
                 self._refused[upload_id] = str(refused)
             if refused is e:
@@ -262,7 +257,7 @@ class Uploads:
         self._refused.pop(upload_id, None)
         return written
 
-    def _keep_inputs(self, path: Path, upload: Path) -> None:
+    def keep_inputs(self, path: Path, upload: Path) -> None:
         """Raises InputError where a stored run was made of the file that another would replace: it may be read anew."""
         if path.is_file() and (made := self._made_of(upload)):
             seen = self._place is not None and self._place.store.kept(made)
@@ -272,12 +267,52 @@ class Uploads:
                 advice="Begin another upload for other files.",
             )
 
-    def _refusal(self, error: OSError, upload_id: str, name: str) -> Exception:
+    def refusal(self, error: OSError, upload_id: str, name: str) -> Exception:
         if isinstance(error, FileExistsError | NotADirectoryError | IsADirectoryError):
             return InputError("one name is both a file and a folder", where=name)
         if isinstance(error, FileNotFoundError):
             self.files(upload_id)  # raises where the upload was discarded meanwhile
         return InputError(f"cannot be written ({error.strerror})", where=name, advice="Is the disk full?")
+
+    def reserve(self, upload_id: str, n_bytes: int) -> None:
+        """Keep room in an upload for a file that will come in pieces. Raises TooLarge."""
+        if upload_id not in self._bytes:  # begun before the server was last started
+            self._bytes[upload_id] = self._bytes_of(self.files(upload_id).parent)
+        self._check(upload_id, n_bytes)
+        self._add(upload_id, n_bytes)
+
+    def release(self, upload_id: str, n_bytes: int) -> None:
+        """What was reserved, or replaced, takes no room any more."""
+        self._add(upload_id, -n_bytes)
+
+    @contextlib.contextmanager
+    def on_its_way(self, upload_id: str, relative: Path) -> Iterator[Callable[[], float]]:
+        """Within it a file arrives; what it yields is called at each block, and tells the time."""
+        coming = (upload_id, relative)
+
+        def tick() -> float:
+            self._arriving[coming] = now_s = time.monotonic()
+            return now_s
+
+        tick()
+        try:
+            yield tick
+        finally:
+            self._arriving.pop(coming, None)
+
+    @contextlib.asynccontextmanager
+    async def noting(self, upload_id: str) -> AsyncGenerator[None]:
+        """Within it a file of an upload is taken: why it was refused can be asked for until one was taken."""
+        try:
+            yield
+        except InputError as e:
+            self._refused[upload_id] = str(e)
+            raise
+        self._refused.pop(upload_id, None)
+
+    def check_free(self) -> None:
+        """Raises TooLarge where the disk has no room to spare."""
+        check_free(self._folder, 0)
 
     def _add(self, upload_id: str, n_bytes: int) -> None:
         if upload_id in self._bytes:  # or it was discarded
@@ -290,12 +325,10 @@ class Uploads:
                 f"more than {size(limit)} in one upload",
                 advice=f"Add it on the command line with `chipledger ingest`, or raise ${LIMIT_VARIABLE}.",
             )
-        if coming > free_bytes(self._folder) - SPARE_BYTES:
-            what = f"{size(coming)} do not fit" if coming else f"no more fits, but for {size(SPARE_BYTES)} kept free,"
-            raise TooLarge(f"{what} on the disk of this store", advice="Free some space first.")
+        check_free(self._folder, coming)
 
 
-async def _blocks(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+async def blocks(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
     """Small network chunks joined to blocks worth a write."""
     buffer = bytearray()
     async for chunk in chunks:
@@ -305,16 +338,6 @@ async def _blocks(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
             buffer.clear()
     if buffer:
         yield bytes(buffer)
-
-
-def _bytes_below(folder: Path) -> int:
-    """Bytes of all files below a folder, less those that are taken away meanwhile."""
-    total = 0
-    for below, _, files in os.walk(folder):
-        for file in files:
-            with contextlib.suppress(OSError):
-                total += os.stat(os.path.join(below, file)).st_size
-    return total
 
 
 def _files_below(folder: Path) -> list[tuple[str, int]]:
@@ -339,16 +362,20 @@ def _unused(touched_s: float, upload_id: str, files: list[tuple[str, int]]) -> d
     }
 
 
-def free_bytes(folder: Path) -> float:
-    try:
-        return shutil.disk_usage(folder).free
-    except OSError as e:
-        raise InputError(f"the uploads of this store cannot be reached ({e.strerror})") from e
-
-
 def lock(file: BinaryIO) -> None:
     with contextlib.suppress(OSError):  # a file system without locks: age alone tells then
         fcntl.flock(file, fcntl.LOCK_EX)
+
+
+def locked_now(file: BinaryIO) -> bool:
+    """Whether a file is held from now on: not where another server holds it. It ends with the file."""
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:  # a file system without locks
+        return True
+    return True
 
 
 def _runs(upload: Path) -> Path:

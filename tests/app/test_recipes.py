@@ -34,7 +34,15 @@ RECIPES = tuple(sorted(p for p in (DOCS / "recipes").glob("*.md") if p.stem != "
 TITLED = re.compile(r'^```\w+ title="([^"]+)"\n(.*?)^```$', re.MULTILINE | re.DOTALL)
 SHELL = re.compile(r"^```shell\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 OPENED = re.compile(r"\]\(\.\./questions/(\w+)\.md\)")
-OUTSIDE = {"watch", "capture", "serve", "demo", "mcp", "open"}  # need a job, a server or a browser: parsed elsewhere
+OUTSIDE = {
+    "watch",
+    "capture",
+    "serve",
+    "demo",
+    "mcp",
+    "open",
+    "push",
+}  # need a job, a server or a browser: parsed elsewhere
 TORCH = os.environ.get("CHIPLEDGER_TORCH_PYTHON", "")
 EVERY = pytest.mark.parametrize("recipe", RECIPES, ids=lambda p: p.stem)
 

@@ -25,6 +25,7 @@ from app.cli.commands import (
     note,
     open,
     promise,
+    push,
     query,
     rename,
     report,
@@ -48,6 +49,7 @@ COMMANDS = (
     serve,
     open,
     ingest,
+    push,
     capture,
     runs,
     facts,
@@ -88,7 +90,7 @@ COMMANDS = (
 
 PURPOSES = {  # the heads in the help of all, and the names below each; what stands in none comes last
     "See it in a browser": "demo serve open",
-    "Add runs": "ingest capture watch facts",
+    "Add runs": "ingest push capture watch facts",
     "Ask about a run": "runs findings show query timeline report promise",
     "Ask about many": "compare baseline history fleet budget digest",
     "Keep runs in order": "rename note tag star group archive delete restore share searches",

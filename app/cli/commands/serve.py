@@ -13,7 +13,7 @@ from app.operations.log_options import AS_JSON, KINDS, LOG_VARIABLE, TEXT
 from app.options import add_flags, values
 from app.serve.addresses import is_loopback
 from app.serve.server import DEFAULT_PORT
-from app.serve.uploads import DEFAULT_LIMIT_BYTES, LIMIT, LIMIT_VARIABLE, limit_bytes
+from app.serve.upload_room import DEFAULT_LIMIT_BYTES, LIMIT, LIMIT_VARIABLE, limit_bytes
 from app.workspace import STORE_VARIABLE, store_path, workspace
 from errors import QuestionError
 from errors.numbers import Number

@@ -1,8 +1,10 @@
 import { json } from "../../../components/ask.js";
+import { inPieces, LARGE_BYTES, Refusal } from "./pieces.js";
 
 // Files on their way to the server: a few at once, each tried again where the connection breaks off.
 
 /** @import { Found } from "./found.js" */
+/** @import { Going } from "./pieces.js" */
 
 const RETRIES = 2,
   AT_ONCE = 4,
@@ -17,6 +19,7 @@ class Final extends Error {}
  * @property {string} upload id of the upload
  * @property {Found[]} found what is to be sent
  * @property {Set<number>} arrived numbers of those that are there
+ * @property {Map<number, Going>} going those that come in pieces
  * @property {Set<number>} impossible numbers of those whose names cannot be sent
  * @property {AbortController} control
  * @property {(number: number, loaded: number) => void} progress
@@ -59,12 +62,10 @@ async function one(sending, number) {
   sending.progress(number, 0);
   for (let attempt = 0; ; attempt++) {
     try {
-      await put(
-        address,
-        file,
-        (loaded) => sending.progress(number, Math.min(loaded, file.size)),
-        sending.control.signal,
-      );
+      /** @param {number} loaded */
+      const progress = (loaded) => sending.progress(number, Math.min(loaded, file.size));
+      if (file.size > LARGE_BYTES) await large(sending, number, progress);
+      else await put(address, file, progress, sending.control.signal);
       sending.arrived.add(number);
       return sending.progress(number, file.size);
     } catch (error) {
@@ -76,6 +77,19 @@ async function one(sending, number) {
       }
       await new Promise((ok) => setTimeout(ok, 1000 * (attempt + 1)));
     }
+  }
+}
+
+/** A file in pieces: on from what arrived of it. @param {Sending} sending @param {number} number @param {(loaded: number) => void} progress */
+async function large(sending, number, progress) {
+  const [path, file] = /** @type {Found} */ (sending.found[number]);
+  const { upload, control } = sending;
+  const going = { ...sending.going.get(number), upload, path, file, signal: control.signal, progress };
+  sending.going.set(number, going);
+  try {
+    await inPieces(going);
+  } catch (error) {
+    throw error instanceof Refusal ? new Final(error.message) : error;
   }
 }
 

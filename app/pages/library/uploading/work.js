@@ -105,6 +105,7 @@ export class Work {
       upload,
       found,
       arrived: new Set(),
+      going: new Map(),
       impossible: new Set(),
       control: new AbortController(),
       progress,
