@@ -9,6 +9,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 
 from app.serve.places import placeless
+from app.serve.stopping import Stopping
 from app.serve.uploads import TooLarge
 from errors import ChipledgerError, QuestionError
 from errors.options import once_each
@@ -26,6 +27,10 @@ class NotFound(QuestionError):
     """What the address names does not exist."""
 
 
+CODES = ((TooLarge, 413), (NotFound, 404), (Stopping, 503))
+"""Status of the errors that have one of their own."""
+
+
 def answering(handler: Callable) -> Callable:
     """A handler whose errors of ours become JSON."""
 
@@ -37,7 +42,7 @@ def answering(handler: Callable) -> Callable:
             answer = await handler(self, request)
             return answer if isinstance(answer, Response) else JSONResponse(answer)
         except ChipledgerError as e:
-            code = 413 if isinstance(e, TooLarge) else 404 if isinstance(e, NotFound) else 400
+            code = next((code for kind, code in CODES if isinstance(e, kind)), 400)
             # the rest of a refused body is not read: without the header it would be taken for the next request
             error = placeless(str(e), self._place.store.root)
             return JSONResponse({"error": error}, status_code=code, headers={"Connection": "close"})

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from app.serve.bounds import Working
 from errors import InputError
 from errors import format as fmt
 
@@ -31,8 +32,11 @@ SETTINGS: dict[str, Any] = {  # the same stand in .streamlit/config.toml for who
 }
 
 
-def serve(host: str, port: int | None, *, open_browser: bool = False, page: str = "") -> None:
-    """Serve until stopped. Without a port the first free one from 8501 on is taken. `page`: the path that is opened.
+def serve(
+    host: str, port: int | None, *, open_browser: bool = False, page: str = "", work: Working | None = None
+) -> None:
+    """Serve until stopped. Without a port the first free one from 8501 on is taken. `page`: the path that is opened;
+    `work`: what jobs may take, and whether this process runs them.
 
     Raises InputError where the address or the port cannot be used.
     """
@@ -51,10 +55,12 @@ def serve(host: str, port: int | None, *, open_browser: bool = False, page: str 
     from app.serve.jobs import Jobs
     from app.serve.manual import Manual
     from app.serve.older import older_routes
+    from app.serve.stopping import heard
     from app.serve.xprof import Xprof
     from app.workspace import workspace
 
-    jobs, xprof, agents = Jobs(), Xprof(workspace()), Mounted(workspace())
+    work = work or Working()
+    jobs, xprof, agents = Jobs(workspace(), **work.of_jobs()), Xprof(workspace()), Mounted(workspace())
 
     url = f"http://{'localhost' if host in ('0.0.0.0', '::') else f'[{host}]' if ':' in host else host}:{port}"
 
@@ -71,8 +77,9 @@ def serve(host: str, port: int | None, *, open_browser: bool = False, page: str 
         if open_browser:
             with contextlib.suppress(Exception):  # no browser is no reason to stop serving
                 webbrowser.open(url + page)
+        jobs.open()
         async with agents.running():
-            with announced(workspace().store.root, url), upkeep(workspace()):
+            with announced(workspace().store.root, url), upkeep(workspace()), heard(jobs.stop, work.grace_s):
                 yield
         await jobs.close()
         await xprof.close()

@@ -20,6 +20,7 @@ from app.cli.commands import (
     group,
     history,
     ingest,
+    jobs,
     mcp,
     note,
     open,
@@ -38,6 +39,7 @@ from app.cli.commands import (
     topology,
     watch,
     whatif,
+    worker,
 )
 
 COMMANDS = (
@@ -76,6 +78,8 @@ COMMANDS = (
     alerts,
     watch,
     mcp,
+    jobs,
+    worker,
     doctor,
     completion,
 )
@@ -87,5 +91,5 @@ PURPOSES = {  # the heads in the help of all, and the names below each; what sta
     "Ask about many": "compare baseline history fleet budget digest",
     "Keep runs in order": "rename note tag star group archive delete restore searches",
     "Ask what would be": "whatif topology compile catalog",
-    "Look after it": "alerts mcp doctor completion",
+    "Look after it": "alerts mcp jobs worker doctor completion",
 }

@@ -28,7 +28,7 @@ def run(args: argparse.Namespace) -> None:
     serve.allow(what)
     for line in load(args.store):
         print(line, flush=True)
-    serve_forever(what.host, what.port, open_browser=not args.no_browser and desktop())
+    serve_forever(what.host, what.port, open_browser=not args.no_browser and desktop(), work=what.work)
 
 
 def load(store: str | None) -> list[str]:

@@ -9,11 +9,12 @@ from app.capture.addresses import ALLOWED_VARIABLE, addresses, listed
 from app.fetching.allowed import ALLOWED_VARIABLE as INGEST_VARIABLE
 from app.fetching.allowed import prefixes
 from app.options import add_flags, values
+from app.serve import bounds
 from app.serve.server import DEFAULT_PORT
 from app.serve.uploads import DEFAULT_LIMIT_BYTES, LIMIT, LIMIT_VARIABLE, limit_bytes
 from app.workspace import STORE_VARIABLE, store_path, workspace
 from errors.numbers import Number
-from errors.options import Option
+from errors.options import SWITCH, Option
 
 NAME = "serve"
 HELP = "serve the dashboard and the HTTP API, on this machine only unless --host says otherwise"
@@ -56,6 +57,8 @@ OPTIONS = (
         form="PREFIX",
     ),
     Option("capture_file", str, None, "the same from a file, an address a line", local=True, form="FILE"),
+    Option("no_worker", SWITCH, False, "run no jobs here: leave them to `chipledger worker`", local=True),
+    *bounds.OPTIONS,
 )
 
 
@@ -69,6 +72,15 @@ class Asked:
     capture: tuple[str, ...] = ()
     capture_file: str | None = None
     ingest_from: tuple[str, ...] = ()
+    no_worker: bool = False
+    job_hours: float = bounds.HOURS.default
+    job_memory_gb: float | None = None
+    grace_s: float = bounds.GRACE.default
+
+    @property
+    def work(self) -> bounds.Working:
+        told = {o.name: getattr(self, o.name) for o in bounds.OPTIONS}
+        return bounds.Working(works=not self.no_worker, **told)
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -86,7 +98,7 @@ def run(args: argparse.Namespace) -> None:
     what = asked(args)
     prepare(args.store, what.upload_limit_bytes)
     allow(what)
-    serve(what.host, what.port)
+    serve(what.host, what.port, work=what.work)
 
 
 def prepare(store: str | None, upload_limit_bytes: int | None) -> None:
