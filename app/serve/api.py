@@ -361,8 +361,8 @@ class Api:
 
     @_answering
     async def job(self, request: Request) -> Any:
-        """How far a job is (`waiting`, `running`, `done`, `failed`, `cancelled`, or `parked`: its server was stopped, and
-        it goes on with the next), its files, and what came of it; with `since`, the files that changed after that
+        """How far a job is (`waiting`, `running`, `done`, `failed`, `cancelled`, or `parked`: its server was stopped,
+        and it goes on with the next), its files, and what came of it; with `since`, the files that changed after that
         change."""
         since = from_query(request.query_params.multi_items(), (SINCE,)).get(SINCE.name, 0)
         return self._told(await self._find_job(request, since), since)

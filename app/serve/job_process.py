@@ -25,6 +25,7 @@ from errors import format as fmt
 from runs.limits import NO_MEMORY, NO_NETWORK_VARIABLE, Limits
 
 PROJECT = Path(__file__).parents[2]
+PROGRAM = ("-m", "app.cli")
 GRACE_SECONDS = 5.0  # between being told to end and being ended
 LOOK_SECONDS = 0.5
 LINE_BYTES = 1 << 24
@@ -66,7 +67,7 @@ class JobProcess:
         """Start it and hear it to its end. `lock`: an open file that it keeps open as long as it lives. Raises OSError
         where it cannot be started."""
         self.process = process = await asyncio.create_subprocess_exec(
-            *self._limits().command(sys.executable, "-m", "app.cli", *self.arguments),
+            *self._limits().command(sys.executable, *PROGRAM, *self.arguments),
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
