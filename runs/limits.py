@@ -83,9 +83,9 @@ _MAKE_AND_REMOVE = sum(1 << n for n in range(4, 14))  # of files and folders of 
 _READING = _EXECUTE | _READ_FILE | _READ_DIR
 _OF_A_FILE = _EXECUTE | _WRITE_FILE | _READ_FILE | _TRUNCATE
 _LEAST_ABI, _TRUNCATE_ABI, _TCP_ABI, _SIGNAL_ABI = 2, 3, 4, 6  # before 2 no file could be moved to another folder
-SYSTEM = ("/usr", "/lib", "/lib64", "/bin", "/sbin", "/etc", "/proc", "/sys", "/dev", "/nix", "/run/systemd/resolve")
+SYSTEM = ("/usr", "/lib", "/lib64", "/bin", "/sbin", "/etc", "/proc", "/sys", "/nix")
 """Where programs and what they need of the system lie."""
-DEVICES = ("/dev/null", "/dev/shm", "/dev/tty")
+DEVICES = ("/dev/null", "/dev/zero", "/dev/random", "/dev/urandom")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -79,15 +79,16 @@ class JobProcess:
         watch = asyncio.create_task(self._watch(process))
         hears = asyncio.gather(self._answer(process), self._listen(process))
         try:
-            code = await process.wait()
-            with contextlib.suppress(TimeoutError):  # what it started may hold its pipes
-                await asyncio.wait_for(asyncio.shield(hears), GRACE_SECONDS)
+            while process.returncode is None and not hears.done():  # what it started may hold its pipes after it
+                await asyncio.wait([hears], timeout=LOOK_SECONDS)
+            if process.returncode is None:
+                await process.wait()
         finally:
             watch.cancel()
             until = None if process.returncode is None else process_tree.now()
             await asyncio.to_thread(process_tree.kill, process.pid, until)  # what it left behind holds memory still
         answer, _ = await hears
-        return self._ended(code, answer)
+        return self._ended(process.returncode or 0, answer)
 
     async def end(self) -> None:
         """Tell it to end, and end it where it does not."""

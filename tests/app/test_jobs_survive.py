@@ -1,5 +1,5 @@
-"""Jobs outlive what runs them: servers, workers and processes are killed and stopped at any moment, and nothing that was
-accepted is lost, half stored, stored twice, or left lying about."""
+"""Jobs outlive what runs them: servers, workers and processes are killed and stopped at any moment, and nothing that
+was accepted is lost, half stored, stored twice, or left lying about."""
 
 import contextlib
 import json
@@ -149,9 +149,7 @@ def test_kills_of_servers_workers_and_processes_at_random_moments_lose_nothing(t
     book = JobBook(tmp_path / "registry.db")
     ended = {job: book.get(job) for job in asked}
     for job, entry in ended.items():
-        if (
-            entry.state == "failed"
-        ):  # its own process was killed, or its worker three times: it says so, and is tried again
+        if entry.state == "failed":  # its own process was killed, or its worker three times: it says so
             assert "signal 9" in entry.error or "was begun 3 times" in entry.error
             book.retry(job, 1000)
     with worker(tmp_path, "--at-once", "2"):
