@@ -22,6 +22,7 @@ from app.cli.commands.ingest import PROGRESS_VARIABLE
 from app.serve import process_tree
 from app.serve.bounds import Bounds
 from errors import format as fmt
+from runs.durable import PRIVATE
 from runs.limits import NO_MEMORY, NO_NETWORK_VARIABLE, Limits
 
 PROJECT = Path(__file__).parents[2]
@@ -66,6 +67,8 @@ class JobProcess:
     async def run(self, lock: int | None) -> Ended:
         """Start it and hear it to its end. `lock`: an open file that it keeps open as long as it lives. Raises OSError
         where it cannot be started."""
+        with contextlib.suppress(OSError):  # what is not there cannot be let through the fence
+            self.store.mkdir(mode=PRIVATE, parents=True, exist_ok=True)
         self.process = process = await asyncio.create_subprocess_exec(
             *self._limits().command(sys.executable, *PROGRAM, *self.arguments),
             stdin=asyncio.subprocess.DEVNULL,
