@@ -17,14 +17,23 @@ import pyarrow as pa
 from errors import QuestionError
 from runs import query_child
 from runs.columns import TableSchema
+from runs.limits import FIRST_TO_GO, NO_MEMORY, Limits
 from runs.query_options import ROWS, TIMEOUT
 from runs.run import Run
 from runs.schema import TABLES
 
 SQL_CHARACTERS = 16_000
 MEMORY_MIB = 512
+BESIDES_MIB = 768  # the program itself, its threads' stacks and the Arrow rows
 ANSWER_BYTES = 64 << 20
-COMMAND = [sys.executable, "-P", query_child.__file__]
+LIMITS = Limits(
+    data_bytes=(MEMORY_MIB + BESIDES_MIB) << 20,
+    file_bytes=0,  # its output is a pipe: no file is written
+    network=False,
+    sealed=True,
+    first_to_go=FIRST_TO_GO,
+)
+COMMAND = LIMITS.command(sys.executable, query_child.__file__)
 
 _TYPES: dict[pa.DataType, str] = {
     pa.string(): "VARCHAR",
@@ -33,7 +42,6 @@ _TYPES: dict[pa.DataType, str] = {
     pa.float64(): "DOUBLE",
     pa.bool_(): "BOOLEAN",
 }
-_NO_MEMORY = ("bad_alloc", "MemoryError", "Cannot allocate memory", "failed to map", "can't start new thread")
 _NAMES = ", ".join(t.name for t in TABLES)
 
 
@@ -91,7 +99,7 @@ def _dead(done: subprocess.CompletedProcess[bytes]) -> dict[str, Any]:
     """What a process that said nothing died of: memory where the system ended it or an allocation failed in a place
     that DuckDB cannot leave in order. Raises QuestionError for anything else."""
     said = done.stderr.decode(errors="replace")
-    if done.returncode == -signal.SIGKILL or any(word in said for word in _NO_MEMORY):
+    if done.returncode == -signal.SIGKILL or any(word in said for word in NO_MEMORY):
         return {"memory": True}
     how = f"signal {-done.returncode}" if done.returncode < 0 else f"exit code {done.returncode}"
     raise QuestionError(f"the process of the query ended without an answer ({how})", where="SQL")

@@ -2,20 +2,19 @@
 
 It is a process of its own because DuckDB looks at an interrupt only between vectors: one row of
 `list_sum(range(100000000))` computes on for most of a minute, and memory that such a row takes is not all counted. A
-process can be ended, and the system holds its memory. A script, not a module: it imports nothing of Chipledger.
+process can be ended, and the system holds its memory (`limits.py`, which becomes this program). A script, not a module:
+it imports nothing of Chipledger.
 
 Reads one JSON object from its input; writes a line of JSON, then the rows as an Arrow stream.
 """
 
 import json
 import re
-import resource
 import sys
 from collections.abc import Iterator
 from typing import Any, cast
 
 MIB = 1 << 20
-BESIDES = 768 * MIB  # the program itself, its threads' stacks and the Arrow rows
 BATCH = 4096  # rows that are taken at once
 # what a FROM may call; all else (read_csv, glob, query, duckdb_settings ...) reads files, or tells of this machine
 TABLE_FUNCTIONS = {"range", "generate_series", "unnest"}
@@ -123,10 +122,6 @@ def answer(asked: dict[str, Any]) -> tuple[dict[str, Any], Any]:
 
 def main() -> None:
     asked = json.loads(sys.stdin.buffer.read())
-    most = asked["memory_mib"] * MIB + BESIDES
-    resource.setrlimit(resource.RLIMIT_DATA, (most, most))
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))  # its output is a pipe: no file is written
     out: Any = sys.stdout.buffer
     import duckdb
     import pyarrow as pa

@@ -9,7 +9,7 @@
  * @property {string} [title] what its files are called
  * @property {string} [upload_id]
  * @property {number | null} [ended_ns]
- * @property {"waiting" | "running" | "done" | "failed" | "cancelled"} state
+ * @property {"waiting" | "running" | "parked" | "done" | "failed" | "cancelled"} state
  * @property {string} [doing]
  * @property {number | null} [progress] from 0 to 1
  * @property {string | null} [error]
@@ -41,6 +41,9 @@ export async function json(method, address, body) {
 
 /** A job as it is now. @param {string} id @returns {Promise<Job>} */
 export const jobNow = (id) => json("GET", "/api/jobs/" + id);
+
+/** Whether it has not ended: it waits for its turn, runs, or was parked when its server was stopped. @param {Job} job */
+export const isOpen = (job) => ["waiting", "running", "parked"].includes(job.state);
 
 /** Asks for its end; a job that ended by itself is no fault. @param {string} id */
 export const cancelJob = (id) => json("DELETE", "/api/jobs/" + id).catch(() => {});

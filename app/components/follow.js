@@ -1,4 +1,4 @@
-import { cancelJob, jobNow, json, words } from "./ask.js";
+import { cancelJob, isOpen, jobNow, json, words } from "./ask.js";
 import { part } from "./parts.js";
 
 const POLL_MS = 500;
@@ -42,9 +42,9 @@ export default function ({ parentElement, data, setTriggerValue }) {
         id = job.job_id;
         tell("begun", id);
       }
-      while (job.state === "waiting" || job.state === "running") {
+      while (isOpen(job)) {
         const done = job.progress == null || job.progress >= 1 ? null : job.progress;
-        const waits = job.state === "waiting";
+        const waits = job.state !== "running";
         $(".doing").textContent = waits ? "Waiting for other work of this server" : job.doing || "Working";
         if (done === null) bar.removeAttribute("value");
         else bar.value = done;

@@ -10,6 +10,7 @@ from starlette.responses import JSONResponse, Response
 from app.identity.may import NotAllowed
 from app.operations import logs
 from app.serve.places import placeless
+from app.serve.stopping import Stopping
 from app.serve.upload_room import TooLarge
 from errors import ChipledgerError, QuestionError
 from errors.options import once_each
@@ -33,7 +34,13 @@ class NotFound(QuestionError):
     """What the address names does not exist."""
 
 
-CODES: tuple[tuple[type[ChipledgerError], int], ...] = ((TooLarge, 413), (NotFound, 404), (NotAllowed, 403))
+CODES: tuple[tuple[type[ChipledgerError], int], ...] = (
+    (TooLarge, 413),
+    (NotFound, 404),
+    (NotAllowed, 403),
+    (Stopping, 503),
+)
+"""Status of the errors that have one of their own."""
 
 
 def answering(handler: Callable) -> Callable:

@@ -28,7 +28,8 @@ from app.serve.comparing import Comparing
 from app.serve.compiling import compile_request
 from app.serve.fleets import Fleets
 from app.serve.ingesting import ADDRESS, UPLOAD, ingest_arguments, line, without_audience
-from app.serve.jobs import Job, Jobs
+from app.serve.job import Job
+from app.serve.jobs import Jobs
 from app.serve.openapi import OpenApi
 from app.serve.perfetto import Perfetto
 from app.serve.places import placeless
@@ -51,6 +52,7 @@ from errors import ChipledgerError, InputError, QuestionError
 from errors import format as fmt
 from errors.numbers import Number
 from errors.options import Option, once_each
+from runs.job_book import BULK, USUAL
 from runs.run import Run
 
 SINCE = Option("since", Number(0, whole=True), 0, "only files that changed after this change")
@@ -108,6 +110,7 @@ class Api:
             Route("/api/jobs", self.jobs, methods=["GET"]),
             Route("/api/jobs/{job_id}", self.job, methods=["GET"]),
             Route("/api/jobs/{job_id}", self.cancel, methods=["DELETE"]),
+            Route("/api/jobs/{job_id}/retry", self.retry, methods=["POST"]),
             *OpenApi(self._place, self.routes).routes(),
             Route("/api/{rest:path}", self.nothing, methods=METHODS),
             Route("/upload/{rest:path}", self.nothing, methods=METHODS),
@@ -262,7 +265,7 @@ class Api:
     @_answering
     async def unused(self, request: Request) -> Any:
         """Uploads that became no run, and are not being read into one."""
-        listed, reading = await run_in_threadpool(self._uploads.unused), self._jobs.reading()
+        listed, reading = await run_in_threadpool(self._uploads.unused), await run_in_threadpool(self._jobs.reading)
         return {"uploads": [one for one in listed if one["upload_id"] not in reading]}
 
     @_answering
@@ -273,23 +276,24 @@ class Api:
     @_answering
     async def discard(self, request: Request) -> Any:
         """Throw away what was uploaded."""
-        upload_id = self._unread(request)
+        upload_id = await self._unread(request)
         await run_in_threadpool(self._uploads.discard, upload_id)
         return {"discarded": True}
 
     @_answering
     async def receive(self, request: Request) -> Any:
         """One file of an upload, as the body of the request, by its name or its path in a folder."""
+        self._jobs.check()
         length = request.headers.get("content-length", "")
         announced = int(length) if length.isascii() and length.isdigit() else None
-        upload_id, name = self._unread(request), request.path_params["name"]
+        upload_id, name = await self._unread(request), request.path_params["name"]
         return {"bytes": await self._uploads.receive(upload_id, name, request.stream(), announced)}
 
-    def _unread(self, request: Request) -> str:
+    async def _unread(self, request: Request) -> str:
         """The upload of a request. Raises InputError where a job reads it, or waits to: what changes meanwhile would be
         missed, or missing."""
         upload_id = request.path_params["upload_id"]
-        if upload_id in self._jobs.reading():
+        if upload_id in await run_in_threadpool(self._jobs.reading):
             advice = "Cancel its job first, or begin another upload."
             raise InputError("the upload is being read into a run", where=upload_id, advice=advice)
         return upload_id
@@ -316,7 +320,8 @@ class Api:
         if not any(p.is_file() for p in files.rglob("*")):
             raise InputError("the upload holds no file", advice="PUT at least one to /upload/UPLOAD_ID/NAME.")
         about = {"upload_id": upload_id, "name": asked.get("name") or None, "title": title_of(files)}
-        return self._told(self._jobs.start([*arguments, *self._uploads.paths(upload_id)], about))
+        priority = BULK if asked.get("again") else self._uploads.priority(upload_id)
+        return await self._started([*arguments, *self._uploads.paths(upload_id)], about, priority)
 
     async def _by_address(self, arguments: list[str], asked: dict[str, Any]) -> dict[str, Any]:
         if asked.get(UPLOAD):
@@ -325,7 +330,10 @@ class Api:
         one = await run_in_threadpool(asked_for, text, known)
         about = {"upload_id": None, "name": asked.get("name") or None, "title": one.name}
         below = [f"--within={prefix}" for prefix in known]
-        return self._told(self._jobs.start([*arguments, *below, "--", str(one)], about))
+        return await self._started([*arguments, *below, "--", str(one)], about)
+
+    async def _started(self, arguments: list[str], about: dict[str, Any] | None = None, priority: int = USUAL) -> Any:
+        return self._told(await run_in_threadpool(self._jobs.start, arguments, about, priority))
 
     @_answering
     async def addresses(self, request: Request) -> Any:
@@ -339,7 +347,7 @@ class Api:
         asked = compile_request(await json_object(request))
         said = [*asked.options(), *await run_in_threadpool(sharing.flags, self._place, {})]
         arguments = ["compile", "--json", f"--store={self._place.store.root}", *said, "--", asked.model]
-        return self._told(self._jobs.start(arguments))
+        return await self._started(arguments)
 
     @_answering
     async def capture(self, request: Request) -> Any:
@@ -348,7 +356,7 @@ class Api:
         said = capture_arguments(await json_object(request), allowed())
         whose = await run_in_threadpool(sharing.flags, self._place, {})
         arguments = ["capture", "--json", f"--store={self._place.store.root}", *whose, *said]
-        return self._told(self._jobs.start(arguments))
+        return await self._started(arguments)
 
     @_answering
     async def capture_addresses(self, request: Request) -> Any:
@@ -357,20 +365,29 @@ class Api:
 
     @_answering
     async def jobs(self, request: Request) -> Any:
-        """The jobs of this server that are remembered, the newest first."""
-        return {"jobs": [self._told(job) for job in self._jobs.newest()]}
+        """The jobs of this store that are remembered, the newest first, whichever server was asked for them."""
+        return {"jobs": [self._told(job) for job in await run_in_threadpool(self._jobs.newest)]}
 
     @_answering
     async def job(self, request: Request) -> Any:
-        """How far a job is (`waiting`, `running`, `done`, `failed`, `cancelled`), its files, and what came of it; with
-        `since`, the files that changed after that change."""
-        given = from_query(request.query_params.multi_items(), (SINCE,))
-        return self._told(self._find_job(request), given.get(SINCE.name, 0))
+        """How far a job is (`waiting`, `running`, `done`, `failed`, `cancelled`, or `parked`: its server was stopped,
+        and it goes on with the next), its files, and what came of it; with `since`, the files that changed after that
+        change."""
+        since = from_query(request.query_params.multi_items(), (SINCE,)).get(SINCE.name, 0)
+        return self._told(await self._find_job(request, since), since)
 
     @_answering
     async def cancel(self, request: Request) -> Any:
         """Cancel a job that waits or runs."""
-        return self._told(await self._jobs.cancel(self._find_job(request).job_id))
+        return self._told(await self._jobs.cancel((await self._find_job(request)).job_id))
+
+    @_answering
+    async def retry(self, request: Request) -> Any:
+        """Have a job that failed or was cancelled done again, of the same files and under its id."""
+        job = await self._find_job(request)
+        if upload_id := job.about.get("upload_id"):
+            self._uploads.files(upload_id)  # raises where it was discarded
+        return self._told(await run_in_threadpool(self._jobs.retry, job.job_id))
 
     def _told(self, job: Job, since: int | None = None) -> dict[str, Any]:
         """A job, with the run that it made; with its files where `since` says from which change on."""
@@ -382,9 +399,9 @@ class Api:
             told["run"] = {"run_id": run.run_id, "name": run.manifest.name, "created_ns": run.manifest.created_ns}
         return placeless(told, self._place.store.root)
 
-    def _find_job(self, request: Request) -> Any:
+    async def _find_job(self, request: Request, since: int | None = None) -> Job:
         try:
-            return self._jobs.get(request.path_params["job_id"])
+            return await run_in_threadpool(self._jobs.get, request.path_params["job_id"], since)
         except QuestionError as e:
             raise NotFound(str(e)) from e
 

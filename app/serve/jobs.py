@@ -1,249 +1,344 @@
 """Jobs of the server: each runs `chipledger ingest`, `compile` or `capture` in a process of its own.
 
-Whatever an input does to that process (bad bytes, too much memory), the server and its pages go on.
+Whatever an input does to that process (bad bytes, too much memory), the server and its pages go on. The queue is in the
+registry (`runs/job_book.py`): it outlives this process, and servers and workers of one store share it. Here is one
+worker of it: it takes jobs, runs so many at once, and says how far they are.
 """
 
 import asyncio
 import contextlib
-import json
 import logging
-import os
-import sys
+import shutil
+import signal
+import tempfile
 import time
 import uuid
-from collections import Counter, OrderedDict
-from dataclasses import dataclass, field
+import weakref
+from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from app.cli.commands.ingest import PROGRESS_VARIABLE
 from app.identity.asking import who
 from app.operations import logs
-from errors import QuestionError
+from app.serve.bounds import GRACE, Bounds, bounds
+from app.serve.job import STORED, Job
+from app.serve.job_process import GRACE_SECONDS, Ended, JobProcess, sentence
+from app.serve.orphans import Orphans
+from app.serve.stopping import Stopping
+from app.workspace import Workspace
+from errors import ChipledgerError
+from runs.job_book import CANCELLED, DONE, FAILED, PARKED, USUAL, Beat, Entry, JobBook, Wanted, no_job
+from runs.job_locks import JobLocks
 
 AT_ONCE = {"ingest": 2, "compile": 1, "capture": 2}  # jobs that run at the same time; more wait for their turn
-MOST_WAITING = 1000  # jobs that have not ended; whoever asks for more is told, or they would fill memory
-KEPT = 500  # finished jobs that can still be asked for
-WITH_FILES = 20  # of these, the newest, whose files can: a list of thousands is not kept forever
+MOST_ATTEMPTS = {"ingest": 3, "compile": 3, "capture": 1}  # a recording is of its moment, and is not made later
+MOST_WAITING = 1000  # jobs that have not ended; whoever asks for more is told, or they would fill the disk
 LISTED = 50  # jobs of a list
-GRACE_SECONDS = 5.0
-STORED, LAST_WORDS_SECONDS = (
-    "stored",
-    60.0,
-)  # what a job is doing whose run is there, and how long it may take to say so
-PROJECT = Path(__file__).parents[2]
-ERROR = "error: "
-
-
-@dataclass
-class Job:
-    """One job. `what`: its command; `about`: what it was begun with, as the browser shows it; `state`: waiting,
-    running, done, failed or cancelled. `progress`: 0 to 1, None while unknown. `who`: whoever began it.
-
-    `files`: what was last told of each file, by name, with the number of that change.
-    """
-
-    job_id: str
-    what: str = "ingest"
-    state: str = "waiting"
-    progress: float | None = None
-    doing: str = ""
-    error: str = ""
-    about: dict[str, Any] = field(default_factory=dict)
-    began_ns: int = field(default_factory=time.time_ns)
-    ended_ns: int | None = None
-    result: dict[str, Any] = field(default_factory=dict)
-    who: str = ""
-    files: dict[str, tuple[int, dict[str, Any]]] = field(default_factory=dict, repr=False)
-    changes: int = 0
-    process: asyncio.subprocess.Process | None = field(default=None, repr=False)
-    task: asyncio.Task | None = field(default=None, repr=False)
-
-    @property
-    def theirs(self) -> bool:
-        """Whether whoever asks may learn of it: what others do is theirs alone, and admins'."""
-        asks = who()
-        return asks.sees_all or (bool(self.who) and self.who == asks.name)
-
-    @property
-    def ended(self) -> bool:
-        return self.state not in ("waiting", "running")
-
-    def to_dict(self) -> dict[str, Any]:
-        """All but its files."""
-        return {
-            "job_id": self.job_id,
-            "what": self.what,
-            **self.about,
-            "began_ns": self.began_ns,
-            "ended_ns": self.ended_ns,
-            "state": self.state,
-            "progress": self.progress,
-            "doing": self.doing,
-            "error": self.error or None,
-            "run_id": self.result.get("run_id"),
-            "existed": bool(self.result.get("existed")),
-            "tables": self.result.get("tables", {}),
-            "warnings": self.result.get("warnings", []),
-        }
-
-    def with_files(self, since: int = 0) -> dict[str, Any]:
-        """With each file that changed after the change `since`, and the number of the last change."""
-        files = [told for number, told in self.files.values() if number > since]
-        return {**self.to_dict(), "files": files, "files_changes": self.changes}
-
-    def tell(self, file: dict[str, Any]) -> None:
-        self.changes += 1
-        self.files[str(file.get("name"))] = (self.changes, file)
-
-    def end(self, state: str, error: str = "") -> None:
-        self.state, self.error, self.ended_ns = state, error, time.time_ns()
-        lasted_s = round((self.ended_ns - self.began_ns) / 1e9, 3)
-        logs.tell("job_ended", job_id=self.job_id, what=self.what, state=state, duration_s=lasted_s)
+LAST_WORDS_SECONDS = 60.0  # a job whose run is there may take to say so
+TICK_SECONDS = 1.0  # between two looks at the queue, and two times that progress is kept
+BEAT_SECONDS = 5.0  # of a job that makes no progress
+RESCUE_SECONDS = 5.0  # between two looks for workers that are gone
+CANCEL_SECONDS = 15.0  # for another worker to end a job
+STORE = "--store="
+TOLD = ("run_id", "existed", "tables", "warnings")  # what is kept of an answer
+GONE = "the {} was begun {} times, and each time its worker was gone before it ended.{}"
+ELSEWHERE = (
+    "error: the store is at {} for the server that was asked, and at {} for the worker that was to do it. Have it at "
+    "the same place for both, and begin the job again"
+)
+ADVICE = {
+    "ingest": " The files are kept: have them read again, or see in the server's log what ended it.",
+    "compile": " Ask again, or see in the server's log what ended it.",
+    "capture": " Record anew: what was to be recorded then is over.",
+}
 
 
 class Jobs:
-    """All jobs of this server, forgotten when it stops; the runs they made stay."""
+    """The jobs of a store, and one worker of them. Without `place` they are of this process alone."""
 
-    def __init__(self) -> None:
-        self._jobs: OrderedDict[str, Job] = OrderedDict()
-        self._turns = {what: asyncio.Semaphore(most) for what, most in AT_ONCE.items()}
+    def __init__(
+        self,
+        place: Workspace | None = None,
+        *,
+        works: bool = True,
+        ingests: int = AT_ONCE["ingest"],
+        limits: Bounds | None = None,
+        grace_s: float = GRACE.default,
+    ) -> None:
+        self._place, self._works, self._grace_s = place, works, grace_s
+        self._at_once = AT_ONCE | {"ingest": ingests}
+        self._root = place.store.root if place else _for_now(self)
+        self._book = JobBook(place.registry.path if place else self._root / "registry.db")
+        self._locks, self._orphans = JobLocks(self._root), Orphans()
+        self._bounds = limits or bounds()
+        self._running: dict[str, tuple[Job, JobProcess, asyncio.Task[None]]] = {}
+        self._handed: weakref.WeakValueDictionary[str, Job] = weakref.WeakValueDictionary()
+        self._ends: set[asyncio.Task[None]] = set()
+        self._woken = asyncio.Event()
+        self._worker: asyncio.Task[None] | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._until_s: float | None = None  # when what runs is parked, monotonic; None while all goes on
 
-    def start(self, arguments: list[str], about: dict[str, Any] | None = None) -> Job:
-        """Begin `chipledger ARGUMENTS` (a command that prints its run with --json) as a job. Raises QuestionError where
-        MOST_WAITING have not ended yet."""
-        if sum(not j.ended for j in self._jobs.values()) >= MOST_WAITING:
-            raise QuestionError(f"{MOST_WAITING:,} jobs run or wait already", advice="Ask again once some have ended.")
-        job = Job(uuid.uuid4().hex, arguments[0], about=about or {}, who=who().name)
-        self._jobs[job.job_id] = job
-        ended = [j for j in self._jobs.values() if j.ended]
-        for old in ended[:-WITH_FILES]:
-            old.files.clear()
-        for old in ended[:-KEPT]:
-            del self._jobs[old.job_id]
-        logs.tell("job_began", job_id=job.job_id, what=job.what, who=who().name or None)
-        job.task = asyncio.create_task(self._run(job, arguments))
+    @property
+    def stopping(self) -> bool:
+        return self._until_s is not None
+
+    def open(self) -> None:
+        """Begin to work, in the loop that runs."""
+        self._loop = asyncio.get_running_loop()
+        if self._works and self._worker is None and not self.stopping:
+            self._worker = self._loop.create_task(self._work())
+
+    def start(self, arguments: Sequence[str], about: dict[str, Any] | None = None, priority: int = USUAL) -> Job:
+        """Ask for `chipledger ARGUMENTS` (a command that prints its run with --json) as a job. Raises QuestionError
+        where MOST_WAITING have not ended yet, or this server is being stopped."""
+        self.check()
+        job = Job(uuid.uuid4().hex, arguments[0], about=about or {}, who=who().name, priority=priority)
+        asked = {"what": job.what, "arguments": list(arguments), "about": job.about, "priority": priority}
+        self._handed[job.job_id] = job
+        self._book.ask(Wanted(job_id=job.job_id, who=job.who, **asked), MOST_WAITING)
+        logs.tell("job_began", job_id=job.job_id, what=job.what, who=job.who or None)
+        self._wake()
         return job
 
-    def by_state(self) -> Counter[tuple[str, str]]:
-        """How many jobs are remembered, by what they do and their state."""
-        return Counter((j.what, j.state) for j in list(self._jobs.values()))
+    def check(self) -> None:
+        """Raises Stopping where nothing new is taken."""
+        if self.stopping:
+            raise Stopping("this server is being stopped", advice="Ask again in a minute: what was sent is kept.")
 
-    def get(self, job_id: str) -> Job:
-        if job_id not in self._jobs or not self._jobs[job_id].theirs:
-            advice = "If the server was restarted, the uploaded files are kept: add them again."
-            raise QuestionError(f"no job {job_id[:40]!r}", advice=advice)
-        return self._jobs[job_id]
+    def get(self, job_id: str, since: int | None = None) -> Job:
+        """A job as it is now; with its files where `since` says from which change on. Raises QuestionError where there
+        is none."""
+        here = self._running.get(job_id)
+        job = here[0] if here else Job.of(self._book.get(job_id))
+        if not job.theirs:
+            raise no_job(job_id)
+        if here is None and since is not None:
+            job.files = self._book.files(job_id, since)
+        return job
 
     def newest(self) -> list[Job]:
         """The jobs of whoever asks, the newest first."""
-        return [job for job in self._jobs.values() if job.theirs][: -LISTED - 1 : -1]
+        here = {job_id: job for job_id, (job, _, _) in list(self._running.items())}
+        asks = who()
+        entries = self._book.newest(LISTED, None if asks.sees_all else asks.name)
+        return [here.get(e.job_id) or Job.of(e) for e in entries]
+
+    def by_state(self) -> Counter[tuple[str, str]]:
+        """How many jobs are remembered, by what they do and their state."""
+        return self._book.by_state()
 
     def reading(self) -> set[str]:
         """Uploads that a job reads, or waits for its turn to read."""
-        return {str(j.about.get("upload_id")) for j in self._jobs.values() if not j.ended}
+        return self._book.reading()
+
+    def retry(self, job_id: str) -> Job:
+        """Have a job that failed or was cancelled done again. Raises QuestionError for any other."""
+        self.check()
+        self.get(job_id)
+        job = Job.of(self._book.retry(job_id, MOST_WAITING))
+        self._wake()
+        return job
 
     async def cancel(self, job_id: str) -> Job:
         """Stop a job. What it had read is thrown away, the uploaded files stay; one that has stored its run by then is
         done, and says so."""
-        job = self.get(job_id)
-        if job.doing == STORED and job.task is not None:  # it only has to say which run
-            await asyncio.wait([job.task], timeout=LAST_WORDS_SECONDS)
-        if not job.ended:
-            job.end("cancelled")
-            await _end(job.process)
-            if job.process is not None and job.task is not None:
-                await asyncio.wait([job.task], timeout=GRACE_SECONDS)  # it hears what the process said last
-        return job
+        await asyncio.to_thread(self.get, job_id)
+        if job_id not in self._running:
+            entry = await asyncio.to_thread(self._book.cancel, job_id)
+            if entry.ended:
+                if (handed := self._handed.get(job_id)) and not handed.ended:
+                    handed.end(entry.state)
+                return Job.of(entry)
+        until_s = time.monotonic() + CANCEL_SECONDS
+        while job_id not in self._running and time.monotonic() < until_s:
+            job = await asyncio.to_thread(self.get, job_id)  # another worker runs it, or it begins at this moment
+            if job.ended:
+                return job
+            await asyncio.sleep(TICK_SECONDS / 10)
+        await self._end_here(job_id, CANCELLED)
+        return await asyncio.to_thread(self.get, job_id)
+
+    def stop(self) -> None:
+        """Take nothing new from now on, and give what runs `grace_s` to end."""
+        if self._until_s is None:
+            self._until_s = time.monotonic() + self._grace_s
+            self._wake()
 
     async def close(self) -> None:
-        for job in self._jobs.values():
-            if not job.ended:
-                await self.cancel(job.job_id)
+        """Stop; what has not ended in its time is parked, and goes on with whoever works next."""
+        self.stop()
+        left_s = (self._until_s or 0.0) - time.monotonic()
+        if tasks := [task for _, _, task in self._running.values()]:
+            await asyncio.wait(tasks, timeout=max(0.0, left_s))
+        await asyncio.gather(*(self._end_here(job_id, PARKED) for job_id in list(self._running)))
+        if self._worker is not None:
+            self._worker.cancel()
+            await asyncio.wait([self._worker])
 
-    async def _run(self, job: Job, arguments: list[str]) -> None:
-        async with self._turns[job.what]:
-            if job.state == "cancelled":
-                return
-            job.state = "running"
+    def _wake(self) -> None:
+        with contextlib.suppress(RuntimeError):  # asked from a thread, or where there is no loop, or none any more
+            if self._loop is None:
+                self.open()
+            if self._loop is not None:
+                self._loop.call_soon_threadsafe(self._woken.set)
+
+    async def _work(self) -> None:
+        """Takes jobs and looks after what runs, for as long as this process works."""
+        looked_s = float("-inf")
+        while True:
+            self._woken.clear()
             try:
-                await self._child(job, arguments)
-            except OSError as e:
-                job.end("failed", f"the {job.what} could not be started ({e.strerror})")
-            except Exception as e:  # or the page would wait for it forever
+                if time.monotonic() - looked_s > RESCUE_SECONDS:
+                    looked_s = time.monotonic()
+                    await asyncio.to_thread(self._rescue)
+                await self._beat()
+                while not self.stopping and (entry := await asyncio.to_thread(self._claim)):
+                    self._begin(entry)
+            except ChipledgerError:
+                pass  # the registry cannot be used now: it is tried again
+            except Exception as e:  # or nothing would be worked on any more
                 logs.tell_defect(e)
-                job.end("failed", _why(job.what, 1, [f"{type(e).__name__}: {e}"]))
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._woken.wait(), TICK_SECONDS)
 
-    async def _child(self, job: Job, arguments: list[str]) -> None:
-        paths = [str(PROJECT), *filter(None, [os.environ.get("PYTHONPATH")])]
-        job.process = process = await asyncio.create_subprocess_exec(
-            sys.executable,
-            "-m",
-            "app.cli",
-            *arguments,
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(paths), PROGRESS_VARIABLE: "1"},
-            limit=1 << 24,
-        )
-        if job.state == "cancelled":  # while the process was being made
-            await _end(process)
-        said: list[str] = []
+    def _claim(self) -> Entry | None:
+        running = [job.what for job, _, _ in list(self._running.values())]
+        room = [what for what, most in self._at_once.items() if running.count(what) < most]
+        taken: list[str] = []
 
-        async def listen() -> None:
-            assert process.stderr is not None
-            async for raw in process.stderr:
-                line = raw.decode("utf-8", "replace").rstrip()
-                if not _progress(job, line):
-                    said.append(line)
-                    del said[:-50]
+        def take(job_id: str) -> bool:
+            return self._locks.take(job_id) and not taken.append(job_id)
 
-        assert process.stdout is not None
-        output, _ = await asyncio.gather(process.stdout.read(), listen())
-        code = await process.wait()
-        if job.state == "cancelled" and code != 0:
-            return
-        if code == 0:
-            job.result = json.loads(output)
-            job.progress = 1.0
-            job.end("done")
-            return
-        job.end("failed", _why(job.what, code, said))
-        if code != 2:
-            logs.tell("job_said", level=logging.ERROR, job_id=job.job_id, traceback="\n".join(said))
-
-
-def _progress(job: Job, line: str) -> bool:
-    """Whether a line of the child's stderr told progress or a file; if so, it is entered."""
-    if not line.startswith(('{"progress"', '{"file"')):
-        return False
-    with contextlib.suppress(ValueError):
-        told = json.loads(line)
-        if "file" in told:
-            job.tell(told["file"])
-        else:
-            job.progress, job.doing = told["progress"], told.get("doing", "")
-    return True
-
-
-def _why(what: str, code: int, said: list[str]) -> str:
-    kept, of_what = (" The files are kept.", "files") if what == "ingest" else ("", "request")
-    if code == 2:
-        errors = (s.removeprefix(ERROR) for s in reversed(said) if s.startswith(ERROR))
-        return next(errors, "the input was refused")
-    if code < 0:
-        return f"the system ended the {what} (signal {-code}), most likely for lack of memory.{kept}"
-    last = said[-1] if said else f"exit code {code}"
-    return f"a defect of Chipledger, not of the {of_what} ({last}).{kept}"
-
-
-async def _end(process: asyncio.subprocess.Process | None) -> None:
-    if process is None or process.returncode is not None:
-        return
-    with contextlib.suppress(ProcessLookupError):
-        process.terminate()
         try:
-            await asyncio.wait_for(process.wait(), GRACE_SECONDS)
-        except TimeoutError:
-            process.kill()
+            return self._book.claim(self._locks.worker, room, take)
+        except BaseException:
+            for job_id in taken:
+                self._locks.drop(job_id)
+            raise
+
+    def _begin(self, entry: Entry) -> None:
+        job = self._handed.get(entry.job_id) or Job.of(entry)
+        job.begin(entry)
+        sealed = job.what == "ingest" and bool(job.about.get("upload_id"))
+        store = next((a.removeprefix(STORE) for a in entry.arguments if a.startswith(STORE)), str(self._root))
+        process = JobProcess(job.what, entry.arguments, Path(store), self._bounds, job.tell, sealed)
+        self._running[job.job_id] = (job, process, asyncio.create_task(self._run(job, process)))
+
+    async def _run(self, job: Job, process: JobProcess) -> None:
+        try:
+            state, error = _outcome(job, await self._ended(job, process))
+            await self._finish(job, state, error)
+        finally:
+            self._running.pop(job.job_id, None)
+            self._locks.drop(job.job_id)
+            self._woken.set()
+
+    async def _ended(self, job: Job, process: JobProcess) -> Ended:
+        if job.wish:  # before it began
+            return Ended(code=-signal.SIGTERM, answer={}, why="", said=())
+        if self._place is not None and process.store != self._root:
+            return Ended(code=2, answer={}, why="", said=[ELSEWHERE.format(process.store, self._root)])
+        try:
+            ended = await process.run(self._locks.file(job.job_id))
+        except OSError as e:
+            return Ended(code=1, answer={}, why=f"could not be started ({e.strerror})", said=())
+        except Exception as e:  # or the page would wait for it forever
+            logs.tell_defect(e)
+            return Ended(code=1, answer={}, why="", said=[f"{type(e).__name__}: {e}"])
+        if ended.code not in (0, 2) and not job.wish:
+            logs.tell("job_said", level=logging.ERROR, job_id=job.job_id, traceback="\n".join(ended.said))
+        job.result = {name: ended.answer[name] for name in TOLD if name in ended.answer}
+        return ended
+
+    async def _finish(self, job: Job, state: str, error: str) -> None:
+        """Say in the book how a job ended, and go on saying it until it is there: what is not said is done again."""
+        if state == DONE:
+            job.progress = 1.0
+        while True:
+            try:
+                await asyncio.to_thread(self._said, job, state, error)
+                break
+            except ChipledgerError:
+                if self.stopping:
+                    break  # whoever works next finds the job without its worker
+                await asyncio.sleep(TICK_SECONDS)
+        if state == PARKED:
+            job.state = PARKED
+            return
+        job.end(state, error)
+        lasted_s = round(((job.ended_ns or job.began_ns) - job.began_ns) / 1e9, 3)
+        logs.tell("job_ended", job_id=job.job_id, what=job.what, state=state, duration_s=lasted_s)
+        if state == DONE and self._place is not None:
+            with contextlib.suppress(ChipledgerError):  # the next run tells what could not be told now
+                await asyncio.to_thread(_tell_alerts, self._place)
+
+    def _said(self, job: Job, state: str, error: str) -> None:
+        drop = self._locks.drop
+        if state == PARKED:
+            self._book.park(self._locks.worker, job.job_id, drop)
+        else:
+            self._book.end(self._locks.worker, job.beat(""), state, error, job.result, drop)
+
+    async def _end_here(self, job_id: str, wish: str) -> None:
+        """End a job that runs here; of one that has stored its run it is waited for what it says."""
+        if job_id not in self._running:
+            return
+        job, process, task = self._running[job_id]
+        if job.doing == STORED:  # it only has to say which run
+            await asyncio.wait([task], timeout=LAST_WORDS_SECONDS)
+        if not task.done():
+            job.wish = job.wish or wish
+            await process.end()
+            await asyncio.wait([task], timeout=2 * GRACE_SECONDS)  # it hears what the process said last
+
+    async def _beat(self) -> None:
+        """Say that jobs are run and how far they are, where there is something to say."""
+        told: list[tuple[Job, Beat]] = []
+        for job, process, _ in self._running.values():
+            beat = job.beat(process.named())
+            if time.monotonic() - job.beaten_s > BEAT_SECONDS or job.changed(beat):
+                told.append((job, beat))
+        if not told:
+            return
+        cancelling, lost = await asyncio.to_thread(self._book.beat, self._locks.worker, [beat for _, beat in told])
+        for job, beat in told:
+            job.beaten(beat)
+        for job_id in cancelling | lost:
+            self._ends.add(ending := asyncio.create_task(self._end_here(job_id, CANCELLED)))
+            ending.add_done_callback(self._ends.discard)
+
+    def _rescue(self) -> None:
+        """Have what was run by workers that are gone begun again, or failed where that was tried often enough."""
+        for entry in self._book.running_elsewhere(self._locks.worker):
+            error = GONE.format(entry.what, entry.attempts, ADVICE.get(entry.what, ""))
+
+            def gone(job_id: str, entry: Entry = entry) -> bool:
+                return self._locks.gone(job_id, entry.worker, entry.beat)
+
+            if self._book.give_back(entry, gone, MOST_ATTEMPTS, error) is None:
+                self._orphans.look(entry.child)
+            else:
+                self._locks.forget(entry.job_id)
+
+
+def _outcome(job: Job, ended: Ended) -> tuple[str, str]:
+    """(state, error) of a job whose process ended."""
+    if ended.code == 0:
+        return DONE, ""
+    return (job.wish, "") if job.wish else (FAILED, sentence(job.what, ended))
+
+
+def _tell_alerts(place: Workspace) -> None:
+    """A job that reads what was uploaded can open no connection: what its run has people told is sent from here."""
+    from app.follow.alerts.evaluate import book, tell
+
+    tell(book(place))
+
+
+def _for_now(jobs: Jobs) -> Path:
+    """A folder that goes with its owner."""
+    folder = Path(tempfile.mkdtemp(prefix="chipledger-jobs-"))
+    weakref.finalize(jobs, shutil.rmtree, folder, ignore_errors=True)
+    return folder

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from app.serve.bounds import Working
 from errors import InputError
 from errors import format as fmt
 
@@ -40,10 +41,11 @@ def serve(
     page: str = "",
     rate_limits: str = "auto",
     with_demo: bool = False,
+    work: Working | None = None,
 ) -> None:
     """Serve until stopped. Without a port the first free one from 8501 on is taken. `page`: the path that is opened.
-    `rate_limits`: `on`, `off`, or `auto`, which is on where other machines can ask.
-    `with_demo`: load the bundled runs meanwhile.
+    `rate_limits`: `on`, `off`, or `auto`, which is on where other machines can ask. `with_demo`: load the bundled runs
+    meanwhile. `work`: what jobs may take, and whether this process runs them.
 
     Raises InputError where the address or the port cannot be used.
     """
@@ -74,10 +76,12 @@ def serve(
     from app.serve.jobs import Jobs
     from app.serve.manual import Manual
     from app.serve.older import older_routes
+    from app.serve.stopping import heard
     from app.serve.xprof import Xprof
     from app.workspace import workspace
 
-    jobs, xprof, agents = Jobs(), Xprof(workspace()), Mounted(workspace())
+    work = work or Working()
+    jobs, xprof, agents = Jobs(workspace(), **work.of_jobs()), Xprof(workspace()), Mounted(workspace())
     door = door_of_this_server(workspace())
     readiness = Readiness(workspace())
     figures, token = figures_of(workspace(), jobs.by_state, readiness), metrics_token()
@@ -98,9 +102,10 @@ def serve(
         if open_browser:
             with contextlib.suppress(Exception):  # no browser is no reason to stop serving
                 webbrowser.open(url + page)
+        jobs.open()
         async with agents.running():
             demo = loading_demo(workspace().store.root) if with_demo else contextlib.nullcontext()
-            with announced(workspace().store.root, url), upkeep(workspace()), demo:
+            with announced(workspace().store.root, url), upkeep(workspace()), demo, heard(jobs.stop, work.grace_s):
                 yield
         await jobs.close()
         await xprof.close()

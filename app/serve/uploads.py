@@ -23,12 +23,14 @@ from app.workspace import Workspace
 from errors import InputError, QuestionError
 from errors.format import size
 from runs.durable import PRIVATE, append_line, writing
+from runs.job_book import SMALL, USUAL
 from runs.run import Run
 from runs.scratch import abandoned, touched, unlock
 
 WRITE_BYTES = 1 << 20  # one write to disk for many small network chunks
 RUNS, GONE, LIST = ".runs", ".gone", "paths.txt"
 COMMAND_BYTES = 50_000  # of paths on one command line
+SMALL_BYTES = 64 << 20  # of an upload that is read in seconds
 UNUSED_SECONDS = 7 * 86_400.0
 SWEEP_SECONDS = 3600.0
 ARRIVING_SECONDS = 120.0  # between two files of an upload at most, or nobody sends it any more
@@ -129,6 +131,10 @@ class Uploads:
         with writing(listed):
             listed.write_text("\n".join(there), encoding="utf-8", errors="surrogateescape")
         return [f"--paths-from={listed}"]
+
+    def priority(self, upload_id: str) -> int:
+        """Which jobs the one that reads an upload goes before: of a small one a person waits for the page."""
+        return SMALL if _bytes_below(self.files(upload_id)) <= SMALL_BYTES else USUAL
 
     def discard(self, upload_id: str) -> None:
         """Remove an upload that was given up. Raises InputError where a stored run was made of it, or is being made:

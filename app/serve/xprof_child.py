@@ -5,20 +5,17 @@ on it opens no connection of its own. XProf's own server would listen on all add
 XProf, which may change: tests/app/test_xprof.py holds them against the version that is installed.
 """
 
-import contextlib
 import hmac
 import os
 import socket
 import sys
 import threading
 from collections.abc import Callable, Iterable
-from pathlib import Path
 from typing import Any
 
-from app.serve.xprof_cage import close_in
+from runs.limits import FIRST_TO_GO, Limits, close_in, enforce
 
 SECRET_HEADER = "X-Chipledger-Xprof"
-FIRST_TO_GO = "1000"  # of -1000 to 1000: where memory ends, the system ends this process before any other
 
 
 def application(logdir: str) -> Callable:
@@ -52,8 +49,7 @@ def _end_with_parent() -> None:
 
 
 def main(logdir: str) -> None:
-    with contextlib.suppress(OSError):  # no Linux, or a container that does not allow it
-        Path("/proc/self/oom_score_adj").write_text(FIRST_TO_GO)
+    enforce(Limits(first_to_go=FIRST_TO_GO))
     secret = sys.stdin.readline().strip()
     threading.Thread(target=_end_with_parent, daemon=True).start()
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")

@@ -21,6 +21,7 @@ from app.cli.commands import (
     group,
     history,
     ingest,
+    jobs,
     mcp,
     note,
     open,
@@ -42,6 +43,7 @@ from app.cli.commands import (
     topology,
     watch,
     whatif,
+    worker,
 )
 
 COMMANDS = (
@@ -84,6 +86,8 @@ COMMANDS = (
     mcp,
     tokens,
     audit,
+    jobs,
+    worker,
     doctor,
     completion,
 )
@@ -95,5 +99,5 @@ PURPOSES = {  # the heads in the help of all, and the names below each; what sta
     "Ask about many": "compare baseline history fleet budget digest",
     "Keep runs in order": "rename note tag star group archive delete restore share searches",
     "Ask what would be": "whatif topology compile catalog",
-    "Look after it": "alerts mcp tokens audit doctor completion",
+    "Look after it": "alerts mcp jobs worker tokens audit doctor completion",
 }

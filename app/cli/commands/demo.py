@@ -28,7 +28,8 @@ def run(args: argparse.Namespace) -> None:
     serve.allow(what)
     for line in load(args.store):
         print(line, flush=True)
-    serve_forever(what.host, what.port, open_browser=not args.no_browser and desktop(), rate_limits=what.rate_limits)
+    opened = not args.no_browser and desktop()
+    serve_forever(what.host, what.port, open_browser=opened, rate_limits=what.rate_limits, work=what.work)
 
 
 def load(store: str | None) -> list[str]:

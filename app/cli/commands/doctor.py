@@ -12,6 +12,7 @@ from typing import Any
 
 from app.cli.commands.base import JSON, print_json, print_table, printable
 from app.options import add_flags
+from app.serve.limits_held import limits_held, words
 from app.workspace import Workspace, store_path, workspace
 from errors import ChipledgerError, QuestionError
 from errors.format import size
@@ -126,6 +127,7 @@ def look(store: str | None, as_json: bool) -> int:
                 _without_login(found["cloud_logging"]),
             ),
             ("store", found["store"]["path"], _store_words(found["store"])),
+            ("limits of jobs", *words(found["limits"])),
         ],
     )
     return 0
@@ -221,6 +223,7 @@ def findings(store: str | None) -> dict[str, Any]:
         "chromium": chromium(),
         "cloud_logging": _cloud_logging(),
         "store": _store(store),
+        "limits": limits_held(),
     }
 
 

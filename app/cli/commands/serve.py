@@ -11,6 +11,7 @@ from app.fetching.allowed import prefixes
 from app.identity.settings import OPEN_VARIABLE, VARIABLE, read
 from app.operations.log_options import AS_JSON, KINDS, LOG_VARIABLE, TEXT
 from app.options import add_flags, values
+from app.serve import bounds
 from app.serve.addresses import is_loopback
 from app.serve.server import DEFAULT_PORT
 from app.serve.upload_room import DEFAULT_LIMIT_BYTES, LIMIT, LIMIT_VARIABLE, limit_bytes
@@ -98,6 +99,8 @@ OPTIONS = (
         f"listen on a network address although nobody is asked who they are (or ${OPEN_VARIABLE}=1)",
         local=True,
     ),
+    Option("no_worker", SWITCH, False, "run no jobs here: leave them to `chipledger worker`", local=True),
+    *bounds.OPTIONS,
 )
 
 
@@ -116,6 +119,15 @@ class Asked:
     log: str | None = None
     rate_limits: str = "auto"
     with_demo: bool = False
+    no_worker: bool = False
+    job_hours: float = bounds.HOURS.default
+    job_memory_gb: float | None = None
+    grace_s: float = bounds.GRACE.default
+
+    @property
+    def work(self) -> bounds.Working:
+        told = {o.name: getattr(self, o.name) for o in bounds.OPTIONS}
+        return bounds.Working(works=not self.no_worker, **told)
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -133,7 +145,7 @@ def run(args: argparse.Namespace) -> None:
     what = asked(args)
     prepare(args.store, what.upload_limit_bytes)
     allow(what)
-    serve(what.host, what.port, rate_limits=what.rate_limits, with_demo=what.with_demo)
+    serve(what.host, what.port, rate_limits=what.rate_limits, with_demo=what.with_demo, work=what.work)
 
 
 def prepare(store: str | None, upload_limit_bytes: int | None) -> None:

@@ -1,4 +1,4 @@
-import { json } from "../../components/ask.js";
+import { isOpen, json } from "../../components/ask.js";
 import { part } from "../../components/parts.js";
 import { bytes, count } from "./uploading/block.js";
 import { dropped } from "./uploading/found.js";
@@ -61,8 +61,7 @@ async function find() {
   const known = new Set(tab.works.map((work) => work.job));
   for (const job of jobs.filter((one) => one.what === "ingest").reverse()) {
     if (known.has(job.job_id) || isDismissed(job.job_id)) continue;
-    const runs = job.state === "waiting" || job.state === "running";
-    if (!runs && !(isOurs(job.job_id) && Date.now() * 1e6 - (job.ended_ns ?? 0) < ENDED_SHOWN_NS)) continue;
+    if (!isOpen(job) && !(isOurs(job.job_id) && Date.now() * 1e6 - (job.ended_ns ?? 0) < ENDED_SHOWN_NS)) continue;
     const work = new Work(job.title || "An upload", { ...ends, added: () => {} }); // it was begun on another page
     work.name = job.name || "";
     begin(work);

@@ -1,4 +1,4 @@
-import { cancelJob, json, words } from "../../../components/ask.js";
+import { cancelJob, isOpen, json, words } from "../../../components/ask.js";
 import { Block, bytes, count } from "./block.js";
 import { plain, titleOf } from "./found.js";
 import { begun, dismiss } from "./kept.js";
@@ -158,8 +158,8 @@ export class Work {
       }
       this.block.tell(files);
       this.upload ??= job.upload_id ?? null;
-      if (job.state !== "waiting" && job.state !== "running") return this.ended(job);
-      const waits = job.state === "waiting";
+      if (!isOpen(job)) return this.ended(job);
+      const waits = job.state !== "running";
       const part = job.progress == null ? "" : Math.round(100 * job.progress) + " % read";
       this.busy(waits ? "Waiting for other runs to be read" : reading(job.doing), job.progress ?? null, part);
       await new Promise((ok) => setTimeout(ok, POLL_MS));
@@ -211,13 +211,32 @@ export class Work {
 
   lost() {
     this.failed(
-      "The server was started anew while it read these files; they are kept, and can be read again.",
-      this.again(),
+      "The server no longer knows what became of these files; they are kept, and can be read again.",
+      this.anew(),
     );
+  }
+
+  /** Has a job done again as it was asked for, whoever asked. @param {string} job */
+  async retry(job) {
+    this.given = false;
+    this.busy("Waiting for the server", null);
+    try {
+      await json("POST", `/api/jobs/${job}/retry`, {});
+      begun(job);
+      await this.follow(job);
+    } catch (error) {
+      this.failed(words(error), this.anew());
+    }
   }
 
   /** @returns {Way[]} */
   again() {
+    const job = this.job;
+    return job ? [{ label: "Read it again", act: () => this.retry(job) }] : this.anew();
+  }
+
+  /** @returns {Way[]} */
+  anew() {
     const asked = this.asked ?? (this.upload ? { upload_id: this.upload, name: this.name } : null);
     return asked ? [{ label: "Read it again", act: () => this.read(asked) }] : [];
   }
