@@ -103,6 +103,8 @@ RIGHTS = (
     Right("GET", "/xprof/{run_id}/data/plugin/profile{rest:path}", Role.VIEWER),
     Right(ANY, "/mcp", Role.VIEWER),  # every tool reads
     # what needs no run
+    Right("GET", "/api/openapi.json", Role.VIEWER),
+    Right("GET", "/api/", Role.VIEWER),
     Right("GET", "/api/questions", Role.VIEWER),
     Right("GET", "/api/questions/{name}/form", Role.VIEWER),
     Right("GET", "/api/models/{model}/show/{analysis}", Role.VIEWER),
@@ -133,6 +135,12 @@ RIGHTS = (
     Right("GET", "/api/uploads/{upload_id}", Role.UPLOADER),
     Right("DELETE", "/api/uploads/{upload_id}", Role.UPLOADER, "discard an upload"),
     Right("PUT", "/upload/{upload_id}/{name:path}", Role.UPLOADER, "upload a file"),
+    Right("GET", "/api/uploads/{upload_id}/files", Role.UPLOADER),
+    Right("OPTIONS", "/api/uploads/{upload_id}/files", Role.UPLOADER),
+    Right("POST", "/api/uploads/{upload_id}/files", Role.UPLOADER, "upload a file"),
+    Right("GET", "/api/uploads/{upload_id}/files/{file_id}", Role.UPLOADER),  # HEAD alone is answered
+    Right("PATCH", "/api/uploads/{upload_id}/files/{file_id}", Role.UPLOADER, "upload a piece of a file"),
+    Right("DELETE", "/api/uploads/{upload_id}/files/{file_id}", Role.UPLOADER, "give up a file"),
     Right("POST", "/api/ingest", Role.UPLOADER, "ingest"),
     Right("GET", "/api/ingest", Role.UPLOADER),
     Right("POST", "/api/compile", Role.UPLOADER, "compile"),
@@ -141,6 +149,7 @@ RIGHTS = (
     Right("GET", "/api/jobs", Role.UPLOADER),
     Right("GET", "/api/jobs/{job_id}", Role.UPLOADER),
     Right("DELETE", "/api/jobs/{job_id}", Role.UPLOADER, "cancel a job"),
+    Right("POST", "/api/jobs/{job_id}/retry", Role.UPLOADER, "retry a job"),
     # what is not there
     Right(ANY, "/api/{rest:path}", Role.VIEWER),
     Right(ANY, "/upload/{rest:path}", Role.VIEWER),

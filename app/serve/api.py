@@ -100,7 +100,7 @@ class Api:
             Route("/api/uploads", self.unused, methods=["GET"]),
             Route("/api/uploads/{upload_id}", self.refused, methods=["GET"]),
             Route("/api/uploads/{upload_id}", self.discard, methods=["DELETE"]),
-            *Tus(self._place, self._uploads, self._resuming, self._unread).routes(),
+            *Tus(self._place, self._uploads, self._resuming, self._unread, self._jobs.check).routes(),
             Route("/upload/{upload_id}/{name:path}", self.receive, methods=["PUT"]),
             Route("/api/ingest", self.ingest, methods=["POST"]),
             Route("/api/ingest", self.addresses, methods=["GET"]),

@@ -7,7 +7,7 @@ Its core with the extensions creation, creation-with-upload, checksum and termin
 
 import base64
 import binascii
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from starlette.concurrency import run_in_threadpool
@@ -51,10 +51,18 @@ class Media(Refused):
 
 
 class Tus:
-    """The handlers. `unread`: the upload of a request, where no job reads it; raises InputError."""
+    """The handlers. `unread`: the upload of a request, where no job reads it; raises InputError. `taking`: raises
+    Stopping where nothing new is taken."""
 
-    def __init__(self, place: Workspace, uploads: Uploads, resuming: Resuming, unread: Callable[[Request], str]):
-        self._place, self._uploads, self._files, self._unread = place, uploads, resuming, unread
+    def __init__(
+        self,
+        place: Workspace,
+        uploads: Uploads,
+        resuming: Resuming,
+        unread: Callable[[Request], Awaitable[str]],
+        taking: Callable[[], None],
+    ):
+        self._place, self._uploads, self._files, self._unread, self._taking = place, uploads, resuming, unread, taking
 
     def routes(self) -> list[Route]:
         one = AT + "/{file_id}"
@@ -72,6 +80,7 @@ class Tus:
     async def begin(self, request: Request) -> Any:
         """Begin an upload: `upload_id` for what follows. A JSON object may come with it: with `key`, 64 hexadecimal
         digits that a sender makes of all that it sends, it is the one that this sender began with it before."""
+        self._taking()
         asked = only(await json_object(request, or_nothing=True), (KEY,))
         return {"upload_id": await run_in_threadpool(self._uploads.begin, _key(asked.get(KEY)))}
 
@@ -93,12 +102,13 @@ class Tus:
         """Begin a file that comes in pieces, with the headers of tus 1.0.0: `Upload-Length`, and `Upload-Metadata` with
         `filename` and, if known, `sha256` in hexadecimal, both in Base64. The same file begun again is the one that is
         there; one whose content the asker sent before is whole at once, as `Upload-Offset` tells."""
+        self._taking()
         headers = _headers(request, ("tus-resumable", "upload-length", "upload-metadata", "upload-checksum"))
         n_bytes, (name, sha256) = _whole(headers, "upload-length"), _metadata(headers.get("upload-metadata", ""))
         upload_id = request.path_params["upload_id"]
         coming = await run_in_threadpool(self._files.create, upload_id, name, n_bytes, sha256)
         if not coming.is_whole(self._files.upload(upload_id)):
-            self._unread(request)
+            await self._unread(request)
         coming, offset = await self._files.state(upload_id, coming)
         if request.headers.get("content-type") == OCTETS and not offset:
             piece = Piece(0, _checksum(headers.get("upload-checksum")))
@@ -119,11 +129,12 @@ class Tus:
         """A piece of a file from `Upload-Offset` on, as the body of the request, with `Upload-Checksum` if wanted. The
         last one puts the file in its place, once its SHA-256 is what it should be. 409: it does not begin where the
         file ends; 423: another request sends the file; 460: the sum is another, and nothing of it was kept."""
+        self._taking()
         headers = _headers(request, ("tus-resumable", "upload-offset", "upload-checksum"))
         if request.headers.get("content-type") != OCTETS:
             raise Media(f"a piece of {request.headers.get('content-type', 'no kind')[:60]!r}", expected=OCTETS)
         piece = Piece(_whole(headers, "upload-offset"), _checksum(headers.get("upload-checksum")))
-        self._unread(request)
+        await self._unread(request)
         upload_id, coming = self._named(request)
         done = await self._files.write(upload_id, coming, piece, request.stream())
         state = _state(done, done.offset(self._files.upload(upload_id)))
@@ -133,7 +144,7 @@ class Tus:
     async def drop(self, request: Request) -> Any:
         """Give up a file that did not arrive whole."""
         _headers(request, ("tus-resumable",))
-        self._unread(request)
+        await self._unread(request)
         upload_id, coming = self._named(request)
         await run_in_threadpool(self._files.drop, coming, upload_id)
         return Response(status_code=204, headers={"Tus-Resumable": VERSION})
