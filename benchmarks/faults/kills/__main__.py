@@ -67,7 +67,7 @@ class Suite:
             some = [act for _ in range(ACTS_EACH) if (act := acts.take(kind)) is not None]
             if not some:
                 continue
-            told, whole_s = killed(some, root, pace.moment(kind, len(some)))
+            told, whole_s = killed(some, root, *pace.moment(kind, len(some)))
             known = dict(found.state)
             for act in told.done:
                 known.update(act.after)
@@ -75,7 +75,7 @@ class Suite:
             found = checked.found
             self.note(kind, checked.moments or [(some[0].kind, BETWEEN)], [*told.refused, *checked.problems])
             if whole_s is not None:
-                pace.learn(kind, len(some), whole_s, whole=True)
+                pace.learn(kind, len(some), whole_s, told.calls)
                 self.killed -= 1  # it ended by itself
                 self.counts[some[0].kind, BETWEEN] -= 1
 

@@ -160,7 +160,7 @@ class Acts:
 
     def kinds(self) -> list[str]:
         """Those that can be drawn now, so that the store stays small."""
-        if len(self._runs()) + len(self._runs(BIN)) > MOST_RUNS:
+        if len(self._runs()) + len(self._runs(BIN)) > (MOST_RUNS // 3 if self._mine else MOST_RUNS):
             return ["purge"]
         return ["ingest"] if len(self._runs()) < 3 else list(_KINDS)
 

@@ -26,7 +26,7 @@ class Checked:
 
 def check(root: Path, known: Mapping[str, Any], begun: Sequence[Act]) -> Checked:
     """`known`: what was acknowledged. Of what was begun all or nothing may be found."""
-    traces = [p for folder in ("partial", "uploads") for p in (root / folder).iterdir()]
+    traces = list((root / "partial").iterdir())
     workspace._opened.clear()
     place = workspace.workspace(str(root))
     found = look(root)
@@ -46,10 +46,10 @@ def _in_flight(checked: Checked, known: Mapping[str, Any], begun: Sequence[Act],
     for act in begun:
         keys |= set(act.after)
         now = {key: checked.found.state.get(key) for key in act.after}
-        if now == dict(act.after):
-            checked.moments.append((act.kind, AFTER))
-        elif now == {key: known.get(key) for key in act.after}:
+        if now == {key: known.get(key) for key in act.after}:
             checked.moments.append((act.kind, WITHIN if traces else BEFORE))
+        elif now == dict(act.after):
+            checked.moments.append((act.kind, AFTER))
         else:
             key = next(iter(now))
             checked.problems.append(f"by halves: {act.kind}: {_differing(act.after[key], now[key])}")

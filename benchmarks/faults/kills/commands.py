@@ -1,4 +1,4 @@
-"""Command lines, each in a forked process that is killed at a random moment.
+"""Command lines, each in a forked process that is killed at a random moment, or at a random call that changes the disk.
 
 A process runs some acts one after the other, each as `chipledger` would with a store that it opens anew, and says
 before and after each where it is. It is forked from one that has imported all of it, so that a kill meets work and not
@@ -9,16 +9,20 @@ import os
 import random
 import select
 import signal
+import sys
 import time
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from benchmarks.faults.kills.acts import Act
 
 ACTS_EACH = 5
 REFUSED = "refused"
+_WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT
+_CHANGING = ("open", "os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.utime", "os.chmod", "sqlite3.connect")
 
 
 @dataclass
@@ -28,14 +32,16 @@ class Told:
     done: list[Act] = field(default_factory=list)
     begun: Act | None = None
     refused: list[str] = field(default_factory=list)
+    calls: int = 0  # that changed the disk, until the last that was done
 
 
-def killed(acts: Sequence[Act], root: Path, after_s: float) -> tuple[Told, float | None]:
-    """(how far it came, in how many seconds it was done; None: it was killed before that)."""
+def killed(acts: Sequence[Act], root: Path, after_s: float, at_call: int | None = None) -> tuple[Told, float | None]:
+    """(how far it came, in how many seconds it was done; None: it was killed before that). `at_call`: it kills itself
+    before so many calls that change the disk, else after so many seconds it is killed."""
     ours, theirs = os.pipe()
     if not (pid := os.fork()):
         os.close(ours)
-        _be(acts, root, theirs)
+        _be(acts, root, theirs, at_call)
     os.close(theirs)
     began, said = time.monotonic(), b""
     while (left := began + after_s - time.monotonic()) > 0:
@@ -63,15 +69,24 @@ def _told(acts: Sequence[Act], said: str) -> Told:
             told.begun = act
         elif what == "done":
             told.done.append(act)
-            told.begun = None
+            told.begun, told.calls = None, int(more[0])
         else:
             told.refused.append(f"{act.kind}: {' '.join(act.argv)[:80]}: {' '.join(more)[:300]}")
             told.begun = None
     return told
 
 
-def _be(acts: Sequence[Act], root: Path, pipe: int) -> None:
+def _be(acts: Sequence[Act], root: Path, pipe: int, at_call: int | None) -> None:
     """What a process does; it never returns."""
+    calls = 0
+
+    def count(event: str, given: tuple[Any, ...]) -> None:
+        nonlocal calls
+        if event in _CHANGING and (event != "open" or (isinstance(given[2], int) and given[2] & _WRITES)):
+            calls += 1
+            if calls == at_call:
+                os.kill(os.getpid(), signal.SIGKILL)
+
     try:
         from app import workspace
         from app.cli import main
@@ -79,28 +94,32 @@ def _be(acts: Sequence[Act], root: Path, pipe: int) -> None:
         log = os.open(root.parent / "said.txt", os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600)
         for fd in (1, 2):
             os.dup2(log, fd)
+        sys.addaudithook(count)
         for number, act in enumerate(acts):
             workspace._opened.clear()
             os.write(pipe, f"begun {number}\n".encode())
             code = main([*act.argv[:1], f"--store={root}", *act.argv[1:]])
             why = " ".join(os.pread(log, 500, 0).decode(errors="replace").split()) if code else ""
-            os.write(pipe, (f"done {number}\n" if not code else f"{REFUSED} {number} {code} {why}\n").encode())
+            os.write(pipe, (f"done {number} {calls}\n" if not code else f"{REFUSED} {number} {code} {why}\n").encode())
         os._exit(0)
     finally:
         os._exit(70)
 
 
 class Pace:
-    """How long the acts of a kind take, so that kills are spread over all of it."""
+    """How long the acts of a kind take, and how often they change the disk, so that kills are spread over all of it."""
 
     def __init__(self, chance: random.Random):
-        self._chance, self._took = chance, dict[str, float]()
+        self._chance, self._took, self._calls = chance, dict[str, float](), dict[str, float]()
 
-    def moment(self, kind: str, acts: int) -> float:
-        """When to kill: a little beyond the end, too."""
-        return self._chance.uniform(0, 1.15) * acts * self._took.get(kind, 0.15)
+    def moment(self, kind: str, acts: int) -> tuple[float, int | None]:
+        """(after how many seconds, or before which call) to kill: a little beyond the end, too."""
+        if kind in self._calls and self._chance.random() < 0.5:
+            return 30.0, self._chance.randint(1, int(acts * self._calls[kind] * 1.1) + 1)
+        return self._chance.uniform(0, 1.15) * acts * self._took.get(kind, 0.15), None
 
-    def learn(self, kind: str, acts: int, took_s: float, whole: bool) -> None:
+    def learn(self, kind: str, acts: int, took_s: float, calls: int) -> None:
+        """Of acts that were done undisturbed."""
         each = took_s / max(1, acts)
-        known = self._took.get(kind, each)
-        self._took[kind] = 0.8 * known + 0.2 * each if whole or each > known else known
+        self._took[kind] = 0.7 * self._took.get(kind, each) + 0.3 * each
+        self._calls[kind] = max(1.0, calls / max(1, acts))
