@@ -3,6 +3,7 @@
 from app.cli.commands import (
     alerts,
     archive,
+    backup,
     baseline,
     budget,
     capture,
@@ -77,6 +78,7 @@ COMMANDS = (
     watch,
     mcp,
     doctor,
+    backup,
     completion,
 )
 
@@ -87,5 +89,5 @@ PURPOSES = {  # the heads in the help of all, and the names below each; what sta
     "Ask about many": "compare baseline history fleet budget digest",
     "Keep runs in order": "rename note tag star group archive delete restore searches",
     "Ask what would be": "whatif topology compile catalog",
-    "Look after it": "alerts mcp doctor completion",
+    "Look after it": "alerts mcp doctor backup completion",
 }

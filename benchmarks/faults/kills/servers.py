@@ -110,7 +110,7 @@ class Client:
         with contextlib.suppress(OSError):
             while True:
                 kind = self._chance.choice(("upload", "upload", "ingest", "ingest", "discard", *_ASKED))
-                kind = "purge" if len(self._acts.kinds()) == 1 and kind != "discard" else kind
+                kind = "purge" if self._acts.kinds() == ["purge"] and kind != "discard" else kind
                 (self._upload if kind in ("upload", "ingest", "discard") else self._change)(kind)
 
     def _change(self, kind: str) -> None:
