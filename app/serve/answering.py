@@ -8,6 +8,7 @@ from typing import Any
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 
+from app.quota import OverQuota
 from app.serve.places import placeless
 from app.serve.uploads import TooLarge
 from errors import ChipledgerError, QuestionError
@@ -37,7 +38,7 @@ def answering(handler: Callable) -> Callable:
             answer = await handler(self, request)
             return answer if isinstance(answer, Response) else JSONResponse(answer)
         except ChipledgerError as e:
-            code = 413 if isinstance(e, TooLarge) else 404 if isinstance(e, NotFound) else 400
+            code = 413 if isinstance(e, TooLarge | OverQuota) else 404 if isinstance(e, NotFound) else 400
             # the rest of a refused body is not read: without the header it would be taken for the next request
             error = placeless(str(e), self._place.store.root)
             return JSONResponse({"error": error}, status_code=code, headers={"Connection": "close"})

@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator, Iterable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from app import quota
 from app.serve.upload_names import clean_name
 from app.workspace import Workspace
 from errors import InputError, QuestionError
@@ -84,6 +85,8 @@ class Uploads:
         if time.monotonic() - self._swept_s > SWEEP_SECONDS:
             self.sweep()
         upload = self._folder / upload_id
+        if self._place is not None:
+            quota.begin(self._place, upload_id)
         with writing(upload):
             _runs(upload).touch(mode=0o600)
             upload.mkdir(mode=PRIVATE)
@@ -226,7 +229,8 @@ class Uploads:
             self._bytes[upload_id] = _bytes_below(folder)
         try:
             self._check(upload_id, announced or 0)
-        except TooLarge as e:
+            await anyio.to_thread.run_sync(self._admit, announced or 0)
+        except (TooLarge, quota.OverQuota) as e:
             self._refused[upload_id] = str(e)
             raise
         partial = folder.with_name(f"{uuid.uuid4().hex}.part")  # beside `files`: half a file is never read as one
@@ -242,6 +246,8 @@ class Uploads:
                     self._arriving[upload_id, relative] = time.monotonic()
                     self._add(upload_id, len(block))
                     self._check(upload_id, 0)
+                    if announced is None:
+                        await anyio.to_thread.run_sync(self._admit, len(block))
                     await anyio.to_thread.run_sync(f.write, block)
             self._keep_inputs(path, folder.parent)  # it may have been read since this began
             partial.replace(path)
@@ -277,6 +283,10 @@ class Uploads:
     def _add(self, upload_id: str, n_bytes: int) -> None:
         if upload_id in self._bytes:  # or it was discarded
             self._bytes[upload_id] += n_bytes
+
+    def _admit(self, coming: int) -> None:
+        if self._place is not None:
+            quota.admit(self._place, coming)
 
     def _check(self, upload_id: str, coming: int) -> None:
         limit = limit_bytes()

@@ -9,6 +9,8 @@ from app.capture.addresses import ALLOWED_VARIABLE, addresses, listed
 from app.fetching.allowed import ALLOWED_VARIABLE as INGEST_VARIABLE
 from app.fetching.allowed import prefixes
 from app.options import add_flags, values
+from app.quota import OPTIONS as QUOTAS
+from app.quota import quota
 from app.serve.server import DEFAULT_PORT
 from app.serve.uploads import DEFAULT_LIMIT_BYTES, LIMIT, LIMIT_VARIABLE, limit_bytes
 from app.workspace import STORE_VARIABLE, store_path, workspace
@@ -56,6 +58,7 @@ OPTIONS = (
         form="PREFIX",
     ),
     Option("capture_file", str, None, "the same from a file, an address a line", local=True, form="FILE"),
+    *QUOTAS,
 )
 
 
@@ -69,6 +72,9 @@ class Asked:
     capture: tuple[str, ...] = ()
     capture_file: str | None = None
     ingest_from: tuple[str, ...] = ()
+    quota_bytes: int | None = None
+    quota_person_bytes: int | None = None
+    quota_group_bytes: int | None = None
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -86,6 +92,7 @@ def run(args: argparse.Namespace) -> None:
     what = asked(args)
     prepare(args.store, what.upload_limit_bytes)
     allow(what)
+    limit(what)
     serve(what.host, what.port)
 
 
@@ -96,6 +103,14 @@ def prepare(store: str | None, upload_limit_bytes: int | None) -> None:
         os.environ[LIMIT_VARIABLE] = str(upload_limit_bytes)
     limit_bytes()
     workspace()
+
+
+def limit(what: Asked) -> None:
+    """How much may be kept, for the pages and the API. Raises InputError for a setting that is wrong."""
+    for option in QUOTAS:
+        if (most := getattr(what, option.name)) is not None:
+            os.environ[f"CHIPLEDGER_{option.name.upper()}"] = str(most)
+    quota()
 
 
 def allow(what: Asked) -> None:
