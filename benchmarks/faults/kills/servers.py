@@ -33,15 +33,24 @@ _SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER: what outlives its parent becomes ours
 _SAYS = "Chipledger is at http://localhost:"
 
 
+def warm() -> None:
+    """Import what a server needs, once for all that are forked."""
+    import streamlit  # noqa: F401
+
+    from app.mcp import mounted  # noqa: F401
+    from app.serve import api, server, xprof  # noqa: F401
+
+
 class Server:
     """`chipledger serve` in a fork of this process."""
 
-    def __init__(self, root: Path):
-        self._log = root.parent / "server.txt"
+    def __init__(self, root: Path, before: Callable[[], None] = lambda: None):
+        """`before`: called in its process before anything else."""
+        self._log = root.parent / f"{root.name}-server.txt"
         self._log.unlink(missing_ok=True)
         self.pid = os.fork()
         if not self.pid:
-            _be(root, self._log)
+            _be(root, self._log, before)
         self.port = self._port()
 
     def _port(self) -> int:
@@ -63,7 +72,7 @@ class Server:
         os.waitpid(self.pid, 0)
 
 
-def _be(root: Path, log: Path) -> None:
+def _be(root: Path, log: Path, before: Callable[[], None]) -> None:
     """What a server's process does; it never returns."""
     try:
         from app import workspace
@@ -72,6 +81,7 @@ def _be(root: Path, log: Path) -> None:
         fd = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         for n in (1, 2):
             os.dup2(fd, n)
+        before()
         workspace._opened.clear()
         main(["serve", "--port=0", f"--store={root}"])
     finally:
@@ -212,6 +222,7 @@ _ASKED: dict[str, Callable[[Act], tuple[str, str, Any]]] = {
 def servers(suite: "Suite", folder: Path, kills: int) -> None:
     """Kill so many servers of one store."""
     ctypes.CDLL(None).prctl(_SUBREAPER, 1, 0, 0, 0)
+    warm()
     root, inputs = folder / "store", folder / "inputs"
     inputs.mkdir(parents=True)
     owners: dict[str, str] = {}
