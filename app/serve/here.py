@@ -33,6 +33,8 @@ def announced(store: Path, url: str) -> Generator[None]:
         with contextlib.suppress(OSError):
             folder = store / FOLDER
             folder.mkdir(mode=PRIVATE, exist_ok=True)
+            for _ in _announced(store):  # what servers left that were killed goes
+                pass
             part = folder / f"{uuid.uuid4().hex}.part"
             file = until.enter_context(open(os.open(part, os.O_RDWR | os.O_CREAT, 0o600), "w", encoding="utf-8"))
             until.callback(_remove, part)

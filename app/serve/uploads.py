@@ -30,6 +30,7 @@ RUNS, GONE, LIST = ".runs", ".gone", "paths.txt"
 COMMAND_BYTES = 50_000  # of paths on one command line
 UNUSED_SECONDS = 7 * 86_400.0
 SWEEP_SECONDS = 3600.0
+BEGINNING_S = 60.0  # another server may begin an upload at this moment
 ARRIVING_SECONDS = 120.0  # between two files of an upload at most, or nobody sends it any more
 UNUSED_LISTED, NAMES_TOLD = 20, 3
 _ID = re.compile(r"[0-9a-f]{32}")
@@ -156,6 +157,9 @@ class Uploads:
         """Remove what a killed server left half written, and uploads that no run was made of and nobody touched."""
         self._swept_s = time.monotonic()
         with contextlib.suppress(OSError):
+            for noted in self._folder.glob(f"*{RUNS}"):  # killed between two steps: nothing else is left of the upload
+                if not noted.with_suffix("").exists() and time.time() - noted.stat().st_mtime > BEGINNING_S:
+                    noted.unlink(missing_ok=True)
             for upload in [p for p in self._folder.iterdir() if p.is_dir()]:
                 if upload.name.endswith(GONE):
                     shutil.rmtree(upload, ignore_errors=True)

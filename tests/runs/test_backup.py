@@ -71,8 +71,6 @@ def test_a_store_that_is_made_of_a_backup_is_the_same_byte_for_byte(place, tmp_p
     assert [r.manifest.name for r in again.store.runs()] == [r.manifest.name for r in place.store.runs()]
     assert not again.store.look().broken
     assert again.registry.extras(again.store.find("first").run_id).tags == {"team": "a"}
-        "team": "a"
-    }
     (lying,) = again.store.binned()
     assert lying.since_ns == place.store.binned()[0].since_ns, "it goes when it would have gone"
     assert changes.restore(again, ["third"])[0].name == "third"

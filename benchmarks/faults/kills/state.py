@@ -7,6 +7,7 @@ import hashlib
 import json
 import re
 import sqlite3
+import time
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -16,6 +17,7 @@ from typing import Any
 State = Mapping[str, Any]  # what is to be found under each key: "run:SHA256", "baseline:NAME", "upload:ID/NAME"
 LIBRARY, BIN = "library", "bin"
 _ID = re.compile(r"[0-9a-f]{32}")
+YOUNG_S = 120.0
 
 
 @dataclass
@@ -104,7 +106,8 @@ def _upload_leaks(folder: Path) -> list[str]:
     for path in folder.iterdir():
         name = path.name.removesuffix(".runs")
         other = path.with_name(name if path.name != name else f"{name}.runs")
-        if not _ID.fullmatch(name) or not other.exists():
+        young = path.is_file() and time.time() - path.stat().st_mtime < YOUNG_S  # a server may begin it just now
+        if not _ID.fullmatch(name) or not (other.exists() or young):
             found.append(f"uploads/{path.name}")
     return found
 
