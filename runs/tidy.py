@@ -1,5 +1,5 @@
-"""What goes by itself: runs that lay in the bin long enough, with all that was added to them, and what was left behind by
-processes that were killed."""
+"""What goes by itself: runs that lay in the bin long enough, with all that was added to them, and what processes left
+behind that were killed."""
 
 import contextlib
 import threading

@@ -158,6 +158,15 @@ class Acts:
         argv = ["baseline", act, name, *([run_id] if run_id else [])]
         return Act("baseline", argv, {f"baseline:{name}": {"run_id": run_id, "moves": now["moves"] + 1}})
 
+    def derive(self) -> Act | None:
+        """What it keeps may go at any time: only that it is whole is looked at."""
+        key = self._run()
+        return key and Act("answer kept on disk", ["derive", self.ids[key], f"key{self._next()}"], {})
+
+    def follow(self) -> Act:
+        name, n = f"job{self._chance.randrange(2)}", self._next()
+        return Act("pointer of a live run", ["follow", name, str(n)], {f"live:{name}": n})
+
     def kinds(self) -> list[str]:
         """Those that can be drawn now, so that the store stays small."""
         if len(self._runs()) + len(self._runs(BIN)) > (MOST_RUNS // 3 if self._mine else MOST_RUNS):
@@ -179,4 +188,6 @@ _KINDS: dict[str, Callable[[Acts], Act | None]] = {
     "restore": Acts.restore,
     "purge": Acts.purge,
     "baseline": Acts.baseline,
+    "derive": Acts.derive,
+    "follow": Acts.follow,
 }

@@ -38,6 +38,8 @@ def look(root: Path) -> Found:
         _runs(root, db, found)
         _baselines(db, found)
     db.close()
+    for path in (root / "live").glob("*/live.json"):
+        found.state[f"live:{path.parent.name}"] = json.loads(path.read_text())["entries"]
     for path in (root / "uploads").glob("*/files/*"):
         found.state[f"upload:{path.parts[-3]}/{path.name}"] = hashlib.sha256(path.read_bytes()).hexdigest()
     return found
