@@ -22,6 +22,7 @@ from errors.options import Option
 from runs.upload_book import UploadBook
 
 BYTES = Number(1, whole=True)
+BEGINNING_S = 3600.0  # of an upload: whose it is is noted first
 FRESH_S = 10.0  # what was added up is believed this long, with what came since
 OPTIONS = tuple(
     Option(
@@ -141,8 +142,9 @@ def forget() -> None:
 
 
 def add_up(place: Workspace) -> Kept:
-    """What is kept now."""
-    owners, kept = UploadBook(place.registry.path).owners(), Kept()
+    """What is kept now. Of uploads that are gone nobody needs to know whose they were."""
+    book, kept = UploadBook(place.registry.path), Kept()
+    owners = book.owners()
     runs = {p.name: _bytes(p) for folder in ("runs", "bin") for p in _below(place.store.root / folder)}
     uploads = {p.name: _bytes(p) for p in _below(place.store.uploads_folder) if p.is_dir()}
     kept.in_all = sum(runs.values()) + sum(uploads.values())
@@ -152,6 +154,8 @@ def add_up(place: Workspace) -> Kept:
             own = Kept()
             own.people, own.groups = kept.people, kept.groups
             own.add(Identity(name=owner.who, role=who().role, groups=owner.groups), n_bytes)
+    long_ago_ns = time.time_ns() - int(BEGINNING_S * 1e9)
+    book.forget([i for i, owner in owners.items() if i not in uploads and owner.began_ns < long_ago_ns])
     return kept
 
 

@@ -19,6 +19,7 @@ class Owner:
 
     who: str
     groups: frozenset[str]
+    began_ns: int
 
 
 class UploadBook(Database):
@@ -34,8 +35,8 @@ class UploadBook(Database):
     def owners(self) -> dict[str, Owner]:
         """By upload; one that nobody is known of is not among them."""
         with self._connect() as db:
-            rows = db.execute("select upload_id, who, groups from upload_owners").fetchall()
-        return {upload_id: Owner(who, frozenset(json.loads(groups))) for upload_id, who, groups in rows}
+            rows = db.execute("select upload_id, who, groups, began_ns from upload_owners").fetchall()
+        return {upload_id: Owner(who, frozenset(json.loads(groups)), ns) for upload_id, who, groups, ns in rows}
 
     def forget(self, upload_ids: Iterable[str]) -> None:
         with self._connect() as db:
