@@ -19,14 +19,14 @@ from errors.format import size
 from errors.numbers import Number
 from runs.durable import PRIVATE, append_line, writing
 from runs.run import Run
-from runs.scratch import abandoned, touched, unlock
+from runs.scratch import abandoned, long_unseen, touched, unlock
 
 LIMIT_VARIABLE = "CHIPLEDGER_UPLOAD_LIMIT_BYTES"
 DEFAULT_LIMIT_BYTES = 20 << 30
 LIMIT = Number(1, whole=True)  # bytes of one upload
 SPARE_BYTES = 1 << 30  # the disk is never filled up to the last byte: the store needs room to ingest
 WRITE_BYTES = 1 << 20  # one write to disk for many small network chunks
-RUNS, GONE, LIST = ".runs", ".gone", "paths.txt"
+RUNS, GONE, LIST, SEEN = ".runs", ".gone", "paths.txt", "uploads.seen"
 COMMAND_BYTES = 50_000  # of paths on one command line
 UNUSED_SECONDS = 7 * 86_400.0
 SWEEP_SECONDS = 3600.0
@@ -156,6 +156,7 @@ class Uploads:
     def sweep(self) -> None:
         """Remove what a killed server left half written, and uploads that no run was made of and nobody touched."""
         self._swept_s = time.monotonic()
+        unseen = long_unseen(self._folder.with_name(SEEN), UNUSED_SECONDS)
         with contextlib.suppress(OSError):
             for noted in self._folder.glob(f"*{RUNS}"):  # killed between two steps: nothing else is left of the upload
                 if not noted.with_suffix("").exists() and time.time() - noted.stat().st_mtime > BEGINNING_S:
@@ -164,6 +165,8 @@ class Uploads:
                 if upload.name.endswith(GONE):
                     shutil.rmtree(upload, ignore_errors=True)
                 elif _ID.fullmatch(upload.name):
+                    if unseen:
+                        os.utime(upload)  # kept from now on again
                     self._sweep(upload)
 
     def _sweep(self, upload: Path) -> None:

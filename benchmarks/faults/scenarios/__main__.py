@@ -15,6 +15,7 @@ from pathlib import Path
 
 from benchmarks.faults.kills.servers import warm
 from benchmarks.faults.scenarios.clients import descriptors_run_out, idle_connections, slow_clients
+from benchmarks.faults.scenarios.clocks import clock_jumps
 from benchmarks.faults.scenarios.disks import disk_full, permissions_taken, store_unmounted
 from benchmarks.faults.scenarios.registries import job_killed, registry_corrupt, registry_gone, registry_locked
 from benchmarks.faults.scenarios.told import Told
@@ -30,6 +31,7 @@ SCENARIOS: tuple[Callable[[Told, Path], None], ...] = (
     slow_clients,
     idle_connections,
     descriptors_run_out,
+    clock_jumps,
 )
 
 
