@@ -39,7 +39,7 @@ def test_each_person_has_their_own_and_all_share_one(place, monkeypatch):
     with acting_as(person("ann")):
         one = uploads.begin()
         assert send(uploads, one, b"x" * 900) == 900
-        with pytest.raises(OverQuota, match="ann keeps 900 B of 1 kB already; 200 B more do not fit"):
+        with pytest.raises(OverQuota, match="ann keeps 900 bytes of 1.00 kB already; 200 bytes more do not fit"):
             send(uploads, one, b"x" * 200, name="b.log")
     with acting_as(person("ben")):
         two = uploads.begin()
