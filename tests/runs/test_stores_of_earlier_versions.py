@@ -76,7 +76,7 @@ def test_every_question_has_an_answer_or_a_reason(version, place):
 
 @EACH
 def test_what_it_tells_of_steps_is_what_the_log_says(version, place):
-    steps = place.store.find(LOG).tables.table("steps")
+    steps = place.store.find(LOG).tables.arrow("steps")
     assert steps.column("step").to_pylist() == [0, 1, 2, 3, 4]
     assert [ns / 1e9 for ns in steps.column("dur_ns").to_pylist()] == [21.5, 2.25, 2.125, 2.125, 2.5]
 

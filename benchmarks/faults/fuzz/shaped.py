@@ -4,6 +4,7 @@ Each gives other bytes, or None where the file is no such thing.
 """
 
 import contextlib
+import copy
 import io
 import json
 import pickletools
@@ -54,7 +55,7 @@ def _changed(told: Any, chance: random.Random) -> Any:
             case 1 if isinstance(told, list):
                 told.extend(told[key : key + 1] * chance.choice((1, 50)))
             case 2 if isinstance(told, dict):
-                told[chance.choice(list(told))] = told[key]
+                told[chance.choice(list(told))] = copy.deepcopy(told[key])
             case 3 if isinstance(told, dict):
                 told[chance.choice(("", "x", key + "2", "a.b"))] = told.pop(key)
             case _:
@@ -66,7 +67,7 @@ def _changed(told: Any, chance: random.Random) -> Any:
         )
     if isinstance(told, int | float) and chance.random() < 0.4:
         return chance.choice((-told, told * 10**9, told * 10**18, told + 1, told * 1e-9))
-    return chance.choice(HOSTILE)
+    return copy.deepcopy(chance.choice(HOSTILE))  # or what is changed in it next would be changed for all
 
 
 def in_protobuf(data: bytes, chance: random.Random) -> bytes | None:

@@ -171,7 +171,7 @@ class Acts:
         """Those that can be drawn now, so that the store stays small."""
         if len(self._runs()) + len(self._runs(BIN)) > (MOST_RUNS // 3 if self._mine else MOST_RUNS):
             return ["purge"]
-        return ["ingest"] if len(self._runs()) < 3 else list(_KINDS)
+        return ["ingest"] if len(self._runs()) < (1 if self._mine else 3) else list(_KINDS)
 
 
 _KINDS: dict[str, Callable[[Acts], Act | None]] = {

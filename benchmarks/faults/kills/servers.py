@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 CLIENTS = 4
 STARTS_S, ORPHANS_S, ANSWER_S = 90.0, 90.0, 90.0
 _SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER: what outlives its parent becomes ours
-_SAYS = "Chipledger is at http://localhost:"
+_SAYS = "Chipledger is at http://127.0.0.1:"
 
 
 def warm() -> None:
@@ -119,7 +119,8 @@ class Client:
     def run(self) -> None:
         with contextlib.suppress(OSError):
             while True:
-                kind = self._chance.choice(("upload", "upload", "ingest", "ingest", "discard", *_ASKED))
+                kind = self._chance.choice(("upload", "upload", "ingest", "discard", *_ASKED, *_ASKED))
+                kind = "ingest" if self._acts.kinds() == ["ingest"] else kind
                 kind = "purge" if self._acts.kinds() == ["purge"] and kind != "discard" else kind
                 (self._upload if kind in ("upload", "ingest", "discard") else self._change)(kind)
 
