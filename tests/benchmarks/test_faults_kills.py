@@ -43,7 +43,7 @@ DAMAGES = {
     "a run is lost": lambda root, db, ids: shutil.rmtree(root / "runs" / ids[0]),
     "a run lost a table": lambda root, db, ids: next((root / "runs" / ids[0]).rglob("*.parquet")).unlink(),
     "half a run": lambda root, db, ids: (root / "runs" / ids[0] / "run.json").unlink(),
-    "the same input twice": lambda root, db, ids: shutil.copytree(root / "runs" / ids[0], root / "bin" / ids[0]),
+    "the same input twice": lambda root, db, ids: shutil.copytree(root / "runs" / ids[0], root / "runs" / "abcd"),
     "a tag is lost": lambda root, db, ids: db.execute("delete from tags"),
     "a note is doubled": lambda root, db, ids: db.execute("insert into notes select null, run_id, 1, text from notes"),
     "a star is lost": lambda root, db, ids: db.execute("update shelved set starred = 0"),
