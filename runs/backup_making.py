@@ -63,7 +63,7 @@ class Making:
 
     def _copy_registry(self) -> None:
         target = self._out / REGISTRY
-        if not self._registry.exists():
+        if not os.path.exists(self._registry):
             return
         if damaged := Database(self._registry).copy_to(target):
             self.damaged.append(f"the registry is damaged ({damaged})")
@@ -82,7 +82,7 @@ class Making:
         """Whether the run was there. One that is moved or read anew meanwhile is copied again."""
         for _ in range(_LOOKS):
             with self._store.bin.still():
-                at = next((p for p in ("runs", "bin") if (self._root / p / run_id).is_dir()), None)
+                at = next((p for p in ("runs", "bin") if os.path.isdir(self._root / p / run_id)), None)
             if at is None:
                 return False
             state, marked = _state(self._root / at / run_id), dict(self.files)
@@ -168,5 +168,5 @@ def _state(folder: Path) -> tuple[int, ...]:
     try:
         told = (folder / MANIFEST).stat()
     except OSError:
-        return (0,) if folder.is_dir() else ()
+        return (0,) if os.path.isdir(folder) else ()
     return told.st_ino, told.st_mtime_ns, told.st_size

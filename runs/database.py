@@ -39,7 +39,7 @@ class Database:
                 db.execute("pragma journal_mode=wal")
                 db.executescript(self.SCHEMA)
         except sqlite3.Error as e:
-            if not (_kind(e) in (*_CLOSED, *_FULL) and self.path.exists()):
+            if not (_kind(e) in (*_CLOSED, *_FULL) and os.path.exists(self.path)):
                 raise _refusal(e, self.path) from e
 
     def copy_to(self, target: Path) -> str:
@@ -53,7 +53,7 @@ class Database:
 
     @contextlib.contextmanager
     def _connect(self) -> Generator[sqlite3.Connection]:
-        if not self.path.exists():
+        if not os.path.exists(self.path):
             self._make()  # removed while this process ran
         db, refused = None, None
         try:

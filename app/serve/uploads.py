@@ -98,7 +98,7 @@ class Uploads:
     def files(self, upload_id: str) -> Path:
         """The folder that holds the files of an upload. Raises QuestionError where there is no such upload."""
         folder = self._folder / upload_id / "files"
-        if not _ID.fullmatch(upload_id) or not folder.is_dir():
+        if not _ID.fullmatch(upload_id) or not os.path.isdir(folder):
             raise QuestionError(f"no upload {upload_id[:40]!r}", advice="Begin one with POST /api/uploads.")
         return folder
 
@@ -161,7 +161,7 @@ class Uploads:
             for noted in self._folder.glob(f"*{RUNS}"):  # killed between two steps: nothing else is left of the upload
                 if not noted.with_suffix("").exists() and time.time() - noted.stat().st_mtime > BEGINNING_S:
                     noted.unlink(missing_ok=True)
-            for upload in [p for p in self._folder.iterdir() if p.is_dir()]:
+            for upload in [p for p in self._folder.iterdir() if os.path.isdir(p)]:
                 if upload.name.endswith(GONE):
                     shutil.rmtree(upload, ignore_errors=True)
                 elif _ID.fullmatch(upload.name):
@@ -245,7 +245,7 @@ class Uploads:
         try:
             for parent in list(relative.parents)[-2::-1]:  # never `folder` itself: it may have been discarded
                 (folder / parent).mkdir(mode=PRIVATE, exist_ok=True)
-            replaced = path.stat().st_size if path.is_file() else 0
+            replaced = path.stat().st_size if os.path.isfile(path) else 0
             with partial.open("xb") as f:
                 lock(f)
                 async for block in _blocks(chunks):
@@ -273,7 +273,7 @@ class Uploads:
 
     def _keep_inputs(self, path: Path, upload: Path) -> None:
         """Raises InputError where a stored run was made of the file that another would replace: it may be read anew."""
-        if path.is_file() and (made := self._made_of(upload)):
+        if os.path.isfile(path) and (made := self._made_of(upload)):
             raise InputError(
                 f"the file is an input of run {made}, and stays as it is",
                 where=path.name,

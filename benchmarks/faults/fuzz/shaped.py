@@ -66,7 +66,7 @@ def _changed(told: Any, chance: random.Random) -> Any:
             told[: len(told) // 2] + chance.choice(("", "\n", "\0", "9" * 30, "-", " " * 999)) + told[len(told) // 2 :]
         )
     if isinstance(told, int | float) and chance.random() < 0.4:
-        return chance.choice((-told, told * 10**9, told * 10**18, told + 1, told * 1e-9))
+        return chance.choice((-told, told * 10**9, told * 10**18, told + 1, told / 2 if abs(told) < 2**60 else 0.5))
     return copy.deepcopy(chance.choice(HOSTILE))  # or what is changed in it next would be changed for all
 
 

@@ -13,6 +13,7 @@ import os
 import random
 import signal
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable
@@ -46,7 +47,7 @@ class Server:
 
     def __init__(self, root: Path, before: Callable[[], None] = lambda: None):
         """`before`: called in its process before anything else."""
-        self._log = root.parent / f"{root.name}-server.txt"
+        self._log = Path(tempfile.gettempdir()) / f"server-of-{os.getpid()}.txt"  # the store's disk may be full
         self._log.unlink(missing_ok=True)
         self.pid = os.fork()
         if not self.pid:

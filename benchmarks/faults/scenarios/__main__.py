@@ -61,7 +61,8 @@ def main() -> int:
             sep="\n  ",
             flush=True,
         )
-        (asked.out / f"{told.name}.json").write_text(json.dumps(vars(told), indent=1))
+        (asked.out / f"{told.name}.json").write_text(json.dumps({"seen": told.seen, "wrong": told.wrong}, indent=1))
+        (asked.out / f"{told.name}.txt").write_text(told.printed)
     return wrong
 
 

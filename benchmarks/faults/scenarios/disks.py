@@ -5,7 +5,7 @@ from pathlib import Path
 
 from benchmarks.faults.kills.servers import ask
 from benchmarks.faults.kills.state import leaks, look
-from benchmarks.faults.scenarios.places import a_run, as_nobody, disk, fill, freed, ingest, serving, upload
+from benchmarks.faults.scenarios.places import a_run, as_anybody, disk, fill, freed, ingest, serving, upload
 from benchmarks.faults.scenarios.told import Told
 
 
@@ -72,7 +72,7 @@ def store_unmounted(told: Told, folder: Path) -> None:
 
 def permissions_taken(told: Told, folder: Path) -> None:
     folder.chmod(0o777)
-    with serving(folder / "store", as_nobody) as server:
+    with serving(folder / "store", as_anybody) as server:
         run = a_run(server.port, 1)
         for path, mode in ((folder / "store", 0), (folder / "store" / "runs", 0), (folder / "store" / "runs", 0o500)):
             was = path.stat().st_mode

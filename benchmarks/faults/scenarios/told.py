@@ -13,6 +13,7 @@ class Told:
     name: str
     seen: list[str] = field(default_factory=list)
     wrong: list[str] = field(default_factory=list)
+    printed: str = ""
 
     def say(self, what: str) -> None:
         self.seen.append(what)
@@ -33,6 +34,10 @@ class Told:
 
     def served(self, server: Server) -> None:
         """No traceback in what the server printed."""
-        said = server.said()
-        at = said.find("Traceback")
-        self.must(at < 0, f"a traceback: {' '.join(said[at : at + 3000].split())[-400:]}")
+        self.printed = server.said()
+        lines = self.printed.splitlines()
+        for n, line in enumerate(lines):
+            if line.startswith("Traceback"):
+                ends = next((at for at in range(n + 1, len(lines)) if not lines[at].startswith(" ")), len(lines) - 1)
+                where = [text.strip() for text in lines[n:ends] if text.startswith("  File")]
+                self.wrong.append(f"a traceback: {lines[ends][:300]} ({' < '.join(reversed(where[-3:]))})")
