@@ -109,7 +109,7 @@ class Bin:
             for binned in self.runs():
                 if jumped or binned.since_ns > now_ns:
                     os.utime(self.folder / binned.run.run_id, ns=(now_ns, now_ns))
-            if self._lock.exists():
+            if os.path.exists(self._lock):
                 os.utime(self._lock, ns=(now_ns, now_ns))
 
     def _gone(self, run_id: str, older_than_s: float) -> bool:
@@ -141,7 +141,7 @@ class Bin:
 
     @staticmethod
     def _is(folder: Path, run_id: str) -> bool:
-        return RUN_ID.fullmatch(run_id) is not None and (folder / run_id).is_dir()
+        return RUN_ID.fullmatch(run_id) is not None and os.path.isdir(folder / run_id)
 
     def _drop(self, path: Path) -> None:
         """At once for whoever looks."""

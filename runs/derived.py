@@ -57,7 +57,7 @@ class Derived:
     def _read(self, there: Path, read: Callable[[Path], A]) -> A | None:
         """None where it is not there; what is damaged is taken away. Raises OSError where this process may open no
         more files or has no room for a map: that is no damage."""
-        if not there.is_dir():
+        if not os.path.isdir(there):
             return None
         try:
             found = read(there)
@@ -81,7 +81,7 @@ class Derived:
         try:
             folder.rename(there)
         except OSError:
-            if not there.is_dir():  # else another was faster
+            if not os.path.isdir(there):  # else another was faster
                 raise
 
     def _make_room(self, newest: Path) -> None:

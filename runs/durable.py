@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import re
 import stat
 import uuid
 from collections.abc import Generator
@@ -10,6 +11,7 @@ from pathlib import Path
 from errors import InputError
 
 PRIVATE = 0o700  # of a folder; a file of its own keeps what that leaves it
+HALF = re.compile(r"\..+\.[0-9a-f]{32}")  # what `write_whole` calls a file that it has not written to its end
 
 
 def keep_private(path: Path) -> None:

@@ -3,6 +3,7 @@
 import contextlib
 import hashlib
 import json
+import os
 import stat
 import zlib
 from collections.abc import Callable, Generator, Mapping
@@ -225,7 +226,7 @@ class Run:
                 raise InputError("is no file", where=where, advice=AGAIN)
             raw = path.read_bytes()
         except FileNotFoundError as e:
-            if not self.folder.is_dir():
+            if not os.path.isdir(self.folder):
                 raise self._moved(REMOVED) from e
             raise InputError("is missing", where=where, advice=AGAIN) from e
         except OSError as e:
@@ -256,7 +257,7 @@ class Run:
         try:
             now = Run(self.folder).written
         except InputError:
-            return "" if self.folder.is_dir() else REMOVED
+            return "" if os.path.isdir(self.folder) else REMOVED
         same = (now.created_ns, now.files) == (self.written.created_ns, self.written.files)
         return "" if same else "the run was read anew meanwhile"
 

@@ -130,6 +130,18 @@ def touched(what: Path) -> float:
     return max(times)
 
 
+def long_unseen(mark: Path, most_s: float) -> bool:
+    """Whether nobody looked for longer than that: the clock was or is wrong, or the store lay unused, and nothing can
+    be told to be old. Notes that somebody looks now, as the time of the file `mark`."""
+    now_ns = time.time_ns()
+    with contextlib.suppress(OSError):
+        seen_ns = mark.stat().st_mtime_ns if mark.exists() else now_ns
+        os.close(os.open(mark, os.O_WRONLY | os.O_CREAT, 0o600))
+        os.utime(mark, ns=(now_ns, now_ns))
+        return abs(now_ns - seen_ns) > most_s * 1e9
+    return True
+
+
 def unlock(file: IO[Any] | int) -> None:
     """Let go of a lock before its file is closed. Closing alone lets go of it only once no process has the file: one
     that another thread starts has it too, until it is another program, and the lock would look held that long."""

@@ -98,7 +98,7 @@ class Store:
     def ids(self) -> list[str]:
         """Identifiers of all runs, in no particular order. Raises InputError where the store is gone."""
         self.check()
-        names = [p.name for p in self.runs_folder.iterdir() if RUN_ID.fullmatch(p.name) and p.is_dir()]
+        names = [p.name for p in self.runs_folder.iterdir() if RUN_ID.fullmatch(p.name) and os.path.isdir(p)]
         return self._seen(names)
 
     def _seen(self, names: list[str]) -> list[str]:
@@ -223,7 +223,7 @@ class Store:
         return named[0] if named else begun[0] if len(begun) == 1 else None
 
     def has(self, run_id: str) -> bool:
-        there = RUN_ID.fullmatch(run_id) is not None and (self.runs_folder / run_id).is_dir()
+        there = RUN_ID.fullmatch(run_id) is not None and os.path.isdir(self.runs_folder / run_id)
         return there and run_id not in self.hidden()
 
     def kept(self, run_id: str) -> Run | None:
@@ -272,12 +272,12 @@ def _is_binned(lying: Binned) -> InBinError:
 def _open_root(root: Path, runs_folder: Path) -> None:
     """Make the store's folder. One that was there and holds other things than a store keeps its permissions."""
     root.mkdir(mode=PRIVATE, parents=True, exist_ok=True)
-    if runs_folder.is_dir() or not any(root.iterdir()):
+    if os.path.isdir(runs_folder) or not any(root.iterdir()):
         keep_private(root)
 
 
 def _readable(runs_folder: Path) -> bool:
-    return runs_folder.is_dir() and os.access(runs_folder, os.R_OK | os.X_OK)
+    return os.path.isdir(runs_folder) and os.access(runs_folder, os.R_OK | os.X_OK)
 
 
 def _looked_at(folder: Path) -> tuple[Run | None, str]:

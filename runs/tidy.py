@@ -1,4 +1,5 @@
-"""What goes by itself: runs that lay in the bin long enough, with all that was added to them."""
+"""What goes by itself: runs that lay in the bin long enough, with all that was added to them, and what processes left
+behind that were killed."""
 
 import contextlib
 import threading
@@ -7,6 +8,10 @@ from pathlib import Path
 
 from errors import ChipledgerError
 from runs.bin import KEPT_S
+from runs.derived import FOLDER, forget
+from runs.durable import HALF
+from runs.live import LOCK
+from runs.scratch import abandoned
 from runs.shelf import Shelf
 from runs.store import Store
 
@@ -26,6 +31,28 @@ def purge_on_opening(store: Store, registry: Path) -> None:
     """As far as it can be done while somebody waits; a store that cannot be written is opened all the same."""
     with contextlib.suppress(ChipledgerError):
         purge(store, registry, within_s=OPENING_S)
+        sweep_left(store)
+
+
+def sweep_left(store: Store) -> None:
+    """Take away what a process left that was killed between two steps: what was worked out of a run that is gone, and
+    pointers of live runs that were half written."""
+    with contextlib.suppress(OSError):
+        for path in (store.root / FOLDER).iterdir():
+            if not store.has(path.name):
+                forget(store.root, path.name)
+    with contextlib.suppress(OSError):
+        for folder in store.live.folder.iterdir():
+            half = [path for path in folder.glob(".*") if HALF.fullmatch(path.name)]
+            if half:
+                _sweep_half(folder, half)
+
+
+def _sweep_half(folder: Path, half: list[Path]) -> None:
+    """Unless somebody follows the job at this moment."""
+    with abandoned(folder / LOCK, folder) as gone:
+        for path in half if gone else ():
+            path.unlink(missing_ok=True)
 
 
 def forget_gone(store: Store, shelf: Shelf) -> None:

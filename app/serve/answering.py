@@ -9,6 +9,7 @@ from starlette.responses import JSONResponse, Response
 
 from app.identity.may import NotAllowed
 from app.operations import logs
+from app.quota import OverQuota
 from app.serve.places import placeless
 from app.serve.stopping import Stopping
 from app.serve.upload_room import TooLarge
@@ -36,6 +37,7 @@ class NotFound(QuestionError):
 
 CODES: tuple[tuple[type[ChipledgerError], int], ...] = (
     (TooLarge, 413),
+    (OverQuota, 413),
     (NotFound, 404),
     (NotAllowed, 403),
     (Stopping, 503),

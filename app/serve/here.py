@@ -11,6 +11,7 @@ import http.client
 import json
 import os
 import re
+import time
 import uuid
 from collections.abc import Generator, Iterator
 from pathlib import Path
@@ -22,6 +23,7 @@ FOLDER = "serving"
 _PLAIN = re.compile(
     r"http://(\[[0-9a-f:.]{2,45}\]|[a-z0-9.-]{1,253}):[0-9]{1,5}", re.IGNORECASE
 )  # what a server announces
+BEGINNING_S = 60.0  # of a server that is about to announce itself
 ANSWER_S = 2.0  # a server that does not say in this time that it lives is none to send anybody to
 
 
@@ -33,6 +35,7 @@ def announced(store: Path, url: str) -> Generator[None]:
         with contextlib.suppress(OSError):
             folder = store / FOLDER
             folder.mkdir(mode=PRIVATE, exist_ok=True)
+            _sweep(store)
             part = folder / f"{uuid.uuid4().hex}.part"
             file = until.enter_context(open(os.open(part, os.O_RDWR | os.O_CREAT, 0o600), "w", encoding="utf-8"))
             until.callback(_remove, part)
@@ -56,6 +59,15 @@ def _announced(store: Path) -> Iterator[str]:
                 yield str(json.load(file)["url"])
             else:
                 _remove(path)
+
+
+def _sweep(store: Path) -> None:
+    """What servers left that were killed goes."""
+    for _ in _announced(store):
+        pass
+    for part in (store / FOLDER).glob("*.part"):
+        if time.time() - part.stat().st_mtime > BEGINNING_S:
+            _remove(part)
 
 
 def _held(file: int) -> bool:

@@ -11,6 +11,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, I
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from app import quota
 from app.identity.asking import acting_as
 from app.identity.base import SERVER
 from app.serve.coming import reserved_bytes
@@ -25,14 +26,15 @@ from errors.format import size
 from runs.durable import PRIVATE, append_line, writing
 from runs.job_book import SMALL, USUAL
 from runs.run import Run
-from runs.scratch import abandoned, touched, unlock
+from runs.scratch import abandoned, long_unseen, touched, unlock
 
 WRITE_BYTES = 1 << 20  # one write to disk for many small network chunks
-RUNS, GONE, LIST = ".runs", ".gone", "paths.txt"
+RUNS, GONE, LIST, SEEN = ".runs", ".gone", "paths.txt", "uploads.seen"
 COMMAND_BYTES = 50_000  # of paths on one command line
 SMALL_BYTES = 64 << 20  # of an upload that is read in seconds
 UNUSED_SECONDS = 7 * 86_400.0
 SWEEP_SECONDS = 3600.0
+BEGINNING_S = 60.0  # another server may begin an upload at this moment
 ARRIVING_SECONDS = 120.0  # between two files of an upload at most, or nobody sends it any more
 UNUSED_LISTED, NAMES_TOLD = 20, 3
 _ID = re.compile(r"[0-9a-f]{32}")
@@ -76,6 +78,8 @@ class Uploads:
         if time.monotonic() - self._swept_s > SWEEP_SECONDS:
             self.sweep()
         upload = self._folder / (upload_of(key) if key else uuid.uuid4().hex)
+        if self._place is not None:
+            quota.begin(self._place, upload.name)
         with writing(upload):
             _runs(upload).touch(mode=0o600)
             upload.mkdir(mode=PRIVATE, exist_ok=bool(key))
@@ -92,7 +96,7 @@ class Uploads:
     def files(self, upload_id: str) -> Path:
         """The folder that holds the files of an upload. Raises QuestionError where there is no such upload."""
         folder = self._folder / upload_id / "files"
-        if not _ID.fullmatch(upload_id) or not folder.is_dir() or not is_theirs(folder.parent):
+        if not _ID.fullmatch(upload_id) or not os.path.isdir(folder) or not is_theirs(folder.parent):
             raise QuestionError(f"no upload {upload_id[:40]!r}", advice="Begin one with POST /api/uploads.")
         return folder
 
@@ -154,11 +158,17 @@ class Uploads:
     def sweep(self) -> None:
         """Remove what a killed server left half written, and uploads that no run was made of and nobody touched."""
         self._swept_s = time.monotonic()
+        unseen = long_unseen(self._folder.with_name(SEEN), UNUSED_SECONDS)
         with contextlib.suppress(OSError):
-            for upload in [p for p in self._folder.iterdir() if p.is_dir()]:
+            for noted in self._folder.glob(f"*{RUNS}"):  # killed between two steps: nothing else is left of the upload
+                if not noted.with_suffix("").exists() and time.time() - noted.stat().st_mtime > BEGINNING_S:
+                    noted.unlink(missing_ok=True)
+            for upload in [p for p in self._folder.iterdir() if os.path.isdir(p)]:
                 if upload.name.endswith(GONE):
                     shutil.rmtree(upload, ignore_errors=True)
                 elif _ID.fullmatch(upload.name):
+                    if unseen:
+                        os.utime(upload)  # kept from now on again
                     self._sweep(upload)
         Held(self._folder).sweep()
 
@@ -231,7 +241,8 @@ class Uploads:
             self._bytes[upload_id] = self._bytes_of(folder.parent)
         try:
             self._check(upload_id, announced or 0)
-        except TooLarge as e:
+            await anyio.to_thread.run_sync(self._admit, announced or 0)
+        except (TooLarge, quota.OverQuota) as e:
             self._refused[upload_id] = str(e)
             raise
         partial = folder.with_name(f"{uuid.uuid4().hex}.part")  # beside `files`: half a file is never read as one
@@ -239,7 +250,7 @@ class Uploads:
         try:
             for parent in list(relative.parents)[-2::-1]:  # never `folder` itself: it may have been discarded
                 (folder / parent).mkdir(mode=PRIVATE, exist_ok=True)
-            replaced = path.stat().st_size if path.is_file() else 0
+            replaced = path.stat().st_size if os.path.isfile(path) else 0
             with partial.open("xb") as f:
                 lock(f)
                 async for block in blocks(chunks):
@@ -247,6 +258,8 @@ class Uploads:
                     self._arriving[upload_id, relative] = time.monotonic()
                     self._add(upload_id, len(block))
                     self._check(upload_id, 0)
+                    if announced is None:
+                        await anyio.to_thread.run_sync(self._admit, len(block))
                     await anyio.to_thread.run_sync(f.write, block)
             self.keep_inputs(path, folder.parent)  # it may have been read since this began
             partial.replace(path)
@@ -265,7 +278,7 @@ class Uploads:
 
     def keep_inputs(self, path: Path, upload: Path) -> None:
         """Raises InputError where a stored run was made of the file that another would replace: it may be read anew."""
-        if path.is_file() and (made := self._made_of(upload)):
+        if os.path.isfile(path) and (made := self._made_of(upload)):
             seen = self._place is not None and self._place.store.kept(made)
             raise InputError(
                 f"the file is an input of {f'run {made}' if seen else 'a stored run'}, and stays as it is",
@@ -323,6 +336,10 @@ class Uploads:
     def _add(self, upload_id: str, n_bytes: int) -> None:
         if upload_id in self._bytes:  # or it was discarded
             self._bytes[upload_id] += n_bytes
+
+    def _admit(self, coming: int) -> None:
+        if self._place is not None:
+            quota.admit(self._place, coming)
 
     def _check(self, upload_id: str, coming: int) -> None:
         limit = limit_bytes()

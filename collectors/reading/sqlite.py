@@ -57,6 +57,9 @@ class Database:
         except (sqlite3.Error, UnicodeError) as error:  # SQLite quotes a damaged file's bytes, which may be no text
             self.close()
             raise self.unreadable(error) from error
+        except BaseException:  # a packed file that is damaged: what was unpacked of it goes
+            self.close()
+            raise
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -100,6 +100,8 @@ def _operations(source: Source) -> Iterator[Item]:
     chunked = any((_numbers(b, "mc") > 0).any() for b in _batches(source, ("mc",), _Seen()))
     seen = _Seen()
     for batch in _batches(source, (*NEEDED, *OPTIONAL), seen):
+        if "optype" not in batch.schema.names:  # what each row is stands nowhere
+            break
         yield Rows("pipeline", _rows(batch, source, seen, chunked))
     yield from seen.told()
     if not seen.used:

@@ -4,6 +4,7 @@ from app.cli.commands import (
     alerts,
     archive,
     audit,
+    backup,
     baseline,
     budget,
     capture,
@@ -38,6 +39,7 @@ from app.cli.commands import (
     show,
     star,
     tag,
+    tidy,
     timeline,
     tokens,
     topology,
@@ -64,6 +66,7 @@ COMMANDS = (
     delete,
     restore,
     share,
+    tidy,
     searches,
     fleet,
     budget,
@@ -89,6 +92,7 @@ COMMANDS = (
     jobs,
     worker,
     doctor,
+    backup,
     completion,
 )
 
@@ -97,7 +101,7 @@ PURPOSES = {  # the heads in the help of all, and the names below each; what sta
     "Add runs": "ingest push capture watch facts",
     "Ask about a run": "runs findings show query timeline report promise",
     "Ask about many": "compare baseline history fleet budget digest",
-    "Keep runs in order": "rename note tag star group archive delete restore share searches",
+    "Keep runs in order": "rename note tag star group archive delete restore share tidy searches",
     "Ask what would be": "whatif topology compile catalog",
-    "Look after it": "alerts mcp jobs worker tokens audit doctor completion",
+    "Look after it": "alerts mcp jobs worker tokens audit doctor backup completion",
 }

@@ -11,6 +11,8 @@ from app.fetching.allowed import prefixes
 from app.identity.settings import OPEN_VARIABLE, VARIABLE, read
 from app.operations.log_options import AS_JSON, KINDS, LOG_VARIABLE, TEXT
 from app.options import add_flags, values
+from app.quota import OPTIONS as QUOTAS
+from app.quota import quota
 from app.serve import bounds
 from app.serve.addresses import is_loopback
 from app.serve.server import DEFAULT_PORT
@@ -101,6 +103,7 @@ OPTIONS = (
     ),
     Option("no_worker", SWITCH, False, "run no jobs here: leave them to `chipledger worker`", local=True),
     *bounds.OPTIONS,
+    *QUOTAS,
 )
 
 
@@ -128,6 +131,9 @@ class Asked:
     def work(self) -> bounds.Working:
         told = {o.name: getattr(self, o.name) for o in bounds.OPTIONS}
         return bounds.Working(works=not self.no_worker, **told)
+    quota_bytes: int | None = None
+    quota_person_bytes: int | None = None
+    quota_group_bytes: int | None = None
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -145,6 +151,7 @@ def run(args: argparse.Namespace) -> None:
     what = asked(args)
     prepare(args.store, what.upload_limit_bytes)
     allow(what)
+    limit(what)
     serve(what.host, what.port, rate_limits=what.rate_limits, with_demo=what.with_demo, work=what.work)
 
 
@@ -155,6 +162,14 @@ def prepare(store: str | None, upload_limit_bytes: int | None) -> None:
         os.environ[LIMIT_VARIABLE] = str(upload_limit_bytes)
     limit_bytes()
     workspace()
+
+
+def limit(what: Asked) -> None:
+    """How much may be kept, for the pages and the API. Raises InputError for a setting that is wrong."""
+    for option in QUOTAS:
+        if (most := getattr(what, option.name)) is not None:
+            os.environ[f"CHIPLEDGER_{option.name.upper()}"] = str(most)
+    quota()
 
 
 def allow(what: Asked) -> None:

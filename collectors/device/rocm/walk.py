@@ -54,7 +54,7 @@ class Walk:
         """The keys of the object that opens here. Whoever takes a key takes its value too, or `skip`s it."""
         self._opened(b"{")
         while self.peek() == b'"':
-            key = self._decoded(self.raw())
+            key = self._one(self.raw())
             if self.peek(b" \t\r\n:") in b"}]," or not isinstance(key, str):
                 raise Ended
             yield key

@@ -92,7 +92,7 @@ class Reader:
         space = self.space
         yield from space.lost
         for note, offset in space.notes:
-            yield Lost("something the profiler itself noted", note, offset)
+            yield Lost("something the profiler itself noted", note.strip() or "it does not say what", offset)
         self._clock()
         self._device_clocks()
         for index in space.planes:

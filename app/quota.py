@@ -1,0 +1,180 @@
+"""How much a person, a group and all together may keep: looked at before an upload begins, and before each file of it.
+
+What somebody keeps is their uploads and the runs that were made of these, those in the bin too. Runs that the command
+line made are nobody's, and count for all together. What an ingest makes of an upload that was let in is not cut short.
+"""
+
+import contextlib
+import os
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from app.identity.asking import who
+from app.identity.base import Identity
+from app.workspace import Workspace
+from errors import InputError, QuestionError
+from errors import format as fmt
+from errors.numbers import Number
+from errors.options import Option
+from runs.upload_book import UploadBook
+
+BYTES = Number(1, whole=True)
+BEGINNING_S = 3600.0  # of an upload: whose it is is noted first
+FRESH_S = 10.0  # what was added up is believed this long, with what came since
+OPTIONS = tuple(
+    Option(
+        name,
+        BYTES,
+        None,
+        f"the most bytes of uploads and their runs that {whose} may keep (default: ${variable}, else no end)",
+        unit="bytes",
+        local=True,
+    )
+    for name, whose, variable in (
+        ("quota_bytes", "all together", "CHIPLEDGER_QUOTA_BYTES"),
+        ("quota_person_bytes", "a person", "CHIPLEDGER_QUOTA_PERSON_BYTES"),
+        ("quota_group_bytes", "a group", "CHIPLEDGER_QUOTA_GROUP_BYTES"),
+    )
+)
+
+
+class OverQuota(InputError):
+    """There is no more room for whoever asks."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Quota:
+    """Bytes at most; None: no end."""
+
+    in_all: int | None = None
+    person: int | None = None
+    group: int | None = None
+
+
+@dataclass
+class Kept:
+    """Bytes that are kept in all, by person and by group."""
+
+    in_all: int = 0
+    people: dict[str, int] = field(default_factory=dict)
+    groups: dict[str, int] = field(default_factory=dict)
+
+    def add(self, identity: Identity, n_bytes: int) -> None:
+        self.in_all += n_bytes
+        if identity.name:
+            self.people[identity.name] = self.people.get(identity.name, 0) + n_bytes
+        for group in identity.groups:
+            self.groups[group] = self.groups.get(group, 0) + n_bytes
+
+
+def quota(environment: Mapping[str, str] = os.environ) -> Quota:
+    """As whoever started the server set it. Raises InputError for a setting that is no number."""
+
+    def read(option: Option) -> int | None:
+        variable = f"CHIPLEDGER_{option.name.upper()}"
+        if not (text := environment.get(variable, "").strip()):
+            return None
+        try:
+            return int(BYTES.read(text, variable))
+        except QuestionError as e:
+            what, expected = f"{text[:80]!r} is no quota", f"{BYTES.expected}, in bytes"
+            raise InputError(what, where=f"${variable}", expected=expected) from e
+
+    in_all, person, group = map(read, OPTIONS)
+    return Quota(in_all=in_all, person=person, group=group)
+
+
+_added_up: dict[Path, tuple[float, Kept]] = {}
+_adding = threading.Lock()
+
+
+def begin(place: Workspace, upload_id: str) -> None:
+    """Note whose an upload is. Raises OverQuota where they may keep no more."""
+    identity = who()
+    admit(place, 1)
+    if identity.name or identity.groups:
+        UploadBook(place.registry.path).note(upload_id, identity.name, identity.groups)
+
+
+def admit(place: Workspace, coming: int) -> None:
+    """Raises OverQuota where so many bytes are more than whoever asks, one of their groups or all may keep."""
+    allowed = quota()
+    if allowed == Quota():
+        return
+    identity = who()
+    with _adding:
+        kept = _kept(place)
+        for whose, has, most in _limits(kept, allowed, identity):
+            if has + coming > most:
+                raise OverQuota(
+                    f"{whose} {fmt.size(has)} of {fmt.size(most)} already; {fmt.size(coming)} more do not fit",
+                    advice="Delete runs and uploads that nobody needs; what is in the bin counts until it is gone.",
+                )
+        kept.add(identity, coming)
+
+
+def _limits(kept: Kept, allowed: Quota, identity: Identity) -> Iterator[tuple[str, int, int]]:
+    if allowed.in_all is not None:
+        yield "this store holds", kept.in_all, allowed.in_all
+    if allowed.person is not None and identity.name:
+        yield f"{identity.name[:80]} keeps", kept.people.get(identity.name, 0), allowed.person
+    if allowed.group is not None:
+        for group in sorted(identity.groups):
+            yield f"group {group[:80]} keeps", kept.groups.get(group, 0), allowed.group
+
+
+def _kept(place: Workspace) -> Kept:
+    """Added up anew once what was added up is old."""
+    since, kept = _added_up.get(place.store.root, (float("-inf"), Kept()))
+    if time.monotonic() - since > FRESH_S:
+        kept = add_up(place)
+        _added_up[place.store.root] = time.monotonic(), kept
+    return kept
+
+
+def forget() -> None:
+    """Add up anew the next time: something was deleted."""
+    with _adding:
+        _added_up.clear()
+
+
+def add_up(place: Workspace) -> Kept:
+    """What is kept now. Of uploads that are gone nobody needs to know whose they were."""
+    book, kept = UploadBook(place.registry.path), Kept()
+    owners = book.owners()
+    runs = {p.name: _bytes(p) for folder in ("runs", "bin") for p in _below(place.store.root / folder)}
+    uploads = {p.name: _bytes(p) for p in _below(place.store.uploads_folder) if p.is_dir()}
+    kept.in_all = sum(runs.values()) + sum(uploads.values())
+    for upload_id, owner in owners.items():
+        if upload_id in uploads:
+            n_bytes = uploads[upload_id] + sum(runs.get(i, 0) for i in _made_of(place, upload_id))
+            own = Kept()
+            own.people, own.groups = kept.people, kept.groups
+            own.add(Identity(name=owner.who, role=who().role, groups=owner.groups), n_bytes)
+    long_ago_ns = time.time_ns() - int(BEGINNING_S * 1e9)
+    book.forget([i for i, owner in owners.items() if i not in uploads and owner.began_ns < long_ago_ns])
+    return kept
+
+
+def _made_of(place: Workspace, upload_id: str) -> set[str]:
+    with contextlib.suppress(OSError):
+        return set((place.store.uploads_folder / f"{upload_id}.runs").read_text().split())
+    return set()
+
+
+def _below(folder: Path) -> list[Path]:
+    with contextlib.suppress(OSError):
+        return list(folder.iterdir())
+    return []
+
+
+def _bytes(folder: Path) -> int:
+    total = 0
+    for below, _, files in os.walk(folder):
+        for file in files:
+            with contextlib.suppress(OSError):
+                total += os.stat(os.path.join(below, file)).st_size
+    return total

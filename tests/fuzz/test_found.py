@@ -1,0 +1,50 @@
+"""Damaged files that broke a reader once, each as small as it still did: found by `benchmarks/faults/fuzz`."""
+
+import gzip
+import tempfile
+
+import pytest
+
+from collectors.base import Lost
+from collectors.device import xplane
+from collectors.device.rocm import rocpd, rocprofv3
+from collectors.ingesting.items import items_of
+from collectors.ingesting.unpack import SafeSource
+from collectors.training import pipeline_trace
+from errors import InputError
+from tests.collectors.rocm_files import rocpd_bytes
+from tests.collectors.traces import PlaneBuilder, XSpace
+
+
+def wordless() -> bytes:
+    space = XSpace(errors=[b""])
+    PlaneBuilder(space, "/host:CPU").line("python", [("train", 0, 900, {"step_num": 3, "_r": 1})])
+    return space.SerializeToString()
+
+
+FOUND = {
+    "a key of JSON that is no text": (rocprofv3, b'{"rocprofiler-sdk-tool": [{"\\x": 1}]}'),
+    "a table of operations without what they are": (
+        pipeline_trace,
+        b"dp_rank,stage,rank,step,start_ts,duration\n0,0,0,1,0.1,0.2\n",
+    ),
+    "a fault that a profiler noted without a word": (xplane, wordless()),
+    "a database that is packed and cut": (rocpd, gzip.compress(rocpd_bytes())[:-9]),
+}
+
+
+@pytest.mark.parametrize("name", FOUND)
+def test_it_is_read_in_part_or_refused_in_a_sentence_and_leaves_nothing(name, tmp_path, monkeypatch):
+    reader, data = FOUND[name]
+    (elsewhere := tmp_path / "elsewhere").mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(elsewhere))
+    path = tmp_path / "input"
+    path.write_bytes(data)
+    try:
+        items = list(items_of(SafeSource(path, "input"), reader))
+    except InputError as refused:
+        assert "input" in str(refused) and "\n" not in str(refused)
+        items = []
+        assert not list(elsewhere.iterdir()), "while the error is at hand"
+    assert not list(elsewhere.iterdir())
+    assert all(item.what and item.reason for item in items if isinstance(item, Lost))
