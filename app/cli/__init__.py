@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     from errors import ChipledgerError
 
 
-def parser() -> "argparse.ArgumentParser":
-    """What the command line takes."""
+def parser(words: Sequence[str] = ()) -> "argparse.ArgumentParser":
+    """What the command line takes; where `words` begin with a command, that alone."""
     from app.cli.parsing import parser as made
 
-    return made()
+    return made(words)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -33,7 +33,13 @@ def _run(given: list[str]) -> int:
     from errors import ChipledgerError
 
     try:
-        args = parser().parse_args(given or ["--help"])
+        if given in ([], ["-h"], ["--help"]):
+            from app.cli.every_command import help_of_all, helps
+
+            print(help_of_all(helps()), end="")
+            sys.stdout.flush()
+            return 0
+        args = parser(given).parse_args(given)
         code = args.run_command(args)
         sys.stdout.flush()
         return code or 0

@@ -1,83 +1,50 @@
-"""The command line's commands: one file each, listed once, and in the help by purpose."""
+"""The command line's commands: one file each, listed once, and in the help by purpose.
 
-from app.cli.commands import (
-    alerts,
-    archive,
-    baseline,
-    budget,
-    capture,
-    catalog,
-    compare,
-    compile,
-    completion,
-    delete,
-    demo,
-    digest,
-    doctor,
-    facts,
-    findings,
-    fleet,
-    group,
-    history,
-    ingest,
-    mcp,
-    note,
-    open,
-    promise,
-    query,
-    rename,
-    report,
-    restore,
-    runs,
-    searches,
-    serve,
-    show,
-    star,
-    tag,
-    timeline,
-    topology,
-    watch,
-    whatif,
-)
+A file is imported when its command is asked for: who runs one does not wait for what the others need.
+"""
 
-COMMANDS = (
-    demo,
-    serve,
-    open,
-    ingest,
-    capture,
-    runs,
-    facts,
-    rename,
-    note,
-    tag,
-    star,
-    group,
-    archive,
-    delete,
-    restore,
-    searches,
-    fleet,
-    budget,
-    digest,
-    findings,
-    promise,
-    show,
-    query,
-    timeline,
-    compare,
-    baseline,
-    history,
-    report,
-    compile,
-    topology,
-    whatif,
-    catalog,
-    alerts,
-    watch,
-    mcp,
-    doctor,
-    completion,
+from importlib import import_module
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+NAMES = (
+    "demo",
+    "serve",
+    "open",
+    "ingest",
+    "capture",
+    "runs",
+    "facts",
+    "rename",
+    "note",
+    "tag",
+    "star",
+    "group",
+    "archive",
+    "delete",
+    "restore",
+    "searches",
+    "fleet",
+    "budget",
+    "digest",
+    "findings",
+    "promise",
+    "show",
+    "query",
+    "timeline",
+    "compare",
+    "baseline",
+    "history",
+    "report",
+    "compile",
+    "topology",
+    "whatif",
+    "catalog",
+    "alerts",
+    "watch",
+    "mcp",
+    "doctor",
+    "completion",
 )
 
 PURPOSES = {  # the heads in the help of all, and the names below each; what stands in none comes last
@@ -89,3 +56,19 @@ PURPOSES = {  # the heads in the help of all, and the names below each; what sta
     "Ask what would be": "whatif topology compile catalog",
     "Look after it": "alerts mcp doctor completion",
 }
+
+if TYPE_CHECKING:
+    COMMANDS: tuple[ModuleType, ...]
+
+
+def command(name: str) -> ModuleType:
+    """The command of this name, one of NAMES."""
+    return import_module(f"{__name__}.{name}")
+
+
+def __getattr__(name: str) -> tuple[ModuleType, ...]:
+    """`COMMANDS`: all of them, each imported."""
+    if name != "COMMANDS":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    found = globals()[name] = tuple(map(command, NAMES))
+    return found
