@@ -6,7 +6,6 @@ beside the server is next to nothing, so that what is measured is the server.
 
 import asyncio
 import time
-import urllib.request
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -33,12 +32,16 @@ class Drawn:
 
 @dataclass
 class Session:
-    """One person at the dashboard. `figures`: by the place of each element on the page, whether a figure is there."""
+    """One person at the dashboard."""
 
     address: str
     _socket: ClientConnection | None = None
     _pages: dict[str, str] = field(default_factory=dict[str, str])
     _kept: dict[str, bytes] = field(default_factory=dict[str, bytes])  # messages that the server only refers to
+
+    @property
+    def connected(self) -> bool:
+        return self._socket is not None
 
     async def open(self) -> None:
         """Connect, as a page that was just loaded does. Raises OSError where the server refuses."""
@@ -136,9 +139,3 @@ def _shown(delta: Any) -> Iterator[tuple[str, str]]:
         yield "figure", ""
     elif kind == "exception":
         yield "error", f"{element.exception.type}: {element.exception.message}"[:300]
-
-
-def fetched(address: str) -> int:
-    """Status of a plain request, for what is watched beside the sessions."""
-    with urllib.request.urlopen(address, timeout=30) as answer:
-        return answer.status
