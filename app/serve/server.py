@@ -21,6 +21,7 @@ SETTINGS: dict[str, Any] = {  # the same stand in .streamlit/config.toml for who
     "client.disableDataExport": True,  # its CSV has cells that a spreadsheet runs; `components/downloads.py` has ours
     "client.showErrorDetails": "none",
     "client.toolbarMode": "minimal",
+    "runner.postScriptGC": False,  # `settled.py` says what is done instead
     "server.fileWatcherType": "none",
     "server.headless": True,
     "server.maxUploadSize": 1,
@@ -51,6 +52,7 @@ def serve(host: str, port: int | None, *, open_browser: bool = False, page: str 
     from app.serve.jobs import Jobs
     from app.serve.manual import Manual
     from app.serve.older import older_routes
+    from app.serve.settled import settled
     from app.serve.xprof import Xprof
     from app.workspace import workspace
 
@@ -72,7 +74,7 @@ def serve(host: str, port: int | None, *, open_browser: bool = False, page: str 
             with contextlib.suppress(Exception):  # no browser is no reason to stop serving
                 webbrowser.open(url + page)
         async with agents.running():
-            with announced(workspace().store.root, url), upkeep(workspace()):
+            with announced(workspace().store.root, url), upkeep(workspace()), settled():
                 yield
         await jobs.close()
         await xprof.close()
