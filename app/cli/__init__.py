@@ -2,6 +2,7 @@
 `--json` as an object on stdout too; 3 what was to be checked is not as it should be; 4 that could not be told; 1 a
 defect."""
 
+import gc
 import os
 import sys
 from collections.abc import Sequence
@@ -12,6 +13,8 @@ if TYPE_CHECKING:
 
     from errors import ChipledgerError
 
+YOUNG = (20_000, 20, 20)  # objects until garbage is looked for: loading code makes many and none of it is garbage
+
 
 def parser(words: Sequence[str] = ()) -> "argparse.ArgumentParser":
     """What the command line takes; where `words` begin with a command, that alone."""
@@ -21,7 +24,16 @@ def parser(words: Sequence[str] = ()) -> "argparse.ArgumentParser":
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    given = list(sys.argv[1:] if argv is None else argv)
+    """Without `argv` it is a program of its own, which ends with it."""
+    if argv is not None:
+        return _begun(list(argv))
+    gc.set_threshold(*YOUNG)
+    code = _begun(sys.argv[1:])
+    gc.freeze()  # or all there is would be looked through once more before the end
+    return code
+
+
+def _begun(given: list[str]) -> int:
     if given[:1] == ["completion"] and len(given) > 2 and not given[2].startswith("-h"):
         from app.cli.completing import complete  # before all else: a shell waits for it at each press of a key
 
