@@ -46,6 +46,7 @@ def serve(host: str, port: int | None, *, open_browser: bool = False, page: str 
     from app.library.upkeep import upkeep
     from app.mcp.mounted import Mounted
     from app.serve.api import Api
+    from app.serve.assets import front_end
     from app.serve.front import front_routes
     from app.serve.guard import Guard, is_loopback
     from app.serve.here import announced
@@ -91,6 +92,7 @@ def serve(host: str, port: int | None, *, open_browser: bool = False, page: str 
             *Manual().routes(),
             *older_routes(),
             *front_routes(),
+            *front_end().routes(),
         ],
         middleware=[Middleware(Guard, loopback=is_loopback(host))],
         lifespan=lifespan,
