@@ -216,7 +216,7 @@ def _hashed(jobs: list[_Job], check: Check) -> list[_Job]:
 
 
 def _prepare(jobs: list[_Job]) -> None:
-    """Begin to load what reading these files needs, while they are hashed: that is done without Python's lock. Of several
+    """Begin to load what reading these files needs while they are hashed, which needs no lock of Python's. Of several
     large files the processes that read them ahead load it."""
     if sum(job.size >= LEAST_BYTES for job in jobs) > 1:
         return
