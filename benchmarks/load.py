@@ -124,11 +124,11 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def addresses(store: Path) -> list[Address]:
-    """Every page of every run of the store, and the pages that are of no run."""
+    """Every page of every run of the store, and the pages that are of no run; the first of all has no name."""
     runs = list(workspace(str(store)).store.runs())
-    pages = [page for page in every_page() if page.file]
-    of_runs = [(p.path, f"run={run.run_id}") for p in pages for run in runs if p.about and p.tells_of(run)]
-    return of_runs + [(p.path, "") for p in pages if not p.about]
+    first, *others = (page for page in every_page() if page.file)
+    of_runs = [(p.path, f"run={run.run_id}") for p in others for run in runs if p.about and p.tells_of(run)]
+    return [("", ""), *of_runs, *((p.path, "") for p in others if not p.about)]
 
 
 async def _measured(asked: argparse.Namespace, address: str, server: Server, every: list[Address], log: Path) -> int:

@@ -14,50 +14,52 @@ from pathlib import Path
 
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import Headers
-from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 AT = "/static"
 FOR_GOOD = "public, immutable, max-age=31536000"  # seconds: a year, as Streamlit says
 PACKED = frozenset((".js", ".css", ".svg"))  # the others are compressed as they are
 LEVEL = 6  # of gzip: 9 takes three times as long for one part in a hundred
 LEAST_BYTES = 1000  # a smaller file is not worth it
-NO_FILE = "The dashboard has no such file. If the server was updated, load the page anew."
 
 
 class Assets:
-    """The files below `folder`. Only what lies there when the server starts is there."""
+    """ASGI middleware: answers for the files below `folder`, all else is passed on. Streamlit lets nobody add a route
+    below its own prefix. Only what lies there when the server starts is there."""
 
-    def __init__(self, folder: Path):
+    def __init__(self, app: ASGIApp, folder: Path | None = None):
+        self._app = app
+        folder = folder or front_end()
         self._files: Mapping[str, Path] = {
-            path.relative_to(folder).as_posix(): path for path in folder.rglob("*") if path.is_file()
+            f"{AT}/{path.relative_to(folder).as_posix()}": path for path in folder.rglob("*") if path.is_file()
         }
         self._read = functools.cache(self._read_once)
         self._reading = threading.Lock()
 
-    def routes(self) -> list[Route]:
-        return [Route(f"{AT}/{{name:path}}", self.file, methods=["GET"])]
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and scope["method"] in ("GET", "HEAD") and scope["path"] in self._files:
+            await (await self.file(scope["path"], Headers(scope=scope)))(scope, receive, send)
+        else:
+            await self._app(scope, receive, send)
 
-    async def file(self, request: Request) -> Response:
-        name = request.path_params["name"]
-        if name not in self._files:
-            return Response(NO_FILE, status_code=404, media_type="text/plain", headers={"Cache-Control": "no-cache"})
-        data, packed = await run_in_threadpool(self._held, name)
+    async def file(self, path: str, asked: Headers) -> Response:
+        """One of the files, as who sends these headers takes it."""
+        data, packed = await run_in_threadpool(self._held, path)
         headers = {"Cache-Control": FOR_GOOD, "Vary": "Accept-Encoding"}
-        kind = mimetypes.guess_type(name)[0] or "application/octet-stream"
-        if packed and _takes_gzip(request.headers):
+        kind = mimetypes.guess_type(path)[0] or "application/octet-stream"
+        if packed and _takes_gzip(asked):
             return Response(data, media_type=kind, headers={**headers, "Content-Encoding": "gzip"})
         return Response(gzip.decompress(data) if packed else data, media_type=kind, headers=headers)
 
-    def _held(self, name: str) -> tuple[bytes, bool]:
+    def _held(self, path: str) -> tuple[bytes, bool]:
         with self._reading:  # several who ask for one file at once wait for one reading
-            return self._read(name)
+            return self._read(path)
 
-    def _read_once(self, name: str) -> tuple[bytes, bool]:
+    def _read_once(self, path: str) -> tuple[bytes, bool]:
         """The file, compressed where that is worth it, and whether it is."""
-        plain = self._files[name].read_bytes()
-        worth = len(plain) >= LEAST_BYTES and self._files[name].suffix in PACKED
+        plain = self._files[path].read_bytes()
+        worth = len(plain) >= LEAST_BYTES and self._files[path].suffix in PACKED
         return (gzip.compress(plain, LEVEL, mtime=0), True) if worth else (plain, False)
 
 
@@ -70,8 +72,8 @@ def _takes_gzip(headers: Headers) -> bool:
     return False
 
 
-def front_end() -> Assets:
-    """Those of the Streamlit that is installed."""
+def front_end() -> Path:
+    """Where the Streamlit that is installed has them."""
     import streamlit
 
-    return Assets(Path(streamlit.__file__).parent / "static" / "static")
+    return Path(streamlit.__file__).parent / "static" / "static"

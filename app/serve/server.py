@@ -46,7 +46,7 @@ def serve(host: str, port: int | None, *, open_browser: bool = False, page: str 
     from app.library.upkeep import upkeep
     from app.mcp.mounted import Mounted
     from app.serve.api import Api
-    from app.serve.assets import front_end
+    from app.serve.assets import Assets
     from app.serve.front import front_routes
     from app.serve.guard import Guard, is_loopback
     from app.serve.here import announced
@@ -92,9 +92,8 @@ def serve(host: str, port: int | None, *, open_browser: bool = False, page: str 
             *Manual().routes(),
             *older_routes(),
             *front_routes(),
-            *front_end().routes(),
         ],
-        middleware=[Middleware(Guard, loopback=is_loopback(host))],
+        middleware=[Middleware(Guard, loopback=is_loopback(host)), Middleware(Assets)],
         lifespan=lifespan,
     )
     # browser.serverAddress is named so that Streamlit never asks the network for this machine's address
