@@ -23,7 +23,7 @@ TYPES = $(BIN)/basedpyright --pythonpath $(BIN)/python
 # compile the project anew, and each worker every test.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: ready docs site pictures run check style types test slow tpu lint mutants reference reference-compiled reference-fleet reference-serving reference-pytorch benchmark diagnosis lock lock-browser sbom audit clean help
+.PHONY: ready docs site pictures run check style types test slow tpu lint mutants reference reference-compiled reference-fleet reference-serving reference-pytorch benchmark load diagnosis lock lock-browser sbom audit clean help
 
 help: ## what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | sort
@@ -101,12 +101,15 @@ TORCH ?= python3
 reference-pytorch: $(STAMP) ## make the bundled PyTorch run again (a minute; TORCH names a Python that has PyTorch)
 	@$(BIN)/python -m reference.gpu.launch --framework torch --out reference/runs/pytorch --python $(TORCH)
 
-benchmark: $(STAMP) ## side-by-side measurements
-	@$(BIN)/python -m benchmarks.xplane_ingest $(ARGS)
+benchmark: $(STAMP) ## side-by-side measurements; fails where ingest became slower beside others than a release may be
+	@$(BIN)/python -m benchmarks.xplane_ingest --check $(ARGS)
 	@$(BIN)/python -m benchmarks.kineto_ingest
 	@$(BIN)/python -m benchmarks.goodput
 	@$(BIN)/python -m benchmarks.serving
 	@$(BIN)/python -m benchmarks.topology
+
+load: $(STAMP) ## twenty people at once for ten minutes, and what each waits for: make load ARGS="--minutes 1 --rest 5"
+	@$(BIN)/python -m benchmarks.load $(ARGS)
 
 SEED ?= 1
 CASES ?= 40

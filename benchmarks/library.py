@@ -219,13 +219,16 @@ def _search(page: Any, query: str, waits: Waits) -> None:
 
 
 @contextmanager
-def serving(store: Path, waits: Waits) -> Iterator[tuple[str, int]]:
-    """(its address, its process id)"""
+def serving(store: Path, waits: Waits, log: Path = Path(os.devnull)) -> Iterator[tuple[str, int]]:
+    """(its address, its process id). `log`: where it writes what it says."""
     from tests.app.serving import environment, free_port, get
 
     port = free_port()
     command = [sys.executable, "-m", "app.cli", "serve", "--store", str(store), "--port", str(port)]
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment()) as process:
+    with (
+        log.open("wb") as said,
+        subprocess.Popen(command, stdout=said, stderr=said, env=environment()) as process,
+    ):
         address = f"http://127.0.0.1:{port}"
 
         def answers() -> None:

@@ -1,6 +1,6 @@
 """Ingest of a large XPlane trace, side by side with what else reads one, each in a process of its own.
 
-    python -m benchmarks.xplane_ingest [--runs 3] [--megabytes 215] [--no-xprof] [--gigabytes 4]
+    python -m benchmarks.xplane_ingest [--runs 3] [--megabytes 215] [--no-xprof] [--check] [--gigabytes 4]
 
 The trace is what one process of the bundled reference run recorded, window after window, again and again, until it is
 large enough (215 MB hold 2.8 million events): concatenated protobuf messages are one message. Compared, whole processes
@@ -10,7 +10,8 @@ from start to exit:
     protobuf      ParseFromString by protobuf's C runtime, then a loop over all events, without their stats
     xprof         XProf's first trace view of the file (`trace_viewer@`), as a call
 
-Ratios are of medians of runs taken in turn. `--gigabytes` ingests one trace of that size instead and prints its peak
+Ratios are of medians of runs taken in turn. `--check` ends with 1 where one is below what FLOORS holds: a release does
+not ship slower than the one before. `--gigabytes` ingests one trace of that size instead and prints its peak
 memory. Wall-clock times differ from machine to machine; the ratios are what is claimed.
 """
 
@@ -24,12 +25,13 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 TRACES = ROOT / "reference" / "runs" / "training" / "profiles"
+FLOORS = {"protobuf": 1.0, "xprof": 9.0}
 
 PROTOBUF = """
 import sys
@@ -115,10 +117,12 @@ def xprof(trace: Path, scratch: Path) -> Measured:
     return run([sys.executable, "-c", XPROF, str(folder / "vm.xplane.pb")])
 
 
-def compare(megabytes: int, runs: int, with_xprof: bool) -> None:
+def compare(megabytes: int, runs: int, with_xprof: bool) -> dict[str, float]:
+    """Measure, and print; how many times as long as ours each of the others takes."""
     peers: dict[str, Callable[[Path, Path], Measured]] = {"chipledger": ingest, "protobuf": protobuf}
     if with_xprof:
         peers["xprof"] = xprof
+    load = os.getloadavg()
     with tempfile.TemporaryDirectory(prefix="chipledger-benchmark-") as folder:
         scratch = Path(folder)
         trace = scratch / "vm.xplane.pb"
@@ -131,14 +135,26 @@ def compare(megabytes: int, runs: int, with_xprof: bool) -> None:
         tables = json.loads(taken["chipledger"][0].output)["tables"]
         print(f"trace: {size / 1e6:.1f} MB, {tables['op_events']:,} events, {tables['event_stats']:,} stats on events")
         print(f"protobuf counted {int(taken['protobuf'][0].output):,} events")
-        base = statistics.median(m.wall_s for m in taken["chipledger"])
+        base, ratios = statistics.median(m.wall_s for m in taken["chipledger"]), dict[str, float]()
         print(f"{'':12}{'wall s':>9}{'min':>8}{'max':>8}{'cpu s':>8}{'peak MB':>9}{'wall / chipledger':>19}")
         for name, all_runs in taken.items():
             walls = sorted(m.wall_s for m in all_runs)
             wall = statistics.median(walls)
             cpu = statistics.median(m.cpu_s for m in all_runs)
             peak = max(m.peak_bytes for m in all_runs) / 1e6
+            ratios[name] = wall / base
             print(f"{name:12}{wall:9.2f}{walls[0]:8.2f}{walls[-1]:8.2f}{cpu:8.2f}{peak:9.0f}{wall / base:19.2f}")
+        print(f"load of the machine {load[0]:.1f} before, {os.getloadavg()[0]:.1f} after, {os.cpu_count()} cores")
+        return ratios
+
+
+def below(ratios: Mapping[str, float]) -> list[str]:
+    """What is said of each ratio that is below its floor."""
+    return [
+        f"{name} takes {ratios[name]:.2f} times as long as chipledger; it is to be {floor} or more"
+        for name, floor in FLOORS.items()
+        if name in ratios and ratios[name] < floor
+    ]
 
 
 def large(gigabytes: float) -> None:
@@ -152,18 +168,21 @@ def large(gigabytes: float) -> None:
         print(f"chipledger   {done.wall_s:.1f} s wall, {done.cpu_s:.1f} s cpu, {done.peak_bytes / 1e6:.0f} MB peak")
 
 
-def main() -> None:
+def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, default=3, help="measured runs of each, taken in turn")
     parser.add_argument("--megabytes", type=int, default=215, help="least size of the trace")
     parser.add_argument("--no-xprof", action="store_true", help="leave XProf out")
+    parser.add_argument("--check", action="store_true", help="end with 1 where a ratio is below its floor")
     parser.add_argument("--gigabytes", type=float, help="ingest one trace of this size and print its peak memory")
     given = parser.parse_args()
     if given.gigabytes:
         large(given.gigabytes)
-    else:
-        compare(given.megabytes, given.runs, not given.no_xprof)
+        return 0
+    said = below(compare(given.megabytes, given.runs, not given.no_xprof))
+    print("\n".join(said))
+    return int(given.check and bool(said))
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

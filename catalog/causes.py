@@ -7,6 +7,7 @@ collective timed out) is a symptom: it counts where no line names more, and what
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -45,7 +46,6 @@ FAMILIES: dict[str, str] = _DATA["families"]  # with what each is
 CAUSES = parse_causes(_DATA)
 
 LINE_LIMIT = 2000  # characters of a line that are looked at: causes stand at the front
-_RULES = tuple((rule.cause, rule.needles, re.compile("|".join(rule.patterns)).search) for rule in RULES)
 _NAME = r"((?=[\w.-]*\d)(?=[\w.-]*[a-z])[a-z0-9][\w.-]{1,62}(?<![.-]))"
 _SYSLOG_TIME = r"(?:\w{3} [ \d]\d \d\d:\d\d:\d\d|\d{4}-\d\d-\d\dT[\d:.,]+(?:Z|[+-]\d\d:?\d\d)?)"
 _HOSTS = tuple(
@@ -66,11 +66,17 @@ _DEVICE = re.compile(
 )
 
 
+@lru_cache(maxsize=1)
+def _rules() -> tuple[tuple[str | None, tuple[str, ...], Callable[[str], re.Match[str] | None]], ...]:
+    """Each rule with what looks for its patterns: compiled when the first line is looked at, which few programs do."""
+    return tuple((rule.cause, rule.needles, re.compile("|".join(rule.patterns)).search) for rule in RULES)
+
+
 def cause_of(line: str) -> str | None:
     """The cause that a line of a log tells of (a key of CAUSES), or None where no pattern fits."""
     line = line[:LINE_LIMIT]
     low = line.lower()
-    for cause, needles, search in _RULES:
+    for cause, needles, search in _rules():
         for needle in needles:
             if needle in low:
                 if match := search(low):

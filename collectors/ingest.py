@@ -3,6 +3,7 @@
 import contextlib
 import hashlib
 import os
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -13,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 
 from collectors.base import Blob, Fact, Item, Lost, Rows
-from collectors.ingesting.ahead import Ahead
+from collectors.ingesting.ahead import LEAST_BYTES, Ahead
 from collectors.ingesting.beside import left_out
 from collectors.ingesting.chip_facts import most_chips, settled_chips, unknown_chip
 from collectors.ingesting.gather import Cancelled, Gathered, gather
@@ -218,8 +219,19 @@ def _hashed(jobs: list[_Job], check: Check) -> list[_Job]:
                         digest.update(chunk)
         return replace(job, digest=digest.hexdigest(), state=state)
 
+    _prepare(jobs)
     with ThreadPoolExecutor(max_workers=min(4, os.cpu_count() or 1)) as pool:
         return list(pool.map(hashed, jobs))
+
+
+def _prepare(jobs: list[_Job]) -> None:
+    """Begin to load what reading these files needs while they are hashed, which needs no lock of Python's. Of several
+    large files the processes that read them ahead load it."""
+    if sum(job.size >= LEAST_BYTES for job in jobs) > 1:
+        return
+    for collector in {job.collector for job in jobs}:
+        if (prepare := getattr(collector, "prepare", None)) is not None:
+            threading.Thread(target=prepare, name="preparing", daemon=True).start()
 
 
 def _without_copies(jobs: list[_Job], gathered: Gathered) -> list[_Job]:

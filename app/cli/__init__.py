@@ -2,6 +2,7 @@
 `--json` as an object on stdout too; 3 what was to be checked is not as it should be; 4 that could not be told; 1 a
 defect."""
 
+import gc
 import os
 import sys
 from collections.abc import Sequence
@@ -12,16 +13,27 @@ if TYPE_CHECKING:
 
     from errors import ChipledgerError
 
+YOUNG = (20_000, 20, 20)  # objects until garbage is looked for: loading code makes many and none of it is garbage
 
-def parser() -> "argparse.ArgumentParser":
-    """What the command line takes."""
+
+def parser(words: Sequence[str] = ()) -> "argparse.ArgumentParser":
+    """What the command line takes; where `words` begin with a command, that alone."""
     from app.cli.parsing import parser as made
 
-    return made()
+    return made(words)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    given = list(sys.argv[1:] if argv is None else argv)
+    """Without `argv` it is a program of its own, which ends with it."""
+    if argv is not None:
+        return _begun(list(argv))
+    gc.set_threshold(*YOUNG)
+    code = _begun(sys.argv[1:])
+    gc.freeze()  # or all there is would be looked through once more before the end
+    return code
+
+
+def _begun(given: list[str]) -> int:
     if given[:1] == ["completion"] and len(given) > 2 and not given[2].startswith("-h"):
         from app.cli.completing import complete  # before all else: a shell waits for it at each press of a key
 
@@ -33,7 +45,13 @@ def _run(given: list[str]) -> int:
     from errors import ChipledgerError
 
     try:
-        args = parser().parse_args(given or ["--help"])
+        if given in ([], ["-h"], ["--help"]):
+            from app.cli.every_command import help_of_all, helps
+
+            print(help_of_all(helps()), end="")
+            sys.stdout.flush()
+            return 0
+        args = parser(given).parse_args(given)
         code = args.run_command(args)
         sys.stdout.flush()
         return code or 0

@@ -8,7 +8,7 @@ import json
 import os
 import re
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -43,17 +43,26 @@ def complete(shell: str, words: Sequence[str]) -> int:
 
 
 def tree() -> dict[str, Any]:
-    """The words of commands, questions and catalogue: as kept where the code is the same, else made anew."""
-    kept, stamp = _kept_in(), _stamp()
+    """The words of commands, questions and catalogue."""
+
+    def words() -> dict[str, Any]:
+        from app.cli.word_tree import made
+
+        return made()
+
+    return kept_or_made("words", words)
+
+
+def kept_or_made(name: str, make: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    """What `make` makes of the code: as kept under this name where the code is the same, else made anew."""
+    kept, stamp = _kept_in(name), _stamp()
     try:
         found = json.loads(kept.read_bytes())
         if found["stamp"] == stamp:
             return found
     except (OSError, ValueError, TypeError, KeyError):
         pass
-    from app.cli.word_tree import made
-
-    return _keep(kept, {"stamp": stamp, **made()})
+    return _keep(kept, {"stamp": stamp, **make()})
 
 
 def _keep(path: Path, words: dict[str, Any]) -> dict[str, Any]:
@@ -67,11 +76,11 @@ def _keep(path: Path, words: dict[str, Any]) -> dict[str, Any]:
     return words
 
 
-def _kept_in() -> Path:
+def _kept_in(name: str) -> Path:
     cache = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
     import zlib
 
-    return Path(cache) / "chipledger" / f"words-{zlib.crc32(str(_ROOT).encode()):08x}.json"
+    return Path(cache) / "chipledger" / f"{name}-{zlib.crc32(str(_ROOT).encode()):08x}.json"
 
 
 def _stamp() -> list[int]:

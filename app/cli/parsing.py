@@ -1,24 +1,18 @@
-"""What the command line takes, made of the commands' records; and how it helps: first steps, commands by purpose, and
-what was probably meant by a word that is none."""
+"""What the command line takes, made of the commands' records; and what was probably meant by a word that is none."""
 
 import argparse
 import re
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
-from app.cli.columns import columns
-from app.cli.commands import COMMANDS, PURPOSES
+from app.cli.commands import NAMES, command
 from app.cli.commands.base import STORE
+from app.cli.every_command import help_of_all, helps
 from app.cli.version import VERSION, version_line
 from app.options import add_flags, add_telling
 from errors import QuestionError
 from errors.nearest import did_you_mean
 
-FIRST = (
-    ("chipledger demo", "open the dashboard on runs that are bundled here"),
-    ("chipledger ingest FILES", "add what your job wrote: profiles, logs, results of load tests"),
-    ("chipledger findings RUN", "what is wrong with a run, what that costs and what to do"),
-)
 _HELP = ("-h", "--help")
 About = Callable[[Sequence[str]], str]
 
@@ -82,35 +76,33 @@ class Top(Parser):
     """The whole command line: its help leads whoever meets it."""
 
     def format_help(self) -> str:
-        helps = {module.NAME: module.HELP for module in COMMANDS}
-        sorted_in = {name for names in PURPOSES.values() for name in names.split()}
-        groups = {purpose: [n for n in names.split() if n in helps] for purpose, names in PURPOSES.items()}
-        groups["More"] = [name for name in helps if name not in sorted_in]
-        parts = [f"{version_line()}: every chip-second accounted for.", columns("First steps", FIRST)]
-        parts += [columns(title, [(n, helps[n]) for n in names]) for title, names in groups.items() if names]
-        flags = [
-            ("--store STORE", STORE.help),
-            (VERSION.flag, VERSION.help),
-            ("COMMAND --help", "what a command takes; the store may be named before it or after it"),
-        ]
-        return "\n\n".join([*parts, columns("With every command", flags)]) + "\n"
+        return help_of_all(helps())
 
 
-def parser() -> argparse.ArgumentParser:
+def parser(words: Sequence[str] = ()) -> argparse.ArgumentParser:
+    """Of all commands, or where `words` begin with one, of that alone: the others are not imported for it."""
     top = Top(prog="chipledger", allow_abbrev=False)
     add_flags(top, (STORE,))
     add_telling(top, VERSION, version_line)
     commands = top.add_subparsers(dest="command", metavar="COMMAND", required=True, parser_class=Parser)
-    for module in COMMANDS:
-        command = commands.add_parser(
+    for name in _begun_with(words):
+        module = command(name)
+        made = commands.add_parser(
             module.NAME, help=module.HELP, description=f"{module.HELP[0].upper()}{module.HELP[1:]}.", allow_abbrev=False
         )
         # SUPPRESS: without it the command's default would overwrite a --store that stands before the command
-        add_flags(command, (STORE,), absent=argparse.SUPPRESS)
-        module.arguments(command)
-        command.about = getattr(module, "about", None)
-        command.set_defaults(run_command=module.run)
+        add_flags(made, (STORE,), absent=argparse.SUPPRESS)
+        module.arguments(made)
+        made.about = getattr(module, "about", None)
+        made.set_defaults(run_command=module.run)
     return top
+
+
+def _begun_with(words: Sequence[str]) -> Sequence[str]:
+    """The names of the commands that these words may lead to."""
+    flag = f"--{STORE.name}"
+    rest = words[2:] if words[:1] == [flag] else words[1:] if "".join(words[:1]).startswith(f"{flag}=") else words
+    return rest[:1] if rest and rest[0] in NAMES else NAMES
 
 
 def _plain(words: Sequence[str]) -> list[str]:

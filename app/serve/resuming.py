@@ -119,6 +119,7 @@ class Resuming:
             found = Coming.there(upload, coming.file_id)
             if found and (found.is_whole(upload) or found.data(upload).exists()):
                 return found
+            self._uploads.admit(n_bytes)
             self._uploads.reserve(upload_id, n_bytes)
             self._uploads.keep_inputs(coming.place(upload), upload)
             coming.data(upload).open("ab").close()

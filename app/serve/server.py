@@ -23,6 +23,7 @@ SETTINGS: dict[str, Any] = {  # the same stand in .streamlit/config.toml for who
     "client.disableDataExport": True,  # its CSV has cells that a spreadsheet runs; `components/downloads.py` has ours
     "client.showErrorDetails": "none",
     "client.toolbarMode": "minimal",
+    "runner.postScriptGC": False,  # `settled.py` says what is done instead
     "server.fileWatcherType": "none",
     "server.headless": True,
     "server.maxUploadSize": 1,
@@ -68,6 +69,7 @@ def serve(
     from app.operations.watching import Watched
     from app.operations.with_demo import loading_demo
     from app.serve.api import Api
+    from app.serve.assets import Assets
     from app.serve.front import front_routes
     from app.serve.guard import Guard, is_loopback
     from app.serve.here import announced
@@ -76,6 +78,7 @@ def serve(
     from app.serve.jobs import Jobs
     from app.serve.manual import Manual
     from app.serve.older import older_routes
+    from app.serve.settled import settled
     from app.serve.stopping import heard
     from app.serve.xprof import Xprof
     from app.workspace import workspace
@@ -105,7 +108,7 @@ def serve(
         jobs.open()
         async with agents.running():
             demo = loading_demo(workspace().store.root) if with_demo else contextlib.nullcontext()
-            with announced(workspace().store.root, url), upkeep(workspace()), demo, heard(jobs.stop, work.grace_s):
+            with announced(workspace().store.root, url), upkeep(workspace()), demo, settled(), heard(jobs.stop, work.grace_s):
                 yield
         await jobs.close()
         await xprof.close()
@@ -131,6 +134,7 @@ def serve(
             Middleware(Guard, loopback=is_loopback(host), door=door),
             Middleware(Limits, figures=figures, on=limited),
             Middleware(Policies),
+            Middleware(Assets),
         ],
         lifespan=lifespan,
     )

@@ -1,16 +1,113 @@
-"""What a server keeps to its end is looked through once."""
+"""What a server keeps is looked through by no collection of garbage again and again.
 
+Streamlit asks for a whole collection after each drawing, in which all visitors wait: it looks at every object there is,
+and a server that has answered much holds millions, nearly all of which stay. It is told not to (`runner.postScriptGC`).
+Instead what has stayed is set aside (`gc.freeze`) as soon as to look at it takes long, and is looked at again when
+nobody is there: what was set aside and is no longer needed, such as a session that left, goes then.
+"""
+
+import contextlib
+import ctypes
 import functools
 import gc
+import importlib
+import pkgutil
+import sys
+import threading
+import time
+from collections.abc import Generator
+from dataclasses import dataclass, field
+
+EVERY_S = 1.0  # between two looks, where pages were drawn
+LONG_S = 0.02  # of a processor: a look that takes longer sets aside what it found
+IDLE_S = 15.0  # without a drawing: then nobody waits for a look at all
+AT_LEAST_S = 600.0  # a server that is never left alone looks at all so often
+DRAWN_WITH = ("app.components", "app.figures", "app.pages", "app.questions")  # with all modules below them
+
+
+@dataclass
+class _Drawings:
+    """How many there were in this process, and when the last one was."""
+
+    count: int = 0
+    last_s: float = field(default_factory=time.monotonic)
+
+    def one_more(self) -> None:
+        self.count, self.last_s = self.count + 1, time.monotonic()
+
+
+_drawings = _Drawings()
+
+
+def settle() -> None:
+    """To be called when a page was drawn. What the first one brought along, nearly all of it code, is set aside."""
+    _first()
+    _drawings.one_more()
 
 
 @functools.cache
-def settle() -> None:
-    """To be called when the first page was drawn: what that brought along, nearly all of it code, is looked through by
-    no collection of garbage again.
-
-    Streamlit asks for a whole collection after each drawing, in which all visitors wait: 0.12 s of it, and less than
-    0.01 s after this.
-    """
+def _first() -> None:
     gc.collect()
     gc.freeze()
+
+
+@contextlib.contextmanager
+def settled() -> Generator[None]:
+    """Within it what pages need is loaded before somebody asks for it, and what is kept is set aside; leaving does not
+    wait for what is being done."""
+    stop = threading.Event()
+    threading.Thread(target=_keep, args=(stop,), name="settling", daemon=True).start()
+    try:
+        yield
+    finally:
+        stop.set()
+
+
+def _keep(stop: threading.Event) -> None:
+    bring(stop)
+    look_at_all()
+    seen, aside, since_s = _drawings.count, False, time.monotonic()
+    while not stop.wait(EVERY_S):
+        now = time.monotonic()
+        idle = now - _drawings.last_s > IDLE_S
+        if _drawings.count != seen:
+            seen, aside = _drawings.count, True
+            look()
+        if aside and (idle or now - since_s > AT_LEAST_S):
+            look_at_all()
+            aside, since_s = not idle, now
+
+
+def bring(stop: threading.Event | None = None) -> None:
+    """Load what pages are drawn with: the first visitor of each would wait for it."""
+    for package in map(importlib.import_module, DRAWN_WITH):
+        for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+            if stop is not None and stop.is_set():
+                return
+            if not module.name.endswith(".page"):  # it draws where it is loaded
+                importlib.import_module(module.name)
+
+
+def look() -> None:
+    """Collect what is garbage of all that is not set aside; set aside the rest where that took long."""
+    began = time.thread_time()
+    gc.collect()
+    if time.thread_time() - began > LONG_S:
+        gc.freeze()
+
+
+def look_at_all() -> None:
+    """Collect what is garbage of all there is, set aside the rest, and give free memory back to the system."""
+    gc.unfreeze()
+    gc.collect()
+    gc.freeze()
+    _give_back()
+
+
+def _give_back() -> None:
+    if "pyarrow" in sys.modules:
+        import pyarrow as pa
+
+        pa.default_memory_pool().release_unused()
+    with contextlib.suppress(OSError, AttributeError):  # what is not the GNU C library has no such function
+        ctypes.CDLL(None).malloc_trim(0)

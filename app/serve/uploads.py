@@ -241,7 +241,7 @@ class Uploads:
             self._bytes[upload_id] = self._bytes_of(folder.parent)
         try:
             self._check(upload_id, announced or 0)
-            await anyio.to_thread.run_sync(self._admit, announced or 0)
+            await anyio.to_thread.run_sync(self.admit, announced or 0)
         except (TooLarge, quota.OverQuota) as e:
             self._refused[upload_id] = str(e)
             raise
@@ -259,7 +259,7 @@ class Uploads:
                     self._add(upload_id, len(block))
                     self._check(upload_id, 0)
                     if announced is None:
-                        await anyio.to_thread.run_sync(self._admit, len(block))
+                        await anyio.to_thread.run_sync(self.admit, len(block))
                     await anyio.to_thread.run_sync(f.write, block)
             self.keep_inputs(path, folder.parent)  # it may have been read since this began
             partial.replace(path)
@@ -337,7 +337,8 @@ class Uploads:
         if upload_id in self._bytes:  # or it was discarded
             self._bytes[upload_id] += n_bytes
 
-    def _admit(self, coming: int) -> None:
+    def admit(self, coming: int) -> None:
+        """Raises OverQuota where so many bytes more are too many for whoever asks."""
         if self._place is not None:
             quota.admit(self._place, coming)
 

@@ -9,8 +9,6 @@ import re
 from collections.abc import Iterator
 from typing import Any, BinaryIO
 
-import yaml
-
 from collectors.base import Source
 from collectors.reading.textlog import Tally
 from errors import InputError
@@ -37,7 +35,6 @@ _NAMES = {  # of columns, in small letters: what an entry of JSON calls the same
 _SEPARATORS = ",;\t"
 _DOCUMENT = re.compile(rb"---\s*\n(?:[^\n]*\n){1,200}?(?:textPayload|jsonPayload):")
 _MOST_CHARACTERS = 1 << 22  # of one document
-_LOADER = getattr(yaml, "CBaseLoader", yaml.BaseLoader)  # each value as it is written
 
 
 def is_table(source: Source) -> bool:
@@ -110,8 +107,11 @@ def documents(f: BinaryIO, tally: Tally) -> Iterator[tuple[int, dict]]:
 def _document(offset: int, held: list[str], size: int, tally: Tally) -> Iterator[tuple[int, dict]]:
     if not held:
         return
+    import yaml  # here: each ingest looks whether a file is such a table, and hardly any is
+
+    loader = getattr(yaml, "CBaseLoader", yaml.BaseLoader)  # each value as it is written
     try:
-        entry = yaml.load("".join(held), _LOADER) if size <= _MOST_CHARACTERS else None  # noqa: S506 - strings alone
+        entry = yaml.load("".join(held), loader) if size <= _MOST_CHARACTERS else None  # noqa: S506 - strings alone
     except (yaml.YAMLError, ValueError, RecursionError):
         entry = None
     if isinstance(entry, dict):

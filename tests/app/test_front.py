@@ -29,6 +29,23 @@ def test_what_draws_figures_and_tables_is_found_where_streamlit_has_it():
     assert "<title>Chipledger</title>" in page
 
 
+def test_what_a_module_imports_at_once_is_told_with_it_and_nothing_twice(tmp_path):
+    (tmp_path / "index.html").write_text("<head></head>")
+    js = tmp_path / "static/js"
+    js.mkdir(parents=True)
+    made = {
+        "PlotlyChart.a.js": 'import{a as b}from"./one.js";import"./two.js";const later=()=>import("./never.js");',
+        "one.js": 'import"./two.js";export{x}from"./three.js";import"./gone.js";',
+        "two.js": 'import"./one.js";',
+        "three.js": "1",
+        "never.js": "1",
+    }
+    for name, text in made.items():
+        (js / name).write_text(text)
+    told = re.findall(r'href="\./static/js/([^"]+)"', front_page(tmp_path))
+    assert told == ["PlotlyChart.a.js", "one.js", "two.js", "three.js"]
+
+
 def test_a_page_whose_libraries_have_other_names_is_given_without_them(tmp_path):
     (tmp_path / "index.html").write_text("<head><title>Streamlit</title></head><body></body>")
     page = front_page(tmp_path)

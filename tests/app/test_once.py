@@ -56,4 +56,4 @@ def test_what_is_drawn_on_a_page_leaves_the_kept_figure_as_it_was(monkeypatch):
     before, shown = figure.to_json(), []
     monkeypatch.setattr(st, "plotly_chart", lambda drawn, **_: shown.append(drawn))
     chart(figure, "key", "name", "words")
-    assert shown[0].layout.font.color and figure.to_json() == before and line(one) is figure
+    assert shown[0].to_dict()["layout"]["font"]["color"] and figure.to_json() == before and line(one) is figure

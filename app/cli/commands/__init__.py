@@ -1,99 +1,58 @@
-"""The command line's commands: one file each, listed once, and in the help by purpose."""
+"""The command line's commands: one file each, listed once, and in the help by purpose.
 
-from app.cli.commands import (
-    alerts,
-    archive,
-    audit,
-    backup,
-    baseline,
-    budget,
-    capture,
-    catalog,
-    compare,
-    compile,
-    completion,
-    delete,
-    demo,
-    digest,
-    doctor,
-    facts,
-    findings,
-    fleet,
-    group,
-    history,
-    ingest,
-    jobs,
-    mcp,
-    note,
-    open,
-    promise,
-    push,
-    query,
-    rename,
-    report,
-    restore,
-    runs,
-    searches,
-    serve,
-    share,
-    show,
-    star,
-    tag,
-    tidy,
-    timeline,
-    tokens,
-    topology,
-    watch,
-    whatif,
-    worker,
-)
+A file is imported when its command is asked for: who runs one does not wait for what the others need.
+"""
 
-COMMANDS = (
-    demo,
-    serve,
-    open,
-    ingest,
-    push,
-    capture,
-    runs,
-    facts,
-    rename,
-    note,
-    tag,
-    star,
-    group,
-    archive,
-    delete,
-    restore,
-    share,
-    tidy,
-    searches,
-    fleet,
-    budget,
-    digest,
-    findings,
-    promise,
-    show,
-    query,
-    timeline,
-    compare,
-    baseline,
-    history,
-    report,
-    compile,
-    topology,
-    whatif,
-    catalog,
-    alerts,
-    watch,
-    mcp,
-    tokens,
-    audit,
-    jobs,
-    worker,
-    doctor,
-    backup,
-    completion,
+from importlib import import_module
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+NAMES = (
+    "demo",
+    "serve",
+    "open",
+    "ingest",
+    "push",
+    "capture",
+    "runs",
+    "facts",
+    "rename",
+    "note",
+    "tag",
+    "star",
+    "group",
+    "archive",
+    "delete",
+    "restore",
+    "share",
+    "tidy",
+    "searches",
+    "fleet",
+    "budget",
+    "digest",
+    "findings",
+    "promise",
+    "show",
+    "query",
+    "timeline",
+    "compare",
+    "baseline",
+    "history",
+    "report",
+    "compile",
+    "topology",
+    "whatif",
+    "catalog",
+    "alerts",
+    "watch",
+    "mcp",
+    "tokens",
+    "audit",
+    "jobs",
+    "worker",
+    "doctor",
+    "backup",
+    "completion",
 )
 
 PURPOSES = {  # the heads in the help of all, and the names below each; what stands in none comes last
@@ -105,3 +64,19 @@ PURPOSES = {  # the heads in the help of all, and the names below each; what sta
     "Ask what would be": "whatif topology compile catalog",
     "Look after it": "alerts mcp jobs worker tokens audit doctor backup completion",
 }
+
+if TYPE_CHECKING:
+    COMMANDS: tuple[ModuleType, ...]
+
+
+def command(name: str) -> ModuleType:
+    """The command of this name, one of NAMES."""
+    return import_module(f"{__name__}.{name}")
+
+
+def __getattr__(name: str) -> tuple[ModuleType, ...]:
+    """`COMMANDS`: all of them, each imported."""
+    if name != "COMMANDS":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    found = globals()[name] = tuple(map(command, NAMES))
+    return found

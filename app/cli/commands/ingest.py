@@ -49,6 +49,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
+    from runs.arrow_alone import arrow_alone
+
+    arrow_alone()
     from app.fetching.given import given
     from app.sharing import audience
     from collectors.ingest import ingest

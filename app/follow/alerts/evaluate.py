@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from app.follow.alerts.rules import RULES
-from app.follow.alerts.webhook import message, send
 from app.identity.may import changing
 from app.workspace import Workspace
 from errors import ChipledgerError
@@ -108,6 +107,8 @@ def tell(kept: AlertBook) -> tuple[int, list[str]]:
     target = kept.target()
     if target is None:
         return 0, []
+    from app.follow.alerts.webhook import message, send  # with what speaks HTTP, which few that come here need
+
     told, problems = 0, []
     for alert in kept.untold():
         if not kept.claim(alert):

@@ -1,0 +1,75 @@
+"""What a server keeps is looked at seldom, and what it no longer needs goes all the same."""
+
+import gc
+import sys
+import threading
+import time
+import weakref
+
+import pytest
+
+from app.serve import settled
+
+
+class Left:
+    """Something of a session that left: a circle, which only a collection finds."""
+
+    def __init__(self):
+        self.itself = self
+
+
+@pytest.fixture(autouse=True)
+def _thawed():
+    yield
+    gc.unfreeze()
+
+
+def test_what_was_set_aside_and_is_no_longer_needed_goes_when_all_is_looked_at():
+    left = Left()
+    gone = weakref.ref(left)
+    gc.collect()
+    gc.freeze()
+    del left
+    gc.collect()
+    assert gone() is not None, "nothing looks at what was set aside"
+    settled.look_at_all()
+    assert gone() is None
+
+
+def test_a_look_sets_aside_what_takes_long_to_look_at_and_nothing_else(monkeypatch):
+    gc.unfreeze()
+    monkeypatch.setattr(settled, "LONG_S", float("inf"))
+    settled.look()
+    assert gc.get_freeze_count() == 0
+    monkeypatch.setattr(settled, "LONG_S", -1.0)
+    settled.look()
+    assert gc.get_freeze_count() > 50_000
+
+
+def test_a_server_looks_after_drawings_and_at_all_once_nobody_is_there(monkeypatch):
+    looks, enough = [], threading.Event()
+    monkeypatch.setattr(settled, "bring", lambda stop: looks.append("bring"))
+    monkeypatch.setattr(settled, "look", lambda: looks.append("look"))
+    monkeypatch.setattr(settled, "look_at_all", lambda: (looks.append("all"), looks.count("all") > 1 and enough.set()))
+    monkeypatch.setattr(settled, "EVERY_S", 0.01)
+    monkeypatch.setattr(settled, "IDLE_S", 0.05)
+    with settled.settled():
+        while looks != ["bring", "all"]:
+            time.sleep(0.01)
+        time.sleep(0.1)
+        assert looks == ["bring", "all"], "nothing was drawn: there is nothing to look for"
+        settled._drawings.one_more()
+        assert enough.wait(30)
+    assert looks[2:4] == ["look", "all"] and looks.count("all") == 2
+
+
+def test_what_pages_are_drawn_with_is_loaded_before_somebody_asks():
+    settled.bring()
+    loaded = [name for name in sys.modules if name.startswith("app.questions.")]
+    assert "app.questions.mfu.figure" in loaded or any(name.endswith(".figure") for name in loaded)
+    assert not [name for name in loaded if name.endswith(".page")]
+    before = set(sys.modules)
+    stopped = threading.Event()
+    stopped.set()
+    settled.bring(stopped)
+    assert set(sys.modules) == before
