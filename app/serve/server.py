@@ -108,7 +108,8 @@ def serve(
         jobs.open()
         async with agents.running():
             demo = loading_demo(workspace().store.root) if with_demo else contextlib.nullcontext()
-            with announced(workspace().store.root, url), upkeep(workspace()), demo, settled(), heard(jobs.stop, work.grace_s):
+            root, stopped = workspace().store.root, heard(jobs.stop, work.grace_s)
+            with announced(root, url), upkeep(workspace()), demo, settled(), stopped:
                 yield
         await jobs.close()
         await xprof.close()
