@@ -58,7 +58,7 @@ def found(name: str) -> str | None:
 def front(name: str, folder: Path) -> Iterator[Front]:
     """nginx or caddy, by `name`, in front of a server; both are ended by their process ids."""
     store, listened = folder / "store", free_port()
-    with serving(store, "--host", "0.0.0.0", FORWARDED_ALLOW_IPS="127.0.0.1,::1") as address:
+    with serving(store, "--host", "0.0.0.0", "--open-to-all", FORWARDED_ALLOW_IPS="127.0.0.1,::1") as address:
         behind = address.rpartition(":")[2]
         command, authority, env = (_nginx if name == "nginx" else _caddy)(folder, listened, behind)
         with (folder / "proxy.log").open("w") as log:

@@ -2,11 +2,14 @@
 
 import argparse
 import ipaddress
+from pathlib import Path
 
 import pytest
 import yaml
 
 from app.cli.commands import serve
+from app.identity.base import Role
+from app.identity.settings import read
 from app.operations.checking_start import _network
 from tests.app.serving import PROJECT
 from tests.deploy.manifests import (
@@ -49,7 +52,25 @@ def test_compose_gives_the_server_no_rights_and_nothing_to_write_but_its_store()
     app = compose()["services"]["app"]
     assert app["read_only"] is True and app["user"] == str(UID) and app["cap_drop"] == ["ALL"]
     assert app["security_opt"] == ["no-new-privileges:true"] and "ports" not in app
-    assert [v.partition(":")[2] for v in app["volumes"]] == ["/data"] and app["tmpfs"][0].startswith("/tmp:")
+    told = [v.partition(":")[2] for v in app["volumes"]]
+    assert told == ["/data", "/etc/chipledger:ro"] and app["tmpfs"][0].startswith("/tmp:")
+
+
+def test_who_may_ask_is_settled_before_a_server_starts():
+    app, demo = compose()["services"]["app"], compose("demo.yaml")["services"]["app"]["environment"]
+    place = Path(app["environment"]["CHIPLEDGER_IDENTITY"])
+    (folder,) = [v.partition(":")[0] for v in app["volumes"] if v.endswith(f":{place.parent}:ro")]
+    known = read(COMPOSE / folder / place.name)
+    assert known.oidc is None and known.proxy is None and known.roles.of("anybody", frozenset()) is Role.NOBODY
+    assert demo == {"CHIPLEDGER_IDENTITY": "", "CHIPLEDGER_OPEN_TO_ALL": "1"}
+    env = container(objects(KUBERNETES / "base"))["env"]
+    assert [(e["name"], e["value"]) for e in env[1:3]] == [
+        ("CHIPLEDGER_IDENTITY", str(place)),
+        ("CHIPLEDGER_OPEN_TO_ALL", "0"),
+    ]
+    patches = yaml.safe_load((KUBERNETES / "overlays/demo/kustomization.yaml").read_text())["patches"]
+    asked = {one["path"].partition("/env/")[2]: one["value"] for one in yaml.safe_load(patches[0]["patch"])}
+    assert (asked["1/name"], asked["1/value"], asked["2/value"]) == ("CHIPLEDGER_IDENTITY", "", "1")
 
 
 def test_compose_believes_the_network_of_its_own_proxy_alone():
@@ -66,7 +87,7 @@ def test_every_volume_and_file_that_compose_names_is_there():
     for service in told["services"].values():
         for volume in service["volumes"]:
             name = volume.partition(":")[0]
-            assert (COMPOSE / name).is_file() if name.startswith("./") else name in told["volumes"]
+            assert (COMPOSE / name).exists() if name.startswith("./") else name in told["volumes"]
     assert (COMPOSE / told["services"]["app"]["build"] / "Dockerfile").resolve() == PROJECT / "Dockerfile"
 
 
@@ -93,7 +114,8 @@ def test_kubernetes_gives_the_server_no_rights_and_nothing_to_write_but_its_stor
     said = one["securityContext"]
     assert said["readOnlyRootFilesystem"] is True and said["allowPrivilegeEscalation"] is False
     assert said["capabilities"] == {"drop": ["ALL"]}
-    assert [m["mountPath"] for m in one["volumeMounts"]] == ["/data", "/tmp"]
+    assert [m["mountPath"] for m in one["volumeMounts"] if not m.get("readOnly")] == ["/data", "/tmp"]
+    assert [m["mountPath"] for m in one["volumeMounts"] if m.get("readOnly")] == ["/etc/chipledger"]
     assert {v["name"] for v in pod["volumes"]} == {m["name"] for m in one["volumeMounts"]}
     env = {e["name"]: e.get("value") for e in one["env"]}
     assert env["CHIPLEDGER_STORE"] == "/data" and _network(env["FORWARDED_ALLOW_IPS"])

@@ -32,6 +32,7 @@ def served(tmp_path_factory):
     said = container(objects(KUBERNETES / "base"))
     env = {e["name"]: e["value"] for e in said["env"] if "value" in e}
     env |= {"CHIPLEDGER_STORE": str(store), "CHIPLEDGER_METRICS_TOKEN": TOKEN}
+    env |= {"CHIPLEDGER_IDENTITY": "", "CHIPLEDGER_OPEN_TO_ALL": "1"}  # as the overlay of the demo has it
     arguments = [str(port) if a == "8501" else a for a in said["args"][1:]]
     with log.open("w") as written:
         process = subprocess.Popen(
