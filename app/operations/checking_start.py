@@ -17,7 +17,7 @@ from app.operations.routes import metrics_token
 from app.operations.seen import Seen
 from app.operations.versions import versions
 from app.serve.guard import is_loopback
-from app.serve.uploads import SPARE_BYTES, limit_bytes
+from app.serve.upload_room import SPARE_BYTES, limit_bytes
 from errors import ChipledgerError, InputError
 from errors import format as fmt
 from runs.store import Store
