@@ -31,7 +31,7 @@ from app.identity.cookies import (
 )
 from app.identity.door import Door
 from app.identity.plain_page import plain_page
-from app.identity.provider import NoLogin, Provider
+from app.identity.provider import NoLogin, Provider, word
 from app.identity.settings import Oidc
 from app.identity.tokens import digest
 from errors import ChipledgerError
@@ -85,7 +85,7 @@ class Signing:
         try:
             begun = self._begun(request, state)
             if error := request.query_params.get("error"):
-                raise NoLogin(f"the provider refused ({''.join(c for c in error[:40] if c.isalnum() or c == '_')})")
+                raise NoLogin(f"the provider refused ({word(error)})")
             person = await self._provider.person(
                 request.query_params.get("code", "")[:4000], begun["nonce"], begun["verifier"]
             )
