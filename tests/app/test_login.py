@@ -133,6 +133,17 @@ def test_an_id_token_that_expired_is_refused_and_a_provider_that_is_another(tmp_
             assert failed(browser.get(came_back(browser, "ann")), "not accepted (expired_token)")
 
 
+def test_a_login_that_took_too_long_begins_anew(tmp_path, monkeypatch):
+    port = free_port()
+    with provider() as (issuer, _):
+        file = settings(tmp_path, issuer, f"http://127.0.0.1:{port}")
+        with light_server(tmp_path / "store", file, port) as server:
+            browser = httpx2.Client(base_url=server, timeout=60)
+            back = came_back(browser, "bob")
+            monkeypatch.setattr("app.identity.login.LOGIN_S", -1)  # as if ten minutes were over
+            assert failed(browser.get(back), "or too long ago")
+
+
 def test_pkce_and_what_the_provider_refuses(identified):
     browser = httpx2.Client(base_url=identified.address, timeout=60)
     back = came_back(browser, "bob")
