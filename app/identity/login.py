@@ -136,6 +136,8 @@ class Signing:
         name = known.identity.name if known else ""
         if self._oidc is None:
             return plain_page("No login to end", "Nobody signs in and out at this server itself.", link=("Back", "/"))
+        if not name:
+            return plain_page("Nobody is signed in here", "There is no login to end.", link=("Sign in", "/login"))
         return plain_page(
             "Sign out?", f"You are signed in as {name}.", form=("Sign out", "/logout"), link=("Back", "/")
         )

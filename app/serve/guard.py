@@ -107,7 +107,7 @@ class Guard:
             leads = verdict.sign_in if status != FORBIDDEN else ""
             if not leads:  # a browser that is led to sign in is no refusal
                 await door.note(scope, verdict, "refused", reason)
-            await _refuse(scope, receive, send, reason, status, leads, in_person=True)
+            await _refuse(scope, receive, send, reason, status, leads, verdict.known.identity)
             return
         identity = verdict.known.identity
         told = {**scope, "headers": with_identity(scope["headers"], identity, door.stripped)}
@@ -175,7 +175,7 @@ async def _refuse(
     reason: str,
     status: int = FORBIDDEN,
     sign_in: str = "",
-    in_person: bool = False,
+    asks: Identity | None = None,
 ) -> None:
     if scope["type"] == "websocket":
         await send(
@@ -184,8 +184,9 @@ async def _refuse(
         return
     if sign_in:
         answer: Response = RedirectResponse(sign_in, 303)
-    elif in_person and navigates(scope):
-        answer = plain_page("This is not for you to see", f"{reason[:1].upper()}{reason[1:]}.", status=status)
+    elif asks is not None and navigates(scope):
+        link = ("Sign out", "/logout") if asks.how == "oidc" else None
+        answer = plain_page("This cannot be opened", f"{reason[:1].upper()}{reason[1:]}.", link=link, status=status)
     else:
         answer = JSONResponse({"error": reason}, status)
     if status == UNKNOWN:

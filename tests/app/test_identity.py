@@ -26,7 +26,6 @@ from tests.app.identities import by_proxy, proxied, signed_in
 from tests.app.serving import command, free_port
 
 ROLES = (Role.NOBODY, Role.VIEWER, Role.UPLOADER, Role.ADMIN)
-REFUSED = (401, 403)
 PAGES = {f"/{page.path}" for page in every_page()} | {f"/{old}" for old in older_addresses()}
 VALUES = {"run_id": "none", "analysis": "ledger", "kind": "chips", "name": "none", "path": "none.js", "rest": "/runs"}
 
@@ -101,25 +100,26 @@ def test_what_changes_something_needs_more_than_a_viewer():
 
 def test_each_route_as_each_role(identified, routes):
     """What is refused, and nothing else is; what is not refused answers without a defect."""
-    server = identified.address
     clients = {role: identified.client(role) for role in ROLES}
     walked = 0
     for route in routes:
         for method, path in asked(route):
-            if method == WEBSOCKET:
+            if method in (WEBSOCKET, "HEAD"):
                 continue
             least = record(route, method, PAGES).least
             for role, client in clients.items():
                 answer = client.request(method, path, content=b"{}" if method in ("POST", "PATCH", "PUT") else None)
-                refused = answer.status_code in REFUSED and "XSRF" not in answer.text  # which Streamlit says
-                assert refused == (role < least), (role, method, path, answer.status_code, answer.text[:200])
-                assert answer.status_code < 500, (role, method, path, answer.status_code, answer.text[:200])
+                told = (role, method, path, answer.status_code, answer.text[:200])
+                # a route may answer 403 of itself: Streamlit's to a form without its token, XProf's to a strange page
+                refused = answer.status_code == 401 or (answer.status_code == 403 and "this needs a" in answer.text)
+                assert refused == (role < least), told
+                assert answer.status_code < 500, told
                 if refused:
-                    assert answer.status_code == (401 if role is Role.NOBODY else 403)
-                    assert method == "HEAD" or answer.json()["error"]
+                    assert answer.status_code == (401 if role is Role.NOBODY else 403) and answer.json()["error"], told
                 walked += 1
-    assert walked > 4 * len(RIGHTS)
-    assert httpx2.get(f"{server}/healthz").json() == {"status": "ok"}
+    assert walked > 3 * len(RIGHTS)
+    assert httpx2.get(f"{identified.address}/healthz").json() == {"status": "ok"}
+    assert [clients[role].head("/api/tokens").status_code for role in ROLES] == [401, 403, 403, 200]
 
 
 @pytest.mark.parametrize("role", ROLES, ids=lambda r: r.word)
