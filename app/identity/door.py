@@ -94,7 +94,7 @@ class Door:
         return Verdict(known=known, right=right, refused=why, status=FORBIDDEN)
 
     def _refused(self, scope: Scope, known: Known, right: Right, why: str, status: int) -> Verdict:
-        leads = self.settings.oidc is not None and scope["type"] == "http" and _navigates(scope)
+        leads = self.settings.oidc is not None and scope["type"] == "http" and navigates(scope)
         query = scope["query_string"].decode("latin-1")
         here = scope["path"] + (f"?{query}" if query else "")
         led = f"/login?next={quote(here, safe='/')}" if leads and len(here) < 2000 else "/login" if leads else ""
@@ -144,7 +144,7 @@ def _from_here(headers: Headers) -> bool:
     return headers.get("sec-fetch-site") == "same-origin" or "origin" in headers or "referer" in headers
 
 
-def _navigates(scope: Scope) -> bool:
+def navigates(scope: Scope) -> bool:
     """Whether a person opens a page, rather than a script asking for data."""
     headers = Headers(scope=scope)
     if scope["method"] != "GET" or scope["path"].startswith(("/api/", "/_stcore/", "/media/", "/component/")):

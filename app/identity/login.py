@@ -31,7 +31,7 @@ from app.identity.cookies import (
 )
 from app.identity.door import Door
 from app.identity.plain_page import plain_page
-from app.identity.provider import NoLogin, Provider
+from app.identity.provider import NoLogin, Provider, word
 from app.identity.settings import Oidc
 from app.identity.tokens import digest
 from errors import ChipledgerError
@@ -85,7 +85,7 @@ class Signing:
         try:
             begun = self._begun(request, state)
             if error := request.query_params.get("error"):
-                raise NoLogin(f"the provider refused ({''.join(c for c in error[:40] if c.isalnum() or c == '_')})")
+                raise NoLogin(f"the provider refused ({word(error)})")
             person = await self._provider.person(
                 request.query_params.get("code", "")[:4000], begun["nonce"], begun["verifier"]
             )
@@ -136,6 +136,8 @@ class Signing:
         name = known.identity.name if known else ""
         if self._oidc is None:
             return plain_page("No login to end", "Nobody signs in and out at this server itself.", link=("Back", "/"))
+        if not name:
+            return plain_page("Nobody is signed in here", "There is no login to end.", link=("Sign in", "/login"))
         return plain_page(
             "Sign out?", f"You are signed in as {name}.", form=("Sign out", "/logout"), link=("Back", "/")
         )

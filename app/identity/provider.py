@@ -96,7 +96,7 @@ class Provider:
         return about
 
     async def _asking(self, answer: Any) -> Any:
-        """What the provider answers. Its own words go to the log alone: they may be anybody's."""
+        """What the provider answers. Of its own words one alone is repeated: they may be anybody's."""
         from authlib.common.errors import AuthlibBaseError
         from httpx2 import HTTPError
         from joserfc.errors import JoseError
@@ -106,9 +106,14 @@ class Provider:
         except HTTPError as e:
             raise NoLogin(f"the provider cannot be asked ({type(e).__name__})", advice="Try again.") from e
         except (AuthlibBaseError, JoseError) as e:
-            raise NoLogin(f"the provider's answer is not accepted ({e.error})", advice="Sign in again.") from e
-        except (ValueError, KeyError, TypeError, RuntimeError) as e:
+            raise NoLogin(f"the provider's answer is not accepted ({word(e.error)})", advice="Sign in again.") from e
+        except (ValueError, KeyError, TypeError, AttributeError, RuntimeError) as e:
             raise NoLogin(f"the provider's answer is not understood ({type(e).__name__})") from e
+
+
+def word(said: Any) -> str:
+    """A code of an error as a provider writes them, such as `invalid_grant`."""
+    return "".join(c for c in str(said)[:40] if c.isascii() and (c.isalnum() or c == "_")) or "it says not why"
 
 
 def _person(oidc: Oidc, claims: dict[str, Any]) -> Person:

@@ -38,7 +38,7 @@ RIGHTS = (
     Right("GET", "/login", Role.NOBODY),
     Right("GET", "/login/callback", Role.NOBODY),
     Right("POST", "/logout", Role.NOBODY),
-    Right("GET", "/logout", Role.VIEWER),
+    Right("GET", "/logout", Role.NOBODY),
     # identity
     Right("GET", "/api/whoami", Role.VIEWER),
     Right("GET", "/api/tokens", Role.ADMIN),

@@ -12,15 +12,17 @@ import contextlib
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+import anyio
 from starlette.datastructures import Headers, MutableHeaders
-from starlette.responses import JSONResponse, RedirectResponse
+from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.identity.asking import acting_as
 from app.identity.base import OPEN, Identity
-from app.identity.door import FORBIDDEN, UNKNOWN, Again, Door
+from app.identity.door import FORBIDDEN, UNKNOWN, Again, Door, navigates
 from app.identity.header import with_identity
 from app.identity.may import already_noted
+from app.identity.plain_page import plain_page
 from app.serve.addresses import is_loopback as is_loopback
 
 if TYPE_CHECKING:
@@ -105,7 +107,7 @@ class Guard:
             leads = verdict.sign_in if status != FORBIDDEN else ""
             if not leads:  # a browser that is led to sign in is no refusal
                 await door.note(scope, verdict, "refused", reason)
-            await _refuse(scope, receive, send, reason, status, leads)
+            await _refuse(scope, receive, send, reason, status, leads, verdict.known.identity)
             return
         identity, given = verdict.known.identity, {**scope}
         scope["headers"] = with_identity(scope["headers"], identity, door.stripped)
@@ -113,10 +115,13 @@ class Guard:
         if scope["type"] == "websocket":
             receive = _while_known(door, given, identity, receive, send)
         status = _Status(_with_headers(send))
-        with acting_as(identity), already_noted() if scope["type"] == "http" else contextlib.nullcontext():
-            await self._app(scope, receive, status)
-        if verdict.right.what:
-            await door.note(given, verdict, *status.outcome)
+        try:
+            with acting_as(identity), already_noted() if scope["type"] == "http" else contextlib.nullcontext():
+                await self._app(scope, receive, status)
+        finally:
+            if verdict.right.what:
+                with anyio.CancelScope(shield=True):  # whoever asked may be gone: what was done is told all the same
+                    await door.note(given, verdict, *status.outcome)
 
 
 class _Status:
@@ -164,17 +169,30 @@ def _while_known(door: Door, scope: Scope, identity: Identity, receive: Receive,
 
 
 async def _refuse(
-    scope: Scope, receive: Receive, send: Send, reason: str, status: int = FORBIDDEN, sign_in: str = ""
+    scope: Scope,
+    receive: Receive,
+    send: Send,
+    reason: str,
+    status: int = FORBIDDEN,
+    sign_in: str = "",
+    asks: Identity | None = None,
 ) -> None:
     if scope["type"] == "websocket":
         await send(
             {"type": "websocket.close", "code": POLICY, "reason": reason.encode()[:MOST_REASON].decode(errors="ignore")}
         )
         return
-    headers = {"WWW-Authenticate": "Bearer"} if status == UNKNOWN else {}
-    answer = RedirectResponse(sign_in, 303) if sign_in else JSONResponse({"error": reason}, status, headers)
+    if sign_in:
+        answer: Response = RedirectResponse(sign_in, 303)
+    elif asks is not None and navigates(scope):
+        link = ("Sign out", "/logout") if asks.how == "oidc" else None
+        answer = plain_page("This cannot be opened", f"{reason[:1].upper()}{reason[1:]}.", link=link, status=status)
+    else:
+        answer = JSONResponse({"error": reason}, status)
+    if status == UNKNOWN:
+        answer.headers["WWW-Authenticate"] = "Bearer"
     if sign_in or status == UNKNOWN:
         answer.headers["Cache-Control"] = "no-store"
     if sign_in or scope.get("method") not in SAFE_METHODS:
         answer.headers["Connection"] = "close"  # the body is not read: it would be taken for the next request
-    await answer(scope, receive, send)
+    await answer(scope, receive, _with_headers(send))

@@ -10,20 +10,24 @@ from starlette.routing import Mount, Route, WebSocketRoute
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import connect
 
+from app.cli.commands.serve import Asked, allow
+from app.identity.audit import entries
 from app.identity.base import Role
+from app.identity.open_to_all import warning
 from app.identity.rights import ANY, PAGE, RIGHTS, UNNAMED, WEBSOCKET
-from app.identity.settings import VARIABLE
+from app.identity.settings import OPEN_VARIABLE, VARIABLE
 from app.identity.table import Table, record, template
+from app.identity.tokens import revoke as revoke_token
 from app.pages.all import every_page, older_addresses
 from app.serve.server import serve
-from app.workspace import STORE_VARIABLE
+from app.workspace import STORE_VARIABLE, workspace
+from errors import InputError, QuestionError
 from tests.app.identities import by_proxy, proxied, signed_in
 from tests.app.serving import command, free_port
 
 ROLES = (Role.NOBODY, Role.VIEWER, Role.UPLOADER, Role.ADMIN)
-REFUSED = (401, 403)
 PAGES = {f"/{page.path}" for page in every_page()} | {f"/{old}" for old in older_addresses()}
-VALUES = {"run_id": "none", "analysis": "ledger", "kind": "chips", "name": "none", "path": "static/none.js"}
+VALUES = {"run_id": "none", "analysis": "ledger", "kind": "chips", "name": "none", "path": "none.js", "rest": "/runs"}
 
 
 @pytest.fixture(scope="module")
@@ -96,25 +100,26 @@ def test_what_changes_something_needs_more_than_a_viewer():
 
 def test_each_route_as_each_role(identified, routes):
     """What is refused, and nothing else is; what is not refused answers without a defect."""
-    server = identified.address
     clients = {role: identified.client(role) for role in ROLES}
     walked = 0
     for route in routes:
         for method, path in asked(route):
-            if method == WEBSOCKET:
+            if method in (WEBSOCKET, "HEAD"):
                 continue
             least = record(route, method, PAGES).least
             for role, client in clients.items():
                 answer = client.request(method, path, content=b"{}" if method in ("POST", "PATCH", "PUT") else None)
-                refused = answer.status_code in REFUSED
-                assert refused == (role < least), (role, method, path, answer.status_code, answer.text[:200])
-                assert answer.status_code < 500, (role, method, path, answer.status_code, answer.text[:200])
+                told = (role, method, path, answer.status_code, answer.text[:200])
+                # a route may answer 403 of itself: Streamlit's to a form without its token, XProf's to a strange page
+                refused = answer.status_code == 401 or (answer.status_code == 403 and "this needs a" in answer.text)
+                assert refused == (role < least), told
+                assert answer.status_code < 500, told
                 if refused:
-                    assert answer.status_code == (401 if role is Role.NOBODY else 403)
-                    assert method == "HEAD" or answer.json()["error"]
+                    assert answer.status_code == (401 if role is Role.NOBODY else 403) and answer.json()["error"], told
                 walked += 1
-    assert walked > 4 * len(RIGHTS)
-    assert httpx2.get(f"{server}/healthz").json() == {"status": "ok"}
+    assert walked > 3 * len(RIGHTS)
+    assert httpx2.get(f"{identified.address}/healthz").json() == {"status": "ok"}
+    assert [clients[role].head("/api/tokens").status_code for role in ROLES] == [401, 403, 403, 200]
 
 
 @pytest.mark.parametrize("role", ROLES, ids=lambda r: r.word)
@@ -177,7 +182,7 @@ def test_a_token_is_shown_once_and_kept_as_a_hash(identified):
 def test_a_revoked_token_is_refused_at_once_and_by_another_process_within_seconds(identified):
     for revoke in (
         lambda t: identified.client(Role.ADMIN).delete(f"/api/tokens/{t}"),
-        lambda t: command("tokens", "revoke", t, "--store", identified.store),
+        lambda t: revoke_token(workspace(str(identified.store)), t),
     ):
         token = made(identified, name=f"gone {uuid.uuid4().hex}")
         ask = httpx2.Client(base_url=identified.address, headers={"Authorization": f"Bearer {token['token']}"})
@@ -339,8 +344,7 @@ def test_the_audit_log_tells_who_did_what_and_what_was_refused(identified):
     assert refused["outcome"] == "refused" and "needs an uploader" in refused["more"]
     assert any(e["what"] == "create a token" and e["who"] == "admin" for e in told)
     assert token["token"] not in str(told)
-    said = command("audit", "--since", "1h", "--json", "--store", identified.store)
-    assert said.returncode == 0 and "begin an upload" in said.stdout
+    assert "begin an upload" in [e.what for e in entries(workspace(str(identified.store)), time.time_ns() - 10**12)]
 
 
 def test_its_table_holds_nothing_that_a_spreadsheet_would_run(identified):
@@ -351,15 +355,20 @@ def test_its_table_holds_nothing_that_a_spreadsheet_would_run(identified):
     assert text.splitlines()[0].startswith("at_ns,who,how,role")
 
 
-def test_a_server_for_all_of_the_network_says_so(tmp_path):
+def test_a_server_for_all_of_the_network_says_so(tmp_path, monkeypatch):
+    for name in (VARIABLE, OPEN_VARIABLE):
+        monkeypatch.setenv(name, "")  # put back as it was afterwards
     told = command("serve", "--host", "0.0.0.0", "--port", str(free_port()), "--store", tmp_path)
     assert told.returncode == 2 and told.stderr.count("\n") == 1
     assert "--identity" in told.stderr and "--open-to-all" in told.stderr
-    missing = tmp_path / "none.toml"
-    both = command("serve", "--open-to-all", "--identity", missing, "--store", tmp_path)
-    assert both.returncode == 2 and "one of both" in both.stderr
-    none = command("serve", "--identity", missing, "--store", tmp_path)
-    assert none.returncode == 2 and "cannot be read" in none.stderr
+    missing = str(tmp_path / "none.toml")
+    with pytest.raises(QuestionError, match="one of both"):
+        allow(Asked(open_to_all=True, identity=missing))
+    with pytest.raises(InputError, match="cannot be read"):
+        allow(Asked(identity=missing))
+    for host, opened, warns in (("127.0.0.1", False, False), ("127.0.0.1", True, False), ("10.0.0.1", True, True)):
+        allow(Asked(host=host, open_to_all=opened))
+        assert bool(warning()) == warns
 
 
 def test_whoever_signed_in_is_who_says_it(identified):

@@ -68,7 +68,9 @@ def test_over_tls_cookies_stay_on_tls_and_on_this_host(tmp_path):
 def test_somebody_without_a_role_signs_in_and_is_told_so(identified):
     with signed_in(identified.address, "eve") as eve:
         answer = eve.get("/", headers=PAGE)
-        assert answer.status_code == 403 and "has no role here" in answer.text
+        assert answer.status_code == 403 and "has no role here" in answer.text and "/logout" in answer.text
+        assert "eve@elsewhere.example" in eve.get("/logout").text
+        assert eve.get("/logout", headers={"Cookie": ""}).status_code == 200
 
 
 def test_an_address_of_mail_that_nobody_verified_is_nobodys(identified):
@@ -131,6 +133,17 @@ def test_an_id_token_that_expired_is_refused_and_a_provider_that_is_another(tmp_
         with light_server(tmp_path / "store", file, port) as server:
             browser = httpx2.Client(base_url=server, timeout=60)
             assert failed(browser.get(came_back(browser, "ann")), "not accepted (expired_token)")
+
+
+def test_a_login_that_took_too_long_begins_anew(tmp_path, monkeypatch):
+    port = free_port()
+    with provider() as (issuer, _):
+        file = settings(tmp_path, issuer, f"http://127.0.0.1:{port}")
+        with light_server(tmp_path / "store", file, port) as server:
+            browser = httpx2.Client(base_url=server, timeout=60)
+            back = came_back(browser, "bob")
+            monkeypatch.setattr("app.identity.login.LOGIN_S", -1)  # as if ten minutes were over
+            assert failed(browser.get(back), "or too long ago")
 
 
 def test_pkce_and_what_the_provider_refuses(identified):
