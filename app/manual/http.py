@@ -24,8 +24,9 @@ HEAD = (
     'known is `null`, and an error is `{"error": "one sentence"}` with status 400, 404 where the address names what '
     "does not exist, or 413. Options of a [question](questions.md) or a [what-if](whatifs.md) are parameters of its "
     "address. Where the server knows who asks, a program sends a token (`Authorization: Bearer chipledger_...`): "
-    "without one it is answered 401, and without the role that the route needs 403. [How it is secured](security.md) "
-    "tells more."
+    "without one it is answered 401, and without the role that the route needs 403; [how it is secured](security.md) "
+    "tells more. A server tells all of it with what is taken and the schemas of its answers at `/api/`, and as OpenAPI "
+    "3.1 at `/api/openapi.json`; a parameter or field that is not named there is refused."
 )
 EXAMPLE = """```shell
 curl -s http://127.0.0.1:8501/api/runs

@@ -1,5 +1,6 @@
 """The document as one page of HTML: no script, nothing from elsewhere, by what stands in it alone."""
 
+import re
 from collections.abc import Iterator, Mapping
 from html import escape
 from pathlib import Path
@@ -40,6 +41,11 @@ def page(document: Mapping[str, Any]) -> str:
     )
 
 
+def _words(text: str) -> str:
+    """Text with what stands between backticks as code."""
+    return re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(text))
+
+
 def _group(path: str) -> str:
     return next((name for begin, name in GROUPS if path.startswith(begin)), OTHER)
 
@@ -49,8 +55,9 @@ def _anchor(group: str) -> str:
 
 
 def _operation(document: Mapping[str, Any], method: str, path: str, told: Mapping[str, Any]) -> str:
-    line = f'<summary><b class="{method}">{method.upper()}</b> <code>{escape(path)}</code></summary>'
-    parts = [f"<p>{escape(told['description'])}</p>", _parameters(told["parameters"])]
+    asks = f"<span>{_words(told['summary'])}</span>"
+    line = f"<summary><b>{method.upper()}</b> <code>{escape(path)}</code> {asks}</summary>"
+    parts = [f"<p>{_words(told['description'])}</p>", _parameters(told["parameters"])]
     for media, one in told.get("requestBody", {}).get("content", {}).items():
         fields = _fields(document, one.get("schema", {}))
         parts.append(f"<h3>Body <code>{escape(media)}</code></h3>{fields}")
@@ -64,7 +71,7 @@ def _parameters(parameters: list[Mapping[str, Any]]) -> str:
     given = [p for p in parameters if p["in"] != "path"]
     rows = "".join(
         f"<tr><td><code>{escape(p['name'])}</code>{' <i>needed</i>' if p['required'] else ''}</td>"
-        f"<td>{escape(_kind(p['schema']))}</td><td>{escape(p.get('description', ''))}</td></tr>"
+        f"<td>{escape(_kind(p['schema']))}</td><td>{_words(p.get('description', ''))}</td></tr>"
         for p in given
     )
     if not given:
@@ -129,8 +136,8 @@ def _kind(schema: Mapping[str, Any]) -> str:
     kind = schema.get("type", "")
     words = " or ".join(kind) if isinstance(kind, list) else str(kind)
     bounds = [
-        f"from {schema['minimum']}" if "minimum" in schema else "",
-        f"to {schema['maximum']}" if "maximum" in schema else "",
+        f"from {schema['minimum']:,}" if "minimum" in schema else "",
+        f"to {schema['maximum']:,}" if "maximum" in schema else "",
     ]
     return " ".join(filter(None, (words, *bounds)))
 

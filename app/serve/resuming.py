@@ -132,7 +132,7 @@ class Resuming:
     def _taken(self, coming: Coming, upload: Path, held: Path) -> Coming:
         """A file that is held already, at its place in another upload."""
         data = coming.data(upload)
-        if data.stat().st_size:  # some of it came: it goes on from there
+        if data in self._sending or data.stat().st_size:  # it comes already: it goes on from there
             return coming
         data.unlink()
         try:

@@ -49,7 +49,7 @@ PLAIN += (
     "/api/uploads",
     "/api/ingest",
 )
-PLAIN += ("/api/capture", "/api/jobs", "/api/topology?spec=v5p:2x2x2")
+PLAIN += ("/api/capture", "/api/jobs", "/api/openapi.json", "/api/topology?spec=v5p:2x2x2")
 PLAIN += ("/api/topology?spec=v5p:2x2x2&spec=v5p:4x4x4&fail=chip=0",)
 PLAIN += tuple(f"/api/catalog/{kind}" for kind in ("chips", "models", "slices"))
 PLAIN += ("/api/catalog/chips/v5p", "/api/catalog/models/llama3.1-8b", "/api/catalog/slices/v5p-8")
@@ -165,14 +165,15 @@ def changes(address: str) -> Iterator[tuple[str, Any]]:
     yield from (("job", job), ("job", request("DELETE", f"{address}/api/jobs/{job['job_id']}")[1]))
     yield "get_jobs", get(f"{address}/api/jobs")[1]
     yield from _sent(address)
+    number = ""
     for method, path, body in (
         ("PATCH", "/api/runs", {"runs": [one], "starred": True}),
         ("PATCH", f"/api/runs/{one}", {"name": "a", "tags": {"k": "v"}, "who": "ann"}),
         ("PATCH", f"/api/runs/{one}/facts", {"chip": "v5p"}),
         ("POST", f"/api/runs/{one}/notes", {"text": "x", "who": "ann"}),
-        ("PATCH", f"/api/runs/{one}/notes/1", {"text": "y"}),
+        ("PATCH", f"/api/runs/{one}/notes/{{number}}", {"text": "y"}),
         ("GET", f"/api/runs/{one}/notes", None),
-        ("DELETE", f"/api/runs/{one}/notes/1", None),
+        ("DELETE", f"/api/runs/{one}/notes/{{number}}", None),
         ("PUT", "/api/searches/all", {"query": "mfu>1", "columns": ["name", "mfu"], "sort": "-mfu"}),
         ("GET", "/api/searches", None),
         ("DELETE", "/api/searches/all", None),
@@ -187,11 +188,10 @@ def changes(address: str) -> Iterator[tuple[str, Any]]:
         ("POST", f"/api/runs/{one}/restore", None),
         ("DELETE", f"/api/runs/{one}?now=true", None),
     ):
-        status, answer = request(method, address + path, body)
+        status, answer = request(method, address + path.replace("{number}", number), body)
         assert status == 200, (method, path, answer)
-        place = re.sub(r"/runs/[0-9a-f]{16}", "/runs/{run_id}", path.partition("?")[0]).replace(
-            "notes/1", "notes/{number}"
-        )
+        number = str(answer["notes"][0]["number"]) if answer.get("notes") else number
+        place = re.sub(r"/runs/[0-9a-f]{16}", "/runs/{run_id}", path.partition("?")[0])
         yield slug(method, place.replace("main", "{name}").replace("/all", "/{name}")), answer
 
 

@@ -16,7 +16,7 @@ from app.openapi.page import page
 from app.openapi.takes import TAKES
 from app.questions import QUESTIONS
 from app.whatif import WHATIFS
-from tests.app.answer_forms import asked, learned
+from tests.app.answer_forms import asked, changes, learned
 from tests.app.serving import get, request, serving
 from tests.app.test_tus import BEGIN, VERSION
 from tests.app.test_tus import asked as tus_asked
@@ -55,7 +55,7 @@ def places(run_and_server):
     upload_id = request("POST", f"{server}/api/uploads")[1]["upload_id"]
     at = tus_asked(server, "POST", f"/api/uploads/{upload_id}/files", BEGIN)[1]["location"]
     request("POST", f"{server}/api/runs/{run_id}/notes", {"text": "a note"})
-    request("PUT", f"{server}/api/baselines/main", {"run": run_id})
+    request("PUT", f"{server}/api/baselines/first", {"run": run_id})
     request("PUT", f"{server}/api/searches/name", {"query": "mfu>1"})
     request("PUT", f"{server}/upload/{upload_id}/x.log", b"no log")
     job = request("POST", f"{server}/api/ingest", {"address": "file:///nowhere"})[1].get("job_id", "none")
@@ -64,7 +64,7 @@ def places(run_and_server):
 
 
 def filled(path: str, places: dict[str, str]) -> str:
-    names = {"/api/baselines/{name}": "main", "/api/searches/{name}": "name", "/api/catalog/{kind}/{name}": "v5p"}
+    names = {"/api/baselines/{name}": "first", "/api/searches/{name}": "name", "/api/catalog/{kind}/{name}": "v5p"}
     names |= {"/upload/{upload_id}/{name}": "y.log", "/api/questions/{name}/form": "ledger"}
     return re.sub(r"\{(\w+)\}", lambda m: places.get(m[1]) or names[path], path)
 
@@ -146,6 +146,14 @@ def test_the_answers_of_a_real_server_about_the_bundled_run_have_its_schemas(tol
     assert wrong == []
     files = {p for p in gets if "application/json" not in told["paths"][p]["get"]["responses"]["200"]["content"]}
     assert set(gets) - files - seen <= {p for p in gets if re.search(r"\{(file_id|job_id|upload_id|name)\}", p)}
+
+
+def test_the_answers_of_what_changes_something_have_their_schemas_too(told, server):
+    store, wrong = {"components": told["components"]}, []
+    for name, answer in changes(server):
+        schema = {"$ref": f"#/components/schemas/{name}", **store}
+        wrong += [f"{name}: {e.json_path}: {e.message[:160]}" for e in Draft202012Validator(schema).iter_errors(answer)]
+    assert wrong == []
 
 
 def test_a_question_is_told_of_models_where_a_model_alone_answers(server):

@@ -63,6 +63,29 @@ def test_progress_moves_while_bytes_go_out(visit, server):
     expect(page.get_by_text("Cancelled. Nothing was added.")).to_be_visible()
 
 
+def test_a_large_file_goes_on_from_the_piece_at_which_its_connection_broke_off(visit, server, store):
+    page, asked = visit(server), []
+    expect(page.get_by_role("button", name="Choose files")).to_be_visible()
+
+    def cut(route):
+        offset = route.request.headers.get("upload-offset", "")
+        asked.append((route.request.method, offset))
+        if route.request.method == "PATCH" and [a for a in asked if a[0] == "PATCH"][1:] == [("PATCH", offset)]:
+            return route.abort()
+        return route.continue_()
+
+    page.route(re.compile("/api/uploads/.*/files"), cut)
+    data = made_runs.goodput_log(60_000, "pieces")
+    page.locator("input.pick").set_input_files(
+        [{"name": "pieces.jsonl", "mimeType": "application/json", "buffer": data}]
+    )
+    expect(page).to_have_url(re.compile(r"[?&]run=[0-9a-f]+"), timeout=60_000)
+    offsets = [offset for method, offset in asked if method == "PATCH"]
+    assert offsets[0] == "0" and offsets[1] == offsets[2] == str(8 << 20), "the second piece alone came twice"
+    assert "HEAD" in [method for method, _ in asked]
+    assert data in [p.read_bytes() for p in store.glob("uploads/*/files/pieces.jsonl")]
+
+
 def test_a_dropped_file_with_a_hostile_name_is_shown_as_text(visit, server, store):
     page = visit(server)
     page.get_by_role("button", name="Choose files").wait_for()
