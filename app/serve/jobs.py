@@ -78,6 +78,7 @@ class Jobs:
         self._woken = asyncio.Event()
         self._worker: asyncio.Task[None] | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._closed = False
         self._until_s: float | None = None  # when what runs is parked, monotonic; None while all goes on
 
     @property
@@ -173,9 +174,11 @@ class Jobs:
         if tasks := [task for _, _, task in self._running.values()]:
             await asyncio.wait(tasks, timeout=max(0.0, left_s))
         await asyncio.gather(*(self._end_here(job_id, PARKED) for job_id in list(self._running)))
+        self._closed = True  # to cancel it would not do: `wait_for` loses a cancel that comes with what it waits for
+        self._woken.set()
         if self._worker is not None:
+            await asyncio.wait([self._worker], timeout=CANCEL_SECONDS)
             self._worker.cancel()
-            await asyncio.wait([self._worker])
 
     def _wake(self) -> None:
         with contextlib.suppress(RuntimeError):  # asked from a thread, or where there is no loop, or none any more
@@ -187,7 +190,7 @@ class Jobs:
     async def _work(self) -> None:
         """Takes jobs and looks after what runs, for as long as this process works."""
         looked_s = float("-inf")
-        while True:
+        while not self._closed:
             self._woken.clear()
             try:
                 if time.monotonic() - looked_s > RESCUE_SECONDS:
@@ -200,8 +203,9 @@ class Jobs:
                 pass  # the registry cannot be used now: it is tried again
             except Exception as e:  # or nothing would be worked on any more
                 logs.tell_defect(e)
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._woken.wait(), TICK_SECONDS)
+            if not self._closed:
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(self._woken.wait(), TICK_SECONDS)
 
     def _claim(self) -> Entry | None:
         running = [job.what for job, _, _ in list(self._running.values())]
@@ -247,7 +251,7 @@ class Jobs:
         except Exception as e:  # or the page would wait for it forever
             logs.tell_defect(e)
             return Ended(code=1, answer={}, why="", said=[f"{type(e).__name__}: {e}"])
-        if ended.code not in (0, 2) and not job.wish:
+        if ended.code not in (0, 2) and ended.said and not job.wish:
             logs.tell("job_said", level=logging.ERROR, job_id=job.job_id, traceback="\n".join(ended.said))
         job.result = {name: ended.answer[name] for name in TOLD if name in ended.answer}
         return ended

@@ -2,6 +2,7 @@
 was accepted is lost, half stored, stored twice, or left lying about."""
 
 import contextlib
+import functools
 import json
 import os
 import random
@@ -14,12 +15,20 @@ import time
 
 import pytest
 
-from runs.job_book import JobBook
+from app.serve.jobs import Jobs
+from app.serve.orphans import Orphans
+from app.serve.process_tree import seen
+from app.serve.stopping import Stopping
+from app.serve.uploads import Uploads
+from app.workspace import workspace
+from errors import InputError
+from runs.job_book import OPEN, JobBook
 from runs.store import Store
 from tests.app import made_runs
 from tests.app.commands import out
-from tests.app.serving import PROJECT, command, environment, get, request, serving
-from tests.app.test_jobs import child_of, server_of, upload
+from tests.app.serving import PROJECT, environment, get, request, serving
+from tests.app.test_jobs import server_of, upload
+from tests.app.test_uploads import receive
 from tests.collectors.ingesting import LOG
 
 
@@ -27,27 +36,40 @@ def log(number):
     return LOG.replace("loss: 2", f"loss: {number}").encode()
 
 
-def begin(address, name, content):
-    status, job = request("POST", f"{address}/api/ingest", {"upload_id": upload(address, {name: content})})
-    assert status == 200, job
-    return job["job_id"]
+def accepted(store, name, content):
+    """A job as the API begins one, of an upload as it takes one."""
+    place = workspace(str(store))
+    uploads = Uploads(place.store.uploads_folder, place)
+    upload_id = uploads.begin()
+    receive(uploads, upload_id, name, content)
+    arguments = ["ingest", "--json", f"--store={store}", *uploads.paths(upload_id)]
+    about = {"upload_id": upload_id, "name": None, "title": name}
+    return Jobs(place, works=False).start(arguments, about).job_id
 
 
-def until(ready, within_s=60.0):
+def large(store, name, entries=60_000):
+    return accepted(store, "goodput.jsonl", made_runs.goodput_log(entries, name))
+
+
+def entries(store, jobs):
+    book = JobBook(store / "registry.db")
+    return [book.get(job) for job in jobs]
+
+
+def until(ready, within_s=120.0):
     deadline = time.monotonic() + within_s
     while not (got := ready()):
         assert time.monotonic() < deadline
-        time.sleep(0.05)
+        time.sleep(0.02)
     return got
 
 
 def states(store, jobs):
-    book = JobBook(store / "registry.db")
-    return [book.get(job).state for job in jobs]
+    return [entry.state for entry in entries(store, jobs)]
 
 
-def all_end(store, jobs, within_s=90.0):
-    until(lambda: not {"waiting", "running", "parked"} & set(states(store, jobs)), within_s)
+def all_end(store, jobs):
+    until(lambda: not {*OPEN} & {*states(store, jobs)}, 300)
     return states(store, jobs)
 
 
@@ -64,8 +86,8 @@ def worker(store, *flags):
         assert process.stdout is not None and "Working on the jobs of" in process.stdout.readline()
         yield process
     finally:
-        process.kill()
-        process.wait()
+        process.terminate()
+        process.wait(60)
         process.stdout.close()
 
 
@@ -76,157 +98,154 @@ def clean(store):
     return not left
 
 
-def test_what_waits_and_what_runs_goes_on_with_the_next_server(tmp_path):
-    with serving(tmp_path) as address:
-        large = [begin(address, "goodput.jsonl", made_runs.goodput_log(60_000, f"k{n}")) for n in range(2)]
-        small = begin(address, "train.log", log(2))
-        until(lambda: states(tmp_path, large) == ["running"] * 2)
-        os.kill(server_of(tmp_path), signal.SIGKILL)
-    with serving(tmp_path) as address:
-        assert all_end(tmp_path, [*large, small]) == ["done"] * 3
-        told = [get(f"{address}/api/jobs/{job}")[1] for job in [*large, small]]
-    assert {job["run_id"] for job in told} == set(Store(tmp_path).ids()) and len(Store(tmp_path).ids()) == 3
-    assert [job["attempts"] for job in told] == [2, 2, 1] and clean(tmp_path)
+def processes_of(pid):
+    with contextlib.suppress(OSError), open(f"/proc/{pid}/task/{pid}/children") as f:
+        return [int(child) for child in f.read().split()]
+    return []
+
+
+def _runs_or_is_idle(store, pid, jobs):
+    return bool(processes_of(pid)) or not {*OPEN} & {*states(store, jobs)}
+
+
+def test_kills_at_random_moments_lose_nothing_and_store_nothing_twice(tmp_path):
+    """Twenty-four kills of workers and of jobs' processes; each input is one run at the end."""
+    chance, asked, kills = random.Random(7), [], {"worker": 0, "process": 0}
+    book = JobBook(tmp_path / "registry.db")
+    while sum(kills.values()) < 24:
+        with worker(tmp_path) as process:
+            asked += [large(tmp_path, f"n{len(asked)}", 500 + 97 * len(asked))]
+            for _ in range(2):
+                until(functools.partial(_runs_or_is_idle, tmp_path, process.pid, tuple(asked)))
+                time.sleep(chance.uniform(0.0, 0.5))
+                there = processes_of(process.pid)
+                what = "process" if there and chance.random() < 0.5 else "worker"
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(there[0] if what == "process" else process.pid, signal.SIGKILL)
+                kills[what] += 1
+                if what == "worker":
+                    break
+    with worker(tmp_path):
+        all_end(tmp_path, asked)
+        for entry in entries(tmp_path, asked):
+            if entry.state == "failed":  # its own process was killed, or its worker three times: it says so
+                assert "signal 9" in entry.error or "was begun 3 times" in entry.error
+                book.retry(entry.job_id, 1000)
+        assert set(all_end(tmp_path, asked)) == {"done"}
+    runs = [entry.result["run_id"] for entry in entries(tmp_path, asked)]
+    assert sorted(runs) == sorted(Store(tmp_path).ids()) and len({*runs}) == len(asked) and min(kills.values()) > 3
+    assert clean(tmp_path)
 
 
 def test_a_server_that_is_told_to_end_parks_what_takes_longer_and_takes_nothing_new(tmp_path):
     with serving(tmp_path, "--grace-s", "1") as address:
-        job = begin(address, "goodput.jsonl", made_runs.goodput_log(200_000, "long"))
+        upload_id = upload(address, {"goodput.jsonl": made_runs.goodput_log(200_000, "long")})
+        job = request("POST", f"{address}/api/ingest", {"upload_id": upload_id})[1]["job_id"]
         until(lambda: states(tmp_path, [job]) == ["running"])
         pid = server_of(tmp_path)
         os.kill(pid, signal.SIGTERM)
         with contextlib.suppress(OSError):  # it may have closed its port
             status, told = request("POST", f"{address}/api/uploads", {})
             assert status == 503 and "being stopped" in told["error"]
-        until(lambda: not os.path.exists(f"/proc/{pid}/exe") or not os.readlink(f"/proc/{pid}/exe"), 20)
-    [state] = states(tmp_path, [job])
-    assert state in ("parked", "done")
+        until(lambda: seen(pid) is None)
+    assert states(tmp_path, [job]) in (["parked"], ["done"])
     with worker(tmp_path):
         assert all_end(tmp_path, [job]) == ["done"]
-    assert JobBook(tmp_path / "registry.db").get(job).attempts == 1, "it was stopped, it did not fail"
+    assert entries(tmp_path, [job])[0].attempts == 1, "it was stopped, it did not fail"
     assert clean(tmp_path)
+
+
+def test_a_worker_that_is_told_to_end_parks_what_it_runs(tmp_path):
+    job = large(tmp_path, "parked", 200_000)
+    with worker(tmp_path, "--grace-s", "0"):
+        until(lambda: states(tmp_path, [job]) == ["running"])
+    [entry] = entries(tmp_path, [job])
+    assert (entry.state, entry.attempts, entry.error) == ("parked", 0, "") and clean(tmp_path)
 
 
 def test_a_server_without_a_worker_leaves_jobs_to_one(tmp_path):
     with serving(tmp_path, "--no-worker") as address:
-        job = begin(address, "train.log", log(3))
+        job = accepted(tmp_path, "train.log", log(3))
         time.sleep(1.5)
         assert get(f"{address}/api/jobs/{job}")[1]["state"] == "waiting"
         with worker(tmp_path, "--at-once", "1"):
             told = until(lambda: (t := get(f"{address}/api/jobs/{job}")[1])["state"] == "done" and t)
             assert told["run"]["run_id"] == told["run_id"] and [f["state"] for f in told["files"]] == ["read"]
-            other = begin(address, "goodput.jsonl", made_runs.goodput_log(200_000, "other"))
+            other = large(tmp_path, "other", 200_000)
             until(lambda: states(tmp_path, [other]) == ["running"])
             assert request("DELETE", f"{address}/api/jobs/{other}")[1]["state"] == "cancelled"
-            status, again = request("POST", f"{address}/api/jobs/{other}/retry", {})
-            assert (status, again["job_id"], again["state"]) == (200, other, "waiting")
-            assert request("DELETE", f"{address}/api/jobs/{other}")[0] == 200
-            assert request("POST", f"{address}/api/jobs/{job}/retry", {})[0] == 400, "it is done"
-            assert request("POST", f"{address}/api/jobs/{'0' * 32}/retry", {})[0] == 404
-
-
-def test_kills_of_servers_workers_and_processes_at_random_moments_lose_nothing(tmp_path):
-    """Twenty-four kills; each upload is a run of its own at the end, once."""
-    chance, asked = random.Random(7), {}
-    kills = 0
-    while kills < 24:
-        with serving(tmp_path, "--grace-s", "0") as address, worker(tmp_path) as beside:
-            server = server_of(tmp_path)
-            for _ in range(4):
-                number = len(asked)
-                content = made_runs.goodput_log(300 + 50 * number, f"n{number}")
-                asked[begin(address, f"goodput-{number}.jsonl", content)] = number
-            for _ in range(3):
-                time.sleep(chance.uniform(0.0, 1.5))
-                victims = [server, beside.pid]
-                with contextlib.suppress(OSError, AssertionError):
-                    victims += [int(c) for p in victims for c in _children(p)] * 2
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(chance.choice(victims), signal.SIGKILL)
-                kills += 1
-    with worker(tmp_path, "--at-once", "2"):
-        all_end(tmp_path, list(asked), 180)
-    book = JobBook(tmp_path / "registry.db")
-    ended = {job: book.get(job) for job in asked}
-    for job, entry in ended.items():
-        if entry.state == "failed":  # its own process was killed, or its worker three times: it says so
-            assert "signal 9" in entry.error or "was begun 3 times" in entry.error
-            book.retry(job, 1000)
-    with worker(tmp_path, "--at-once", "2"):
-        assert set(all_end(tmp_path, list(asked), 180)) == {"done"}
-    runs = [book.get(job).result["run_id"] for job in asked]
-    assert len(set(runs)) == len(asked) == len(Store(tmp_path).ids())
-    assert clean(tmp_path)
-
-
-def _children(pid):
-    with open(f"/proc/{pid}/task/{pid}/children") as f:
-        return f.read().split()
+        status, again = request("POST", f"{address}/api/jobs/{other}/retry", {})
+        assert (status, again["job_id"], again["state"]) == (200, other, "waiting")
+        assert request("DELETE", f"{address}/api/jobs/{other}")[1]["state"] == "cancelled"
+        assert request("POST", f"{address}/api/jobs/{job}/retry", {})[0] == 400, "it is done"
+        assert request("POST", f"{address}/api/jobs/{'0' * 32}/retry", {})[0] == 404
+        upload_id = get(f"{address}/api/jobs/{other}")[1]["upload_id"]
+        assert request("DELETE", f"{address}/api/uploads/{upload_id}")[0] == 200
+        assert request("POST", f"{address}/api/jobs/{other}/retry", {})[0] == 400, "its files are gone"
 
 
 def test_a_registry_that_is_locked_for_long_refuses_in_a_sentence_and_loses_no_job(tmp_path):
-    with serving(tmp_path) as address:
-        job = begin(address, "goodput.jsonl", made_runs.goodput_log(20_000, "locked"))
-        upload_id = upload(address, {"train.log": log(5)})
-        until(lambda: states(tmp_path, [job]) == ["running"])
-        with contextlib.closing(sqlite3.connect(tmp_path / "registry.db", isolation_level=None)) as db:
+    job = large(tmp_path, "locked", 3000)
+    problems = []
+
+    def ask():
+        try:
+            accepted(tmp_path, "train.log", log(5))
+        except InputError as e:
+            problems.append(str(e))
+
+    with worker(tmp_path) as process:
+        until(lambda: processes_of(process.pid))
+        with contextlib.closing(sqlite3.connect(tmp_path / "registry.db", isolation_level=None, timeout=60)) as db:
             db.execute("begin immediate")
-            began = time.monotonic()
-            answers = []
-            asks = threading.Thread(
-                target=lambda: answers.append(request("POST", f"{address}/api/ingest", {"upload_id": upload_id}))
-            )
+            asks = threading.Thread(target=ask)
             asks.start()
-            while time.monotonic() - began < 13:  # a writer waits for 10 s
-                assert get(f"{address}/healthz")[0] == 200 and get(f"{address}/api/jobs")[0] == 200
-                time.sleep(0.5)
-            asks.join()
+            time.sleep(11)  # a writer waits for 10 s
+            assert JobBook(tmp_path / "registry.db").get(job).state in ("running", "done") and process.poll() is None
             db.execute("rollback")
-        assert answers[0][0] == 400 and "the registry cannot be used now" in answers[0][1]["error"]
-        assert all_end(tmp_path, [job]) == ["done"]
-        assert request("POST", f"{address}/api/ingest", {"upload_id": upload_id})[0] == 200
+        asks.join()
+        assert problems and "the registry cannot be used now" in problems[0]
+        told = all_end(tmp_path, [job])
+    assert told == ["done"] or "registry" in entries(tmp_path, [job])[0].error
 
 
-def test_two_servers_of_one_store_share_its_jobs(tmp_path):
-    with serving(tmp_path) as one, serving(tmp_path) as two:
-        jobs = [begin(one if n % 2 else two, "train.log", log(10 + n)) for n in range(6)]
-        assert all_end(tmp_path, jobs) == ["done"] * 6
-        for address in (one, two):
-            assert [j["state"] for j in get(f"{address}/api/jobs")[1]["jobs"]] == ["done"] * 6
-    assert len(Store(tmp_path).ids()) == 6 and clean(tmp_path)
+def test_workers_of_one_store_share_its_jobs(tmp_path):
+    jobs = [accepted(tmp_path, "train.log", log(10 + n)) for n in range(4)]
+    with worker(tmp_path, "--at-once", "1"), worker(tmp_path, "--at-once", "1"):
+        assert all_end(tmp_path, jobs) == ["done"] * 4
+    assert {entry.attempts for entry in entries(tmp_path, jobs)} == {1}
+    assert len(Store(tmp_path).ids()) == 4 and clean(tmp_path)
 
 
 def test_a_process_that_does_not_end_with_its_worker_is_ended_by_the_next(tmp_path, monkeypatch):
     monkeypatch.setattr("app.serve.orphans.PATIENCE_S", 0.0)
-    with serving(tmp_path) as address:
-        job = begin(address, "goodput.jsonl", made_runs.goodput_log(60_000, "orphan"))
-        server = server_of(tmp_path)
-        child = child_of(server)
-        until(lambda: JobBook(tmp_path / "registry.db").get(job).child)
+    job = large(tmp_path, "orphan", 200_000)
+    with worker(tmp_path) as process:
+        until(lambda: entries(tmp_path, [job])[0].child)
+        [child] = processes_of(process.pid)
         os.kill(child, signal.SIGSTOP)  # it hears of nothing
-        os.kill(server, signal.SIGKILL)
-    entry = JobBook(tmp_path / "registry.db").get(job)
-    from app.serve.orphans import Orphans
-
+        process.kill()
+    [entry] = entries(tmp_path, [job])
     Orphans().look(json.dumps(["another space", *json.loads(entry.child)[1:]]))
     Orphans().look("{")
-    assert os.path.exists(f"/proc/{child}")
+    assert seen(child)
     ends = Orphans()
-    until(lambda: ends.look(entry.child) or not _alive(child))
-    with worker(tmp_path):
-        assert all_end(tmp_path, [job]) == ["done"]
+    until(lambda: ends.look(entry.child) or not seen(child))
+    with worker(tmp_path, "--grace-s", "0"):
+        until(lambda: entries(tmp_path, [job])[0].attempts == 2)
 
 
-def _alive(pid):
-    from app.serve.process_tree import seen
-
-    return seen(pid) is not None
+def test_who_is_being_stopped_takes_nothing_new(tmp_path):
+    jobs = Jobs(workspace(str(tmp_path)))
+    jobs.stop()
+    for ask in (lambda: jobs.start(["ingest"]), lambda: jobs.retry("x"), jobs.check):
+        with pytest.raises(Stopping, match="being stopped"):
+            ask()
 
 
 def test_the_command_line_lists_cancels_and_retries(tmp_path, capsys):
     assert out(capsys, "jobs", "--store", tmp_path)[:2] == (0, "Nothing was asked of a server of this store yet.\n")
-    with serving(tmp_path, "--no-worker") as address:
-        job = begin(address, "train.log", log(3))
+    job = accepted(tmp_path, "train.log", log(3))
     code, told, _ = out(capsys, "jobs", "--store", tmp_path)
     assert code == 0 and job[:12] in told and "waiting" in told and "train.log" in told
     code, told, _ = out(capsys, "jobs", "cancel", job[:12], "--store", tmp_path)
@@ -240,9 +259,7 @@ def test_the_command_line_lists_cancels_and_retries(tmp_path, capsys):
         assert code == 2 and error.startswith("error: ") and error.count("\n") == 1, wrong
 
 
-@pytest.mark.parametrize(
-    "flag", ["--grace-s=-1", "--job-hours=0", "--job-memory-gb=nan", "--at-once=0", "--at-once=1e9"]
-)
-def test_limits_that_cannot_be_are_refused(tmp_path, flag):
-    done = command("worker", flag, "--store", tmp_path)
-    assert done.returncode == 2 and done.stderr.startswith("error: ") and done.stderr.count("\n") == 1
+@pytest.mark.parametrize("flag", ["--grace-s=-1", "--job-hours=0", "--job-memory-gb=nan", "--at-once=0"])
+def test_limits_that_cannot_be_are_refused(tmp_path, flag, capsys):
+    code, _, error = out(capsys, "worker", flag, "--store", tmp_path)
+    assert code == 2 and error.startswith("error: ") and error.count("\n") == 1
