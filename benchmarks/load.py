@@ -1,7 +1,7 @@
 """Many people at once: sessions that look at all pages of all bundled runs, and what each waits for.
 
     python -m benchmarks.load [--sessions 18] [--tabs 2] [--minutes 10] [--every 5] [--rest 150] [--store FOLDER]
-    python -m benchmarks.load --sessions 4 --tabs 1 --minutes 0.5 --rest 5      (the short form, for trying)
+    python -m benchmarks.load --sessions 4 --tabs 1 --minutes 0.5 --rest 5 --pages mfu,steps      (for trying)
 
 Against `chipledger serve` in a process of its own, on the loopback address. Each person opens a page of some run, and
 then another, some seconds after the one before was drawn: 5 s on average, exponentially, 30 s at most. Two kinds:
@@ -109,6 +109,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--minutes", type=float, default=10.0)
     parser.add_argument("--every", type=float, default=5.0, help="seconds between two acts of a person, on average")
     parser.add_argument("--rest", type=float, default=150.0, help="seconds after they left")
+    parser.add_argument("--pages", default="", help="names of some, with commas between")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--most-p95", type=float, default=math.inf, help="seconds to the first figure, of sessions")
     parser.add_argument("--most-worst", type=float, default=math.inf)
@@ -119,8 +120,10 @@ def main(arguments: Sequence[str]) -> int:
         if not asked.store:
             load(str(store))
         log = Path(folder) / "log"
+        names = {name for name in asked.pages.split(",") if name}
+        every = [one for one in addresses(store) if not names or one[0] in names]
         with serving(store, Waits(), log) as (address, pid):
-            return asyncio.run(_measured(asked, address, Server(pid), addresses(store), log))
+            return asyncio.run(_measured(asked, address, Server(pid), every, log))
 
 
 def addresses(store: Path) -> list[Address]:
