@@ -3,11 +3,14 @@
 #   PYTHON  the base, with Python 3.11 or newer
 #   LIBTPU  yes: with Google's TPU compiler (700 MB, under Google's terms), so that `chipledger compile` works
 #   XPROF   yes: with XProf's own tools (118 MB)
+#   CPU     what kernels are compiled for, as LLVM calls it: x86-64-v3 has AVX2; generic runs everywhere, also on ARM
 ARG PYTHON=python:3.12-slim
 
 FROM ${PYTHON} AS build
 ARG LIBTPU=no
 ARG XPROF=no
+ARG CPU=x86-64-v3
+ENV NUMBA_CPU_NAME=$CPU NUMBA_CPU_FEATURES=""
 WORKDIR /src
 COPY requirements-run.lock requirements-xprof.lock requirements-tpu.lock ./
 RUN python3 -m venv /venv \
@@ -26,18 +29,19 @@ RUN /make/bin/python -m app.manual \
     && /make/bin/pip wheel --no-cache-dir --no-deps --no-build-isolation --wheel-dir /wheel . \
     && /venv/bin/pip install --no-cache-dir --no-compile --no-deps /wheel/*.whl \
     && /audit/bin/cyclonedx-py environment --output-reproducible --output-format JSON --output-file /venv/sbom.cdx.json /venv/bin/python
-# compiled kernels are kept beside the sources, so that a container does not compile them at its first upload. Times are
-# whole seconds: a layer holds no more, and code whose source seems to be another would be compiled anew
+# Compiled kernels are kept beside the sources, so that a container does not compile them at its first upload: for a kind of
+# processor, not for that of whoever builds, or another would compile them anew in each process
 RUN /venv/bin/python deploy/image/slim.py /venv \
-    && find /venv -name '*.py' -exec touch -d @1700000000 {} + \
     && cd / && /venv/bin/python -m app.kernels \
     && { /venv/bin/python -m compileall -q -j 0 /venv/lib/python3*/site-packages || echo "some files of libraries are no Python"; }
 
 FROM ${PYTHON}
+ARG CPU=x86-64-v3
 RUN useradd --create-home --uid 10001 chipledger && mkdir /data && chown chipledger /data && chmod 700 /data
 COPY --from=build /venv /venv
 WORKDIR /data
-ENV PATH=/venv/bin:$PATH CHIPLEDGER_STORE=/data PYTHONUNBUFFERED=1 CHIPLEDGER_LOG=json
+ENV PATH=/venv/bin:$PATH CHIPLEDGER_STORE=/data PYTHONUNBUFFERED=1 CHIPLEDGER_LOG=json \
+    NUMBA_CPU_NAME=$CPU NUMBA_CPU_FEATURES=""
 USER 10001
 VOLUME /data
 EXPOSE 8501

@@ -20,7 +20,7 @@ from typing import Any
 
 import numba
 from numba import njit
-from numba.core.caching import FunctionCache, IndexDataCacheFile
+from numba.core.caching import CompileResultCacheImpl, FunctionCache, IndexDataCacheFile, InTreeCacheLocator
 
 from runs.kernels import KERNELS
 
@@ -57,6 +57,24 @@ class CodeFiles(IndexDataCacheFile):
         return self._data_path(self._data_name(number))
 
 
+class BesideSource(InTreeCacheLocator):
+    """Beside the source, also where nothing can be written: code that was put there, such as into an image whose files
+    cannot be changed, is read. Numba alone would pass it over."""
+
+    def ensure_cache_path(self) -> None:
+        try:
+            super().ensure_cache_path()
+        except OSError:
+            if not any(Path(self.get_cache_path()).glob("*.nbc")):
+                raise
+
+
+class _Where(CompileResultCacheImpl):
+    _locator_classes = [
+        BesideSource if known is InTreeCacheLocator else known for known in CompileResultCacheImpl._locator_classes
+    ]
+
+
 def compiler(package: str | None) -> Callable[..., Decorator]:
     """The decorators of a package that `runs.kernels` lists. Raises ValueError for one that it does not: its kernels
     would neither be compiled at set-up nor held to their files."""
@@ -75,6 +93,7 @@ def kept(folder: Path, files: Sequence[str]) -> Callable[..., Decorator]:
 
     class Cache(FunctionCache):
         built_from = paths
+        _impl_class = _Where
 
         def __init__(self, function: Callable[..., Any]):
             super().__init__(function)

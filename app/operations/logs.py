@@ -60,9 +60,13 @@ _QUEUE = _Queue(queue.Queue(WAITING))
 class _Listener(logging.handlers.QueueListener):
     """Ends within STOP_S also where nobody reads what it writes."""
 
+    def __init__(self, waiting: "queue.Queue[Any]", writing: logging.Handler):
+        super().__init__(waiting, writing)
+        self._waiting = waiting
+
     def enqueue_sentinel(self) -> None:
         with contextlib.suppress(queue.Full):
-            self.queue.put(None, timeout=STOP_S)
+            self._waiting.put(None, timeout=STOP_S)
 
     def stop(self) -> None:
         thread: threading.Thread | None = getattr(self, "_thread", None)
@@ -116,7 +120,7 @@ def line_of(record: logging.LogRecord, kind: str) -> str:
     """One line: an object of JSON, or text for a person."""
     told = _told(record)
     if kind == AS_JSON:
-        return json.dumps(told, ensure_ascii=False, allow_nan=False, default=str)
+        return json.dumps(told, allow_nan=False, default=str)  # plain letters: a pipe of any encoding takes them
     rest = " ".join(f"{k}={_plain(v)}" for k, v in told.items() if k not in _HEAD and v is not None)
     text = f"{told['time']} {told['level']} {told['event']} {rest}"
     where = told.get("traceback")
@@ -204,8 +208,8 @@ def kind_asked() -> str:
 def logging_to(stream: TextIO, kind: str) -> Generator[None]:
     """Within it, `tell` writes to `stream`; as JSON, whatever else is printed to stderr does too. Leaving writes what
     waits."""
-    _QUEUE.queue = queue.Queue(WAITING)  # its own: what an earlier one still waits to write is not mixed in
-    listener = _Listener(_QUEUE.queue, _Writing(stream, kind))
+    _QUEUE.queue = waiting = queue.Queue(WAITING)  # its own: what an earlier one waits to write is not mixed in
+    listener = _Listener(waiting, _Writing(stream, kind))
     before, level = sys.stderr, _LOGGER.level
     _LOGGER.setLevel(logging.INFO)
     _LOGGER.propagate = False

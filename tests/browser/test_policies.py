@@ -33,8 +33,9 @@ def test_every_page_lives_within_its_policy(look, server, run, path):
 
 
 def test_what_is_put_into_a_page_does_not_run(context, server, run):
-    page, asked, said = context.new_page(), [], []
+    page, asked, held, said = context.new_page(), [], [], []
     page.on("request", lambda r: asked.append(r.url))
+    page.on("requestfailed", lambda r: held.append((r.url, r.failure)))
     page.on("console", lambda m: said.append(m.text) if POLICY in m.text else None)
     page.goto(f"{server}/definitions?run={run.run_id}")
     expect(page.get_by_text("How a number is known")).to_be_visible()
@@ -48,5 +49,6 @@ def test_what_is_put_into_a_page_does_not_run(context, server, run):
     assert page.evaluate("() => window.ran") is None
     broken = set(page.evaluate("() => window.broken"))
     assert {"script-src-elem", "script-src-attr", "script-src", "img-src", "connect-src", "base-uri"} <= broken, said
-    assert not [url for url in asked if "elsewhere" in url]
+    assert {"csp"} == {why for url, why in held if "elsewhere" in url}, "held by the policy, before any network"
+    assert {url for url in asked if "elsewhere" in url} == {url for url, _ in held if "elsewhere" in url}
     page.close()

@@ -114,6 +114,22 @@ def test_code_of_other_types_under_a_name_is_never_run(tmp_path, made):
     assert made()(2.5) == 5.0
 
 
+def test_code_beside_a_source_where_nothing_can_be_written_is_read(made, tmp_path, monkeypatch):
+    def refused(**_):
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+
+    assert made()(2) == 4
+    monkeypatch.setattr("numba.core.caching.tempfile.TemporaryFile", refused)
+    monkeypatch.setattr(numba_cache.CodeFiles, "_open_for_write", lambda *_: refused())
+    again = made()
+    assert again(2) == 4 and sum(again.stats.cache_hits.values()) == 1
+    assert again(2.5) == 5.0, "of other types it is compiled, and not kept"
+    for file in _kept(tmp_path):
+        file.unlink()
+    elsewhere = numba_cache.BesideSource.from_function(made, str(tmp_path / "kernel.py"))
+    assert elsewhere is None, "where none was put, numba looks on"
+
+
 def test_a_disk_that_cannot_keep_code_stops_no_kernel(made, monkeypatch):
     def full(self, path):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))

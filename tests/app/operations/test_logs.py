@@ -50,6 +50,14 @@ def test_whatever_is_named_takes_one_line(text):
     assert plain.count("\n") == 1 and plain[:-1].isprintable()
 
 
+def test_half_a_character_breaks_no_line_and_any_terminal_takes_it():
+    raw = io.BytesIO()
+    stream = io.TextIOWrapper(raw, encoding="ascii", write_through=True)
+    with logs.logging_to(stream, AS_JSON):
+        logs.tell("request", who="\ud800 \u00e9")
+    assert json.loads(raw.getvalue())["who"] == "\ud800 \u00e9"
+
+
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf")])
 def test_a_number_that_json_has_no_word_for_is_not_known(value):
     assert json.loads(told(AS_JSON, lambda: logs.tell("request", duration_s=value)))["duration_s"] is None
