@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import resource
 import socket
 import webbrowser
 from collections.abc import AsyncIterator
@@ -14,6 +15,7 @@ from errors import format as fmt
 
 DEFAULT_PORT = 8501
 PORTS_TRIED = 50
+MOST_FILES = 1 << 16
 STANDARD = 2  # the last of the descriptors that every process is given
 
 SETTINGS: dict[str, Any] = {  # the same stand in .streamlit/config.toml for who starts Streamlit by hand
@@ -37,6 +39,7 @@ def serve(host: str, port: int | None, *, open_browser: bool = False, page: str 
     Raises InputError where the address or the port cannot be used.
     """
     port = _free_port(host, port)
+    _many_files()
     import streamlit as st
     from starlette.middleware import Middleware
     from streamlit.runtime.pages_manager import PagesManager
@@ -102,6 +105,15 @@ def serve(host: str, port: int | None, *, open_browser: bool = False, page: str 
             "browser.serverAddress": urlsplit(url).hostname,
         }
     )
+
+
+def _many_files() -> None:
+    """Each connection is an open file: as many as the system lets this process have. A few hundred browsers that are
+    left open would else keep everybody else out."""
+    with contextlib.suppress(OSError, ValueError):
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        most = MOST_FILES if hard == resource.RLIM_INFINITY else min(hard, MOST_FILES)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, most), hard))
 
 
 def _keep_port() -> None:
