@@ -38,6 +38,8 @@ class Database:
             with contextlib.closing(sqlite3.connect(self.path, timeout=10)) as db, db:
                 db.execute("pragma journal_mode=wal")
                 db.executescript(self.SCHEMA)
+        except UnicodeDecodeError as e:  # of a name or a schema whose bytes are no text any more
+            raise _refusal(sqlite3.DatabaseError(f"Could not decode: {e}"), self.path) from e
         except sqlite3.Error as e:
             if not (_kind(e) in (*_CLOSED, *_FULL) and os.path.exists(self.path)):
                 raise _refusal(e, self.path) from e
@@ -60,6 +62,8 @@ class Database:
             db, refused = _opened(self.path, self.SCHEMA)
             with db:
                 yield db
+        except UnicodeDecodeError as e:
+            raise _refusal(sqlite3.DatabaseError(f"Could not decode: {e}"), self.path) from e
         except sqlite3.Error as e:
             cause = refused if refused and _kind(e) in _CLOSED else e  # why it can be read alone, such as a full disk
             raise _refusal(cause, self.path) from e

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import resource
 import socket
 import sys
 import webbrowser
@@ -16,6 +17,7 @@ from errors import format as fmt
 
 DEFAULT_PORT = 8501
 PORTS_TRIED = 50
+MOST_FILES = 1 << 16
 STANDARD = 2  # the last of the descriptors that every process is given
 
 SETTINGS: dict[str, Any] = {  # the same stand in .streamlit/config.toml for who starts Streamlit by hand
@@ -51,6 +53,7 @@ def serve(
     Raises InputError where the address or the port cannot be used.
     """
     port = _free_port(host, port)
+    _many_files()
     import streamlit as st
     from starlette.middleware import Middleware
     from streamlit.runtime.pages_manager import PagesManager
@@ -149,6 +152,15 @@ def serve(
                 "browser.serverAddress": urlsplit(url).hostname,
             }
         )
+
+
+def _many_files() -> None:
+    """Each connection is an open file: as many as the system lets this process have. A few hundred browsers that are
+    left open would else keep everybody else out."""
+    with contextlib.suppress(OSError, ValueError):
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        most = MOST_FILES if hard == resource.RLIM_INFINITY else min(hard, MOST_FILES)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, most), hard))
 
 
 def _keep_port() -> None:

@@ -66,3 +66,17 @@ def test_a_registry_whose_content_was_altered_is_no_matter_of_trying_again(tmp_p
     db.close()
     with pytest.raises(InputError, match="damaged .* Move the file away"):
         registry.extras("abcd1234")
+
+
+def test_a_registry_whose_own_names_are_no_text_any_more_is_said_to_be_damaged(tmp_path):
+    registry = Registry(tmp_path / "registry.db")
+    registry.note("abcd1234", "x")
+    with sqlite3.connect(registry.path) as db:
+        db.execute("pragma wal_checkpoint(truncate)")
+    db.close()
+    data = registry.path.read_bytes()
+    at = data.index(b"tabletags")
+    registry.path.write_bytes(data[: at + 6] + b"\xec\xa0" + data[at + 8 :])
+    for opened in (lambda: registry.extras("abcd1234"), lambda: Registry(registry.path)):
+        with pytest.raises(InputError, match="it is damaged .*Move the file away"):
+            opened()

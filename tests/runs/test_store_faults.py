@@ -399,3 +399,21 @@ def test_what_was_stored_is_known_though_it_is_removed_at_once(store):
     run = write(store)
     store.remove(run.run_id)
     assert run.manifest.tables == {"steps": 3} and run.moved().startswith("the run was removed")
+
+
+def test_a_store_that_may_not_be_entered_any_more_is_said_to_be_so(tmp_path, monkeypatch):
+    """The superuser may enter any: the system's answer to others is given here."""
+    store = Store(tmp_path / "store")
+    write(store)
+    real = os.stat
+
+    def stat(path, *given, **more):
+        if isinstance(path, str | Path) and str(path).startswith(str(store.runs_folder)):
+            raise PermissionError(13, "Permission denied", str(path))
+        return real(path, *given, **more)
+
+    monkeypatch.setattr(os, "stat", stat)
+    for asked in (store.check, store.ids, store.runs, lambda: store.find("a run")):
+        with pytest.raises(InputError, match="the store is gone, or can no longer be read"):
+            asked()
+    assert not store.has("abcd1234") and store.get("abcd1234") is None and not store.bin.has("abcd1234")

@@ -90,7 +90,8 @@ def _be(make: Callable[[int], Case], some: list[int], folder: Path, pipe: int, l
     """What a process does: tells what it begins and what came of it, and never returns."""
     try:
         os.chdir(folder)
-        resource.setrlimit(resource.RLIMIT_AS, (_addresses() + limits.memory_bytes,) * 2)
+        most = _addresses() + limits.memory_bytes
+        resource.setrlimit(resource.RLIMIT_AS, (most, most))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         for number in some:
             os.write(pipe, json.dumps({"begun": number}).encode() + b"\n")

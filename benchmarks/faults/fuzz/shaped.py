@@ -57,7 +57,7 @@ def _changed(told: Any, chance: random.Random) -> Any:
             case 2 if isinstance(told, dict):
                 told[chance.choice(list(told))] = copy.deepcopy(told[key])
             case 3 if isinstance(told, dict):
-                told[chance.choice(("", "x", key + "2", "a.b"))] = told.pop(key)
+                told[chance.choice(("", "x", f"{key}2", "a.b"))] = told.pop(key)
             case _:
                 told[key] = _changed(told[key], chance)
         return told

@@ -80,13 +80,19 @@ class Acts:
     def again(self) -> Act | None:
         key = self._run()
         path = self._path(key)
-        return path and Act("read anew", ["ingest", "--again", str(path)], {key: self.state[key]})
+        return (
+            None
+            if path is None or key is None
+            else Act("read anew", ["ingest", "--again", str(path)], {key: self.state[key]})
+        )
 
     def from_bin(self) -> Act | None:
         key = self._run(BIN)
         path = self._path(key)
-        return path and Act(
-            "ingest of a run in the bin", ["ingest", str(path)], {key: self.state[key] | {"at": LIBRARY}}
+        return (
+            None
+            if path is None or key is None
+            else Act("ingest of a run in the bin", ["ingest", str(path)], {key: self.state[key] | {"at": LIBRARY}})
         )
 
     def _path(self, key: str | None) -> Any:
@@ -136,15 +142,19 @@ class Acts:
 
     def delete(self) -> Act | None:
         key = self._run()
-        return key and Act("delete", ["delete", self.ids[key]], {key: self.state[key] | {"at": BIN}})
+        return None if key is None else Act("delete", ["delete", self.ids[key]], {key: self.state[key] | {"at": BIN}})
 
     def restore(self) -> Act | None:
         key = self._run(BIN)
-        return key and Act("restore", ["restore", self.ids[key]], {key: self.state[key] | {"at": LIBRARY}})
+        return (
+            None
+            if key is None
+            else Act("restore", ["restore", self.ids[key]], {key: self.state[key] | {"at": LIBRARY}})
+        )
 
     def purge(self) -> Act | None:
         key = self._run(self._chance.choice((BIN, LIBRARY))) or self._run()
-        return key and Act("purge", ["delete", "--now", self.ids[key]], {key: None})
+        return None if key is None else Act("purge", ["delete", "--now", self.ids[key]], {key: None})
 
     def baseline(self) -> Act | None:
         key, name = self._run(), f"{self._mine}main{self._chance.randrange(3)}"
@@ -161,7 +171,7 @@ class Acts:
     def derive(self) -> Act | None:
         """What it keeps may go at any time: only that it is whole is looked at."""
         key = self._run()
-        return key and Act("answer kept on disk", ["derive", self.ids[key], f"key{self._next()}"], {})
+        return None if key is None else Act("answer kept on disk", ["derive", self.ids[key], f"key{self._next()}"], {})
 
     def follow(self) -> Act:
         name, n = f"job{self._chance.randrange(2)}", self._next()

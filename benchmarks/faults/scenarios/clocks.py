@@ -31,7 +31,7 @@ def clock_jumps(told: Told, folder: Path) -> None:
     names: list[str] = []
     for turn, days in enumerate(DAYS):
         clock.write_text(f"{days * 86_400:+d}")
-        with serving(root, **environment) as address:
+        with serving(root, cwd=None, **environment) as address:
             port = int(address.rpartition(":")[2])
             _turn(told, port, root, turn, days, names)
             clock.write_text(f"{(days + 90) * 86_400:+d}")  # under a server that runs

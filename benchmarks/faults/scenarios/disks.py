@@ -2,6 +2,7 @@
 
 import subprocess
 from pathlib import Path
+from typing import Any
 
 from benchmarks.faults.kills.servers import ask
 from benchmarks.faults.kills.state import leaks, look
@@ -19,6 +20,7 @@ def disk_full(told: Told, folder: Path) -> None:
         status, job = ingest(port, waiting)
         told.say(f"an ingest: {job.get('state')} {job.get('error')}")
         told.must(status >= 400 or (job["state"] == "failed" and "defect" not in job["error"]), f"ingest: {job}")
+        answer: tuple[int, Any] = (0, None)
         for n in range(3000):  # until the registry itself needs more room
             answer = ask(port, "POST", f"/api/runs/{run}/notes", {"text": f"note {n} " + "x" * 5000})
             if answer[0] >= 300:
