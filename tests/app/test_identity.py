@@ -87,7 +87,15 @@ def test_a_route_that_nobody_wrote_a_record_for_is_for_admins(routes):
 
 def test_nobody_is_let_in_nowhere_but_at_health_and_login():
     free = {(r.method, r.path) for r in RIGHTS if r.least is Role.NOBODY}
-    assert {path for _, path in free} == {"/healthz", "/_stcore/health", "/login", "/login/callback", "/logout"}
+    health = {"/healthz", "/readyz", "/_stcore/health"}
+    login = {"/login", "/login/callback", "/logout"}
+    assert {path for _, path in free} == {*health, *login, "/metrics"}, "figures ask for themselves, as is tried below"
+
+
+def test_figures_are_told_to_nobody_from_elsewhere(identified):
+    for headers in ({"Host": "chipledger.example"}, {"X-Forwarded-For": "10.1.2.3"}, {"Via": "1.1 proxy"}):
+        assert identified.client(Role.NOBODY).get("/metrics", headers=headers).status_code == 403
+    assert identified.client(Role.NOBODY).get("/metrics").status_code == 200  # of this very machine
 
 
 def test_what_changes_something_needs_more_than_a_viewer():
