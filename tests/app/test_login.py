@@ -68,7 +68,11 @@ def test_over_tls_cookies_stay_on_tls_and_on_this_host(tmp_path):
 def test_somebody_without_a_role_signs_in_and_is_told_so(identified):
     with signed_in(identified.address, "eve") as eve:
         answer = eve.get("/", headers=PAGE)
-        assert answer.status_code == 403 and "has no role here" in answer.text and "/logout" in answer.text
+        assert (
+            answer.status_code == 403
+            and ">eve@elsewhere.example has no role here" in answer.text
+            and "/logout" in answer.text
+        )
         assert "eve@elsewhere.example" in eve.get("/logout").text
         assert eve.get("/logout", headers={"Cookie": ""}).status_code == 200
 
