@@ -34,6 +34,7 @@ from app.identity.plain_page import plain_page
 from app.identity.provider import NoLogin, Provider, word
 from app.identity.settings import Oidc
 from app.identity.tokens import digest
+from app.serve.places import placeless
 from errors import ChipledgerError
 from runs.audit_book import Outcome
 from runs.login_book import Login
@@ -156,12 +157,17 @@ class Signing:
                 await self._note(request, known.identity if known else NOBODY, "sign out", "done")
             except (BadSignature, ValueError):
                 pass  # it was none of ours: it goes all the same
+            except ChipledgerError:
+                why = "The registry cannot be written now: your session stands still. Try again."
+                return plain_page("You could not be signed out", why, form=("Sign out", "/logout"), status=503)
         link = ("Sign out of the provider too", left) if (left := await self._provider.leave()) else AGAIN
         answer = plain_page("You are signed out", "This browser is known here no longer.", link=link)
         drop_cookie(answer, self._oidc, session_name(self._oidc))
         return answer
 
     async def _failed(self, request: Request, why: str, status: int) -> Response:
+        assert self._door is not None
+        why = placeless(why, self._door.books.place.store.root)
         await self._note(request, NOBODY, "sign in", "refused", why)
         return plain_page("You could not be signed in", f"{why.rstrip('.')}.", link=AGAIN, status=status)
 

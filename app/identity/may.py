@@ -9,6 +9,7 @@ from typing import Any, ParamSpec, TypeVar
 from app.identity.asking import who
 from app.identity.base import Identity, Role
 from errors import QuestionError
+from runs.audit_book import Outcome
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -18,7 +19,7 @@ _NEEDED = {
     Role.ADMIN: "an admin's role",
 }
 HELP = "Your role does not allow it: an admin can give you another."
-Note = Callable[[Identity, str, str, str, str], None]
+Note = Callable[[Identity, str, str, Outcome, str], None]
 _noting: list[Note] = []
 _NOTED = ContextVar("noted", default=False)
 
@@ -76,7 +77,7 @@ def changing(what: str, least: Role = Role.UPLOADER) -> Callable[[Callable[P, R]
     return made
 
 
-def _tell(what: str, args: tuple[Any, ...], outcome: str, more: str = "") -> None:
+def _tell(what: str, args: tuple[Any, ...], outcome: Outcome, more: str = "") -> None:
     asks = who()
     if _noting and not _NOTED.get() and asks.how not in ("open", "server"):
         _noting[0](asks, what, _about(args), outcome, more)

@@ -186,7 +186,8 @@ async def _refuse(
         answer: Response = RedirectResponse(sign_in, 303)
     elif asks is not None and navigates(scope):
         link = ("Sign out", "/logout") if asks.how == "oidc" else None
-        answer = plain_page("This cannot be opened", f"{reason[:1].upper()}{reason[1:]}.", link=link, status=status)
+        said = reason if asks.name else f"{reason[:1].upper()}{reason[1:]}"  # which begins with their name
+        answer = plain_page("This cannot be opened", f"{said}.", link=link, status=status)
     else:
         answer = JSONResponse({"error": reason}, status)
     if status == UNKNOWN:

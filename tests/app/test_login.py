@@ -6,6 +6,8 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 import httpx2
 import pytest
 
+from app.identity.books import REMEMBERED_S
+from errors import InputError
 from runs.login_book import LoginBook
 from tests.app.identities import came_back, light_server, provider, settings, signed_in
 from tests.app.serving import free_port
@@ -68,7 +70,11 @@ def test_over_tls_cookies_stay_on_tls_and_on_this_host(tmp_path):
 def test_somebody_without_a_role_signs_in_and_is_told_so(identified):
     with signed_in(identified.address, "eve") as eve:
         answer = eve.get("/", headers=PAGE)
-        assert answer.status_code == 403 and "has no role here" in answer.text and "/logout" in answer.text
+        assert (
+            answer.status_code == 403
+            and ">eve@elsewhere.example has no role here" in answer.text
+            and "/logout" in answer.text
+        )
         assert "eve@elsewhere.example" in eve.get("/logout").text
         assert eve.get("/logout", headers={"Cookie": ""}).status_code == 200
 
@@ -241,3 +247,26 @@ def test_a_provider_that_is_gone_is_told(tmp_path):
         gone = issuer
     with light_server(tmp_path / "store", settings(tmp_path, gone, "http://127.0.0.1:1"), free_port()) as server:
         assert failed(httpx2.get(f"{server}/login"), "cannot be asked", 502)
+
+
+def test_a_registry_that_cannot_be_written_signs_nobody_in_and_names_no_path(tmp_path, monkeypatch):
+    def full(*_):
+        raise InputError("the registry cannot be written", where=str(tmp_path / "store" / "registry.db"))
+
+    port = free_port()
+    with provider() as (issuer, _):
+        file = settings(tmp_path, issuer, f"http://127.0.0.1:{port}")
+        with light_server(tmp_path / "store", file, port) as server:
+            browser = httpx2.Client(base_url=server, timeout=60, headers={"Origin": server})
+            back = came_back(browser, "ann")
+            with monkeypatch.context() as disk:
+                disk.setattr(LoginBook, "keep", full)
+                told = browser.get(back)
+                assert failed(told, "the registry cannot be written") and str(tmp_path) not in told.text
+            with signed_in(server, "ann") as ann:
+                monkeypatch.setattr(LoginBook, "end", full)
+                assert ann.post("/logout").status_code == 503 and ann.get("/api/whoami").status_code == 200
+                monkeypatch.setattr(LoginBook, "of_hash", full)
+                time.sleep(REMEMBERED_S + 0.1)
+                answer = ann.get("/api/whoami")
+                assert answer.status_code == 503 and str(tmp_path) not in answer.text, "who asks is not guessed"
