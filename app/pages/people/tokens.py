@@ -3,7 +3,6 @@
 import time
 
 import streamlit as st
-from runs.token_book import Token
 
 from app.components.columns import draw_table
 from app.components.notice import notice
@@ -15,6 +14,7 @@ from app.identity.may import changing
 from app.workspace import Workspace
 from errors import ChipledgerError
 from errors import format as fmt
+from runs.token_book import Token
 
 ROLES = tuple(role.word for role in (Role.VIEWER, Role.UPLOADER, Role.ADMIN))
 LASTS = {"30 days": 30.0, "90 days": 90.0, "a year": 365.0, "does not expire": None}
