@@ -113,7 +113,7 @@ def live_name(text: str) -> str:
 class LiveRuns:
     """The live runs of a store, below `folder`. `hidden`: addresses of those that do not exist for whoever asks."""
 
-    def __init__(self, folder: Path, hidden: Callable[[], Container[str]] = tuple[str]):
+    def __init__(self, folder: Path, hidden: Callable[[], Container[str]] = frozenset[str]):
         self.folder, self._hidden = folder, hidden
 
     def of(self, name: str) -> Path:

@@ -14,7 +14,7 @@ All of it can be read by its owner alone.
 import contextlib
 import functools
 import os
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 Saying = Callable[
     [Sequence[str] | None], Mapping[str, Said]
 ]  # of these runs, or of all: those of which something was said
-Hidden = Callable[[], Container[str]]  # runs, by id, and live runs, by address, that whoever asks may not see
+Hidden = Callable[[], frozenset[str]]  # runs, by id, and live runs, by address, that whoever asks may not see
 _LOOKS = 5  # at a run that is another each time
 _SHOWN = 80  # characters of a name that a message repeats
 
@@ -57,7 +57,7 @@ class Store:
     What `hidden` holds does not exist for whoever asks: it is in no list, leads nowhere, and no message names it.
     """
 
-    def __init__(self, root: Path, said: Saying = lambda run_ids: {}, hidden: Hidden = tuple[str]):
+    def __init__(self, root: Path, said: Saying = lambda run_ids: {}, hidden: Hidden = frozenset[str]):
         self.root = Path(root).expanduser().absolute()
         self.said, self.hidden = said, hidden
         self.runs_folder = self.root / "runs"

@@ -112,7 +112,7 @@ class Table:
     def _rows_seen(self) -> Rows:
         """The same object as long as the rows are the same and the same is hidden. A run is hidden before it is there:
         whoever looks up what is hidden last misses none."""
-        hidden = frozenset(self._place.store.hidden())
+        hidden = self._place.store.hidden()
         if not hidden:
             return self._rows
         if hidden not in self._seen:

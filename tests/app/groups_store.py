@@ -83,10 +83,8 @@ def _beside(path: Path, word: str, run_id: str) -> None:
     alerts = AlertBook(path)
     alerts.set_threshold("goodput", 0.99)
     alerts.judge(Judged(**found, moment=(1, 1), state="open", value=0.5, threshold=0.9, sentence=f"{word} is slow"))
-    shares = {"low_share": 0.01, "likely_share": 0.02, "high_share": 0.03}
-    PromiseBook(path).keep(
-        Promise(run_id=run_id, job=f"{word} run", cause=f"{word} cause", title="t", draws={}, place={}, **shares)
-    )
+    said = Promise(run_id, f"{word} run", f"{word} cause", "t", 0.01, 0.02, 0.03, {})
+    PromiseBook(path).keep(said)
 
 
 def hidden_words(teams: dict[str, Team], asks: Identity) -> list[str]:

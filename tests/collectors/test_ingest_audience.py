@@ -15,7 +15,7 @@ class Seen:
 
     def __init__(self, root):
         self.groups = None
-        self.store = Store(root, hidden=lambda: () if self.groups is None else self.book.hidden(self.groups))
+        self.store = Store(root, hidden=lambda: frozenset() if self.groups is None else self.book.hidden(self.groups))
         Registry(root / "registry.db")
         self.book = ShareBook(root / "registry.db")
 

@@ -52,7 +52,8 @@ def test_a_change_is_all_or_nothing_and_goes_with_the_run(book):
     book.share(["x", "y"], ["a", "b", "a"])
     book.share(["y"], ["c"])
     assert (book.of("x"), book.of("y")) == ({"a", "b"}, {"c"})
-    book.add("y", "a"), book.add("y", "a")
+    for _ in range(2):
+        book.add("y", "a")
     assert book.of("y") == {"a", "c"}
     Shelf(book.path).forget(["x"])
     assert book.all() == {"y": {"a", "c"}}
@@ -117,7 +118,8 @@ def test_a_run_for_a_group_has_an_id_that_no_other_audience_gives(book):
 
 def test_whom_somebody_usually_adds_runs_for(book):
     assert book.usual("ann") == ""
-    book.set_usual("ann", "a"), book.set_usual("bob", "b"), book.set_usual("ann", "c")
+    for who, group in (("ann", "a"), ("bob", "b"), ("ann", "c")):
+        book.set_usual(who, group)
     assert (book.usual("ann"), book.usual("bob")) == ("c", "b")
     book.set_usual("ann", "")
     assert (book.usual("ann"), book.usual("bob")) == ("", "b")

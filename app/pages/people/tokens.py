@@ -36,7 +36,8 @@ def tokens(place: Workspace) -> None:
     """Those that there are, and a form for one more."""
     there, now_ns = kept.listed(place), time.time_ns()
     valid = [token for token in there if token.state_at(now_ns) == VALID]
-    verdict(f"{fmt.count(len(valid), 'token')} can be used to ask this server.")
+    many = fmt.count(len(valid), "token") if valid else "No token"
+    verdict(f"{many} can be used to ask this server.")
     st.markdown("**A new token**, for a program that asks: `Authorization: Bearer TOKEN`.")
     _new(place)
     if not there:
