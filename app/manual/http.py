@@ -20,8 +20,8 @@ HEAD = (
     'known is `null`, and an error is `{"error": "one sentence"}` with status 400, 404 where the address names what '
     "does not exist, or 413. Options of a [question](questions.md) or a [what-if](whatifs.md) are parameters of its "
     "address. There is no login: see [how it is secured](security.md). A server tells all of it with what is taken and "
-    "the schemas of its answers at `/api/`, and as OpenAPI 3.1 at `/api/openapi.json`; a parameter or field that is not "
-    "named there is refused."
+    "the schemas of its answers at `/api/`, and as OpenAPI 3.1 at `/api/openapi.json`; a parameter or field that is "
+    "not named there is refused."
 )
 EXAMPLE = """```shell
 curl -s http://127.0.0.1:8501/api/runs
