@@ -109,8 +109,8 @@ class Tus:
 
     @answering
     async def offset(self, request: Request) -> Any:
-        """How much of a file is there, with its SHA-256 once it is whole. HEAD tells the same in headers, as tus has it:
-        `Upload-Offset`, and once it is whole `Repr-Digest`. 423: another request sends the file."""
+        """How much of a file is there, with its SHA-256 once it is whole. HEAD tells the same in headers, as tus has
+        it: `Upload-Offset`, and once it is whole `Repr-Digest`. 423: another request sends the file."""
         if request.method == "HEAD":
             _headers(request, ("tus-resumable",))
         coming, offset = await self._files.state(*self._named(request))
