@@ -10,6 +10,7 @@ import importlib.metadata
 import inspect
 import json
 import re
+import textwrap
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -90,7 +91,7 @@ def _operations(method: str, path: str, said: str) -> Iterator[Operation]:
 def _operation(method: str, path: str, said: str, takes: Takes, schema: str) -> dict[str, Any]:
     told: dict[str, Any] = {
         "operationId": slug(method, path),
-        "summary": said.split(". ")[0].rstrip(".")[:120] or slug(method, path),
+        "summary": textwrap.shorten(said.split(". ")[0].rstrip("."), 140, placeholder=" ...") or slug(method, path),
         "description": said,
         "parameters": [*_of_path(path), *map(_parameter, takes.query), *_of_headers(takes)],
         "responses": {str(takes.answers): _answer(method, takes, schema), "default": _refusal()},

@@ -117,7 +117,6 @@ TAKES: Mapping[str, Takes] = {
     "POST /api/uploads": Takes(body={"key": KEY}),
     f"OPTIONS {_FILES}": Takes(answers=204),
     f"POST {_FILES}": Takes(headers=BEGIN, raw=OCTETS, answers=201),
-    f"HEAD {_FILES}/{{file_id}}": Takes(headers=VERSION),
     f"PATCH {_FILES}/{{file_id}}": Takes(headers=PIECE, raw=OCTETS, answers=204),
     f"DELETE {_FILES}/{{file_id}}": Takes(headers=VERSION, answers=204),
     "PUT /upload/{upload_id}/{name}": Takes(raw=BYTES),

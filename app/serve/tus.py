@@ -12,7 +12,7 @@ from typing import Any
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from app.serve.answering import answering
@@ -71,7 +71,7 @@ class Tus:
             Route(AT, self.files, methods=["GET"]),
             Route(AT, self.create, methods=["POST"]),
             Route(AT, self.able, methods=["OPTIONS"]),
-            Route(one, self.offset, methods=["HEAD"]),
+            Route(one, self.offset, methods=["GET"]),
             Route(one, self.append, methods=["PATCH"]),
             Route(one, self.drop, methods=["DELETE"]),
         ]
@@ -119,10 +119,12 @@ class Tus:
 
     @answering
     async def offset(self, request: Request) -> Any:
-        """How much of a file is there, as `Upload-Offset`; once it is whole, its SHA-256 as `Repr-Digest`."""
-        _headers(request, ("tus-resumable",))
+        """How much of a file is there, with its SHA-256 once it is whole. HEAD tells the same in headers, as tus has
+        it: `Upload-Offset`, and once it is whole `Repr-Digest`. 423: another request sends the file."""
+        if request.method == "HEAD":
+            _headers(request, ("tus-resumable",))
         coming, offset = await self._files.state(*self._named(request))
-        return Response(status_code=200, headers={"Cache-Control": "no-store", **_state(coming, offset)})
+        return JSONResponse(_told(coming, offset), headers={"Cache-Control": "no-store", **_state(coming, offset)})
 
     @answering
     async def append(self, request: Request) -> Any:

@@ -56,7 +56,14 @@ PLAIN += ("/api/catalog/chips/v5p", "/api/catalog/models/llama3.1-8b", "/api/cat
 WIDE = re.compile(
     r"(?:get|patch)_(compare|several|history|fleet|digest|budgets|topology|whatif_\w+|runs_run_id(_facts)?|catalog\w*)"
 )
-FIXED = ("get_openapi_json", "get_questions_name_form", "get_uploads", "get_jobs", "job")  # written by hand
+FIXED = (
+    "get_openapi_json",
+    "get_questions_name_form",
+    "get_uploads",
+    "get_jobs",
+    "job",
+    "get_uploads_upload_id_files_file_id",
+)  # written by hand
 Asked = tuple[str, str, str]  # method and path of the document, name of the schema, address
 
 
@@ -190,7 +197,8 @@ def changes(address: str) -> Iterator[tuple[str, Any]]:
     ):
         status, answer = request(method, address + path.replace("{number}", number), body)
         assert status == 200, (method, path, answer)
-        number = str(answer["notes"][0]["number"]) if answer.get("notes") else number
+        if "/notes" in path and answer.get("notes"):
+            number = str(answer["notes"][0]["number"])
         place = re.sub(r"/runs/[0-9a-f]{16}", "/runs/{run_id}", path.partition("?")[0])
         yield slug(method, place.replace("main", "{name}").replace("/all", "/{name}")), answer
 
