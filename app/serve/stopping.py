@@ -26,7 +26,7 @@ def heard(stop: Callable[[], None], grace_s: float) -> Iterator[None]:
         return
     before = {number: signal.getsignal(number) for number in SIGNALS}
     for handler in before.values():
-        config = getattr(getattr(handler, "__self__", None), "config", None)
+        config: Any = getattr(getattr(handler, "__self__", None), "config", None)
         if hasattr(config, "timeout_graceful_shutdown"):
             config.timeout_graceful_shutdown = grace_s
 
