@@ -55,6 +55,8 @@ class Ready(BaseFigure):
     """A figure as its specification. Streamlit checks one that it is given as a dictionary by making a figure of it:
     this one was made as one."""
 
+    _spec: dict[str, Any]
+
     def __init__(self, spec: dict[str, Any]):
         object.__setattr__(self, "_spec", spec)
 

@@ -18,6 +18,7 @@ import time
 from collections.abc import Generator
 from dataclasses import dataclass, field
 
+SOON_S = 10.0  # after the start: a server that is asked one thing and ended need not load all others
 EVERY_S = 1.0  # between two looks, where pages were drawn
 LONG_S = 0.02  # of a processor: a look that takes longer sets aside what it found
 IDLE_S = 15.0  # without a drawing: then nobody waits for a look at all
@@ -64,6 +65,8 @@ def settled() -> Generator[None]:
 
 
 def _keep(stop: threading.Event) -> None:
+    if stop.wait(SOON_S):
+        return
     bring(stop)
     look_at_all()
     seen, aside, since_s = _drawings.count, False, time.monotonic()

@@ -51,6 +51,7 @@ def test_a_server_looks_after_drawings_and_at_all_once_nobody_is_there(monkeypat
     monkeypatch.setattr(settled, "bring", lambda stop: looks.append("bring"))
     monkeypatch.setattr(settled, "look", lambda: looks.append("look"))
     monkeypatch.setattr(settled, "look_at_all", lambda: (looks.append("all"), looks.count("all") > 1 and enough.set()))
+    monkeypatch.setattr(settled, "SOON_S", 0.0)
     monkeypatch.setattr(settled, "EVERY_S", 0.01)
     monkeypatch.setattr(settled, "IDLE_S", 0.05)
     with settled.settled():
@@ -61,6 +62,15 @@ def test_a_server_looks_after_drawings_and_at_all_once_nobody_is_there(monkeypat
         settled._drawings.one_more()
         assert enough.wait(30)
     assert looks[2:4] == ["look", "all"] and looks.count("all") == 2
+
+
+def test_a_server_that_ends_soon_loads_nothing(monkeypatch):
+    looks = []
+    monkeypatch.setattr(settled, "bring", lambda stop: looks.append("bring"))
+    with settled.settled():
+        (thread,) = (t for t in threading.enumerate() if t.name == "settling")
+    thread.join(30)
+    assert looks == []
 
 
 def test_what_pages_are_drawn_with_is_loaded_before_somebody_asks():

@@ -49,7 +49,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    from runs.arrow_alone import arrow_alone
+    from runs.absent import arrow_alone
 
     arrow_alone()
     from app.fetching.given import given

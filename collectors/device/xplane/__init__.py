@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, BinaryIO
 from collectors.base import Item, Lost, Source
 from collectors.device.xplane.riegeli import SIGNATURE
 from errors import InputError
+from runs.absent import absent
 
 if TYPE_CHECKING:
     from collectors.device.xplane.planes import SpaceIndex
@@ -204,11 +205,12 @@ def prepare() -> None:
         collecting = gc.isenabled()
         gc.disable()  # importing makes many objects and no garbage; looking for it takes a third of the time
         try:
-            from collectors.device.xplane.state import grown, new_ops
+            with absent("scipy.linalg"):  # numba looks there for products of matrices, which no kernel here has
+                from collectors.device.xplane.state import grown, new_ops
 
-            grown(new_ops(1), 0)
-            for _ in read_space(Source(Path("sample"), "sample"), io.BytesIO(_SAMPLE), []):
-                pass
+                grown(new_ops(1), 0)
+                for _ in read_space(Source(Path("sample"), "sample"), io.BytesIO(_SAMPLE), []):
+                    pass
             _prepared = True
         finally:
             # The objects of loaded modules stay for good: without them later collections, and the end, are quicker.
