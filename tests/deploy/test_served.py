@@ -9,7 +9,7 @@ import urllib.request
 
 import pytest
 
-from app.cli.commands.demo import reference_runs
+from app.bundled_runs import reference_runs
 from app.operations import probe
 from app.operations.metrics import MEDIA_TYPE
 from runs.demo_runs import DemoRuns
