@@ -39,8 +39,9 @@ FROM ${PYTHON}
 ARG CPU=x86-64-v3
 RUN useradd --create-home --uid 10001 chipledger && mkdir /data && chown chipledger /data && chmod 700 /data
 COPY --from=build /venv /venv
-WORKDIR /data
-ENV PATH=/venv/bin:$PATH CHIPLEDGER_STORE=/data PYTHONUNBUFFERED=1 CHIPLEDGER_LOG=json \
+# what lies in the store is never looked through for code
+WORKDIR /
+ENV PYTHONSAFEPATH=1 PATH=/venv/bin:$PATH CHIPLEDGER_STORE=/data PYTHONUNBUFFERED=1 CHIPLEDGER_LOG=json \
     NUMBA_CPU_NAME=$CPU NUMBA_CPU_FEATURES=""
 USER 10001
 VOLUME /data

@@ -83,7 +83,7 @@ class Watched:
 
         try:
             await self._app(seen.scope, received, sent)
-        except BaseException:
+        except Exception:
             seen.status = seen.status or 500
             raise
         finally:

@@ -48,7 +48,7 @@ def _listen(process: subprocess.Popen[str]) -> None:
 
 
 def main(store: str) -> None:
-    from app.cli.commands.demo import load
+    from app.bundled_runs import load
 
     os.nice(NICE)
     for line in load(store):

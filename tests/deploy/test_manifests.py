@@ -169,6 +169,8 @@ def test_the_image_runs_as_nobody_in_particular_and_is_no_clone():
     final = instructions()[stages[-1] :]
     assert ("USER", str(UID)) in final and ("VOLUME", "/data") in final
     assert [rest for word, rest in final if word == "COPY"] == ["--from=build /venv /venv"]
+    (env,) = [rest for word, rest in final if word == "ENV"]
+    assert ("WORKDIR", "/") in final and "PYTHONSAFEPATH=1" in env, "no code is looked for in the store"
     (command,) = [yaml.safe_load(rest) for word, rest in final if word == "CMD"]
     assert asked(command).port == 8501
 

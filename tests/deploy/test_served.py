@@ -9,7 +9,7 @@ import urllib.request
 
 import pytest
 
-from app.cli.commands.demo import reference_runs
+from app.bundled_runs import reference_runs
 from app.operations import probe
 from app.operations.metrics import MEDIA_TYPE
 from runs.demo_runs import DemoRuns
@@ -104,7 +104,7 @@ def test_a_run_is_uploaded_read_and_each_step_logged_without_its_name(served):
     job = request("POST", f"{here}/api/ingest", {"upload_id": upload, "name": "secret-name"})[1]
     _until(lambda: get(f"{here}/api/jobs/{job['job_id']}")[1]["state"] not in ("waiting", "running"))
     request("GET", f"{here}/api/runs/secret-name?token=secret-name", headers={"Authorization": "Bearer secret-name"})
-    _until(lambda: all(w in log.read_text() for w in ("job_ended", "/api/runs/{run_id}")))
+    _until(lambda: all(w in log.read_text() for w in ("job_ended", '"/api/runs/{run_id}"')))
     text = log.read_text()
     lines = [json.loads(line) for line in text.splitlines()]  # each is an object: Streamlit's and uvicorn's too
     assert "secret-name" not in text and TOKEN not in text

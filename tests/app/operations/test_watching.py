@@ -1,5 +1,7 @@
 """Each request is watched: its id, its template, how long it took, what it moved, who asked."""
 
+import asyncio
+import contextlib
 import io
 import json
 import re
@@ -160,6 +162,19 @@ def test_a_defect_below_is_counted_as_one_and_told(client):
     lines = lines_of(lambda: client.get("/api/broken"))
     assert [line["status"] for line in lines if line["event"] == "request"] == [500]
     assert lines[0]["level"] == "error"
+
+
+def test_what_is_broken_off_is_no_defect():
+    async def app(scope, receive, send):
+        raise asyncio.CancelledError
+
+    async def ask():
+        scope = {"type": "http", "method": "GET", "path": "/", "headers": []}
+        with contextlib.suppress(asyncio.CancelledError):
+            await Watched(app, Figures(), all_told=True)(scope, None, None)
+
+    (line,) = lines_of(lambda: asyncio.run(ask()))
+    assert (line["status"], line["level"]) == (499, "info")
 
 
 def test_bytes_of_uploads_are_counted_as_they_come(client):
