@@ -1,9 +1,11 @@
 """How the server is set, by hand and by its options."""
 
 import os
+import resource
 import time
 import tomllib
 
+from app.serve import server
 from app.serve.server import SETTINGS
 from tests.app.serving import PROJECT, command, get, request, serving
 
@@ -39,3 +41,13 @@ def test_a_network_address_calls_nobody_either(tmp_path, called):
         assert (told["runs"], told["problems"], told["total"]) == ([], [], 0)
         time.sleep(1)
     assert not called.exists()
+
+
+def test_a_server_may_open_as_many_files_as_the_system_lets_it():
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (min(before[0], 512), before[1]))
+        server._many_files()
+        assert resource.getrlimit(resource.RLIMIT_NOFILE)[0] == min(before[1], server.MOST_FILES)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)

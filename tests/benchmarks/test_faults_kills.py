@@ -7,11 +7,11 @@ import sqlite3
 import pytest
 
 from app.workspace import workspace
-from benchmarks.faults.kills.__main__ import Suite
 from benchmarks.faults.kills.acts import Act, Acts
 from benchmarks.faults.kills.checking import check
 from benchmarks.faults.kills.commands import killed
 from benchmarks.faults.kills.state import Found, look
+from benchmarks.faults.kills.suite import Suite
 
 KILLS = 12
 

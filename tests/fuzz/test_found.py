@@ -1,19 +1,28 @@
 """Damaged files that broke a reader once, each as small as it still did: found by `benchmarks/faults/fuzz`."""
 
 import gzip
+import pickle
 import tempfile
 
 import pytest
 
 from collectors.base import Lost
-from collectors.device import xplane
+from collectors.device import memory_snapshot, xplane
 from collectors.device.rocm import rocpd, rocprofv3
 from collectors.ingesting.items import items_of
 from collectors.ingesting.unpack import SafeSource
 from collectors.training import pipeline_trace
 from errors import InputError
+from tests.collectors import snapshots
 from tests.collectors.rocm_files import rocpd_bytes
 from tests.collectors.traces import PlaneBuilder, XSpace
+
+
+def without_segments(**changed) -> bytes:
+    """A memory snapshot whose blocks lie in no segment."""
+    told = pickle.loads(snapshots.small())
+    blocks = [{**block, **changed} for segment in told["segments"] for block in segment["blocks"]]
+    return snapshots.dumped({**told, "segments": [{"blocks": blocks}]})
 
 
 def wordless() -> bytes:
@@ -29,6 +38,8 @@ FOUND = {
         b"dp_rank,stage,rank,step,start_ts,duration\n0,0,0,1,0.1,0.2\n",
     ),
     "a fault that a profiler noted without a word": (xplane, wordless()),
+    "blocks of memory in no segment": (memory_snapshot, without_segments()),
+    "blocks of memory in no segment and nowhere": (memory_snapshot, without_segments(address=None)),
     "a database that is packed and cut": (rocpd, gzip.compress(rocpd_bytes())[:-9]),
 }
 

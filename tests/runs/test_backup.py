@@ -16,7 +16,7 @@ import pytest
 from app.library import changes
 from app.workspace import Workspace, workspace
 from errors import InputError
-from runs import backup_making
+from runs import backup, backup_making
 from runs.backup import Backups
 from runs.registry import Registry
 from tests.app import made_runs
@@ -246,6 +246,27 @@ def test_killed_at_any_moment_each_that_is_listed_is_whole(place, tmp_path):
     assert not list(folder.glob(".partial-*")), "what was left half made is swept by the next"
     Backups(folder).restore(made, tmp_path / "again")
     assert held(tmp_path / "again") == held(place.store.root)
+
+
+@pytest.mark.parametrize("at", [1, 5])
+def test_killed_while_it_restores_there_is_no_store_and_the_next_try_makes_it(place, tmp_path, at):
+    backups, target = Backups(tmp_path / "backups"), tmp_path / "again"
+    made = backups.make(place.store, place.registry.path)
+    if not (pid := os.fork()):
+        real, calls = backup.copied, iter(range(1, 1000))
+
+        def copied(*given):
+            if next(calls) == at:
+                os.kill(os.getpid(), signal.SIGKILL)
+            return real(*given)
+
+        backup.copied = copied
+        backups.restore(made, target)
+        os._exit(0)
+    assert os.waitpid(pid, 0)[1] == signal.SIGKILL
+    assert not target.exists() and (tmp_path / ".again.restoring").exists()
+    backups.restore(made, target)
+    assert held(target) == held(place.store.root) and not (tmp_path / ".again.restoring").exists()
 
 
 def test_the_command_makes_lists_verifies_and_restores(place, tmp_path, capsys):

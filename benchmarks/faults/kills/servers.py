@@ -18,15 +18,13 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import quote
 
 from benchmarks.faults.kills.acts import Act, Acts, fresh
 from benchmarks.faults.kills.checking import check
 from benchmarks.faults.kills.state import BIN, Found, leaks, look
-
-if TYPE_CHECKING:
-    from benchmarks.faults.kills.__main__ import Suite
+from benchmarks.faults.kills.suite import Suite
 
 CLIENTS = 4
 STARTS_S, ORPHANS_S, ANSWER_S = 90.0, 90.0, 90.0
@@ -221,7 +219,7 @@ _ASKED: dict[str, Callable[[Act], tuple[str, str, Any]]] = {
 }
 
 
-def servers(suite: "Suite", folder: Path, kills: int) -> None:
+def servers(suite: Suite, folder: Path, kills: int) -> None:
     """Kill so many servers of one store."""
     ctypes.CDLL(None).prctl(_SUBREAPER, 1, 0, 0, 0)
     warm()

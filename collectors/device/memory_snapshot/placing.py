@@ -45,8 +45,7 @@ class Placed:
 
     def blocks_of(self, device: int) -> np.ndarray:
         """Rows of the blocks of a device."""
-        of = np.where(self.block_segment == NOWHERE, NOWHERE, self.segment_device[self.block_segment])
-        return np.flatnonzero(of == device)
+        return np.flatnonzero(np.append(self.segment_device, NOWHERE)[self.block_segment] == device)
 
 
 def placed(state: State) -> Placed:
@@ -92,5 +91,5 @@ def _addresses(told: np.ndarray, size: np.ndarray, segment_of: np.ndarray, segme
     before = np.cumsum(size) - size
     first = np.r_[True, segment_of[1:] != segment_of[:-1]]
     offset = before - np.maximum.accumulate(np.where(first, before, 0))
-    base = np.where(segment_of == NOWHERE, -1, segment[:, 1][segment_of])
+    base = np.append(segment[:, 1], NOWHERE)[segment_of]  # there may be blocks and no segment
     return np.where(told != NONE, told, np.where(base >= 0, base + offset, -1))
