@@ -25,7 +25,7 @@ export function listen(viewer) {
   canvas.addEventListener("pointerleave", () => (viewer.tip.hidden = true));
   const on = (/** @type {string} */ name, /** @type {() => void} */ what) =>
     part(root, name, HTMLButtonElement).addEventListener("click", what);
-  on(".fit", () => viewer.of && viewer.look(0, viewer.of.span_ticks));
+  on(".fit", () => viewer.fit());
   on(".before", () => viewer.search.walk(-1));
   on(".after", () => viewer.search.walk(1));
   on(".png", () => save(viewer));
@@ -57,8 +57,7 @@ function turned(viewer, event) {
  * @param {KeyboardEvent} event
  */
 function pressed(viewer, event) {
-  const of = viewer.of;
-  if (!of || event.ctrlKey || event.metaKey || event.altKey) return;
+  if (!viewer.of || event.ctrlKey || event.metaKey || event.altKey) return;
   const middle = LABELS + viewer.wide / 2;
   /** @type {Record<string, () => void>} */
   const keys = {
@@ -70,7 +69,7 @@ function pressed(viewer, event) {
     ArrowRight: () => viewer.move(STEP),
     ArrowUp: () => viewer.stage.scrollBy(0, -3 * ROW),
     ArrowDown: () => viewer.stage.scrollBy(0, 3 * ROW),
-    f: () => viewer.look(0, of.span_ticks),
+    f: () => viewer.fit(),
     m: () => viewer.pickShown(),
     l: () => viewer.choice.follow(),
     n: () => viewer.search.walk(1),

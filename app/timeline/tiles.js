@@ -121,6 +121,7 @@ export class Tiles {
   constructor(run, written) {
     this.run = run;
     this.written = written;
+    this.clocks = "";
     /** @type {Map<string, Held>} */
     this.kept = new Map();
     /** @type {AbortController | null} */
@@ -175,7 +176,7 @@ export class Tiles {
    * @param {number} pixels
    */
   query(rows, from, to, pixels) {
-    return `start=${whole(from)}&end=${whole(to)}&pixels=${pixels}&rows=${spelled(rows)}&written=${this.written}`;
+    return `start=${whole(from)}&end=${whole(to)}&pixels=${pixels}&rows=${spelled(rows)}${this.clocks}&written=${this.written}`;
   }
 
   /**

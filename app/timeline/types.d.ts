@@ -1,11 +1,26 @@
 export interface Lane {
   group: string;
+  host: string;
+  device: number | null;
   title: string;
   line: string;
   role: string;
   row: number;
   rows: number;
   events: number;
+  /** How late its rank came, in words. */
+  late?: string;
+}
+
+/** How late ranks came, and how far clocks are apart: `ranked.py`. */
+export interface Ranked {
+  order: number[];
+  ahead_ticks: number[];
+  start_tick: number;
+  end_tick: number;
+  lateness: string;
+  clocks: string;
+  ranks: { rank: string; host: string; device: number; late_s: number | null; clock_ahead_s: number | null }[];
 }
 
 export interface Code {
