@@ -62,9 +62,13 @@ class Ranked:
         """`ahead` of each row."""
         return np.repeat(np.array(self.ahead, dtype=np.int64), [lane.rows for lane in of.lanes])
 
+    @property
+    def hosts_s(self) -> dict[str, float]:
+        """By how many seconds the clocks of hosts are ahead."""
+        return _hosts(self.ranks)
+
     def hosts_ns(self) -> dict[str, int]:
-        """By how many nanoseconds the clocks of hosts are ahead."""
-        return {host: round(by * 1e9) for host, by in _hosts(self.ranks).items()}
+        return {host: round(by * 1e9) for host, by in self.hosts_s.items()}
 
 
 def ranked(of: Timeline, tables: Tables, facts: Facts, met: Meetings) -> Ranked:

@@ -35,6 +35,7 @@ from app.serve.reporting import Reporting
 from app.serve.requests import json_object
 from app.serve.shelving import Shelving, shelved
 from app.serve.timeline import Timelines
+from app.serve.timeline_marks import TimelineMarks
 from app.serve.timeline_places import TimelinePlaces
 from app.serve.upload_names import title_of
 from app.serve.uploads import Uploads
@@ -71,6 +72,7 @@ class Api:
             *Shelving(self._place, self._find).routes(),
             *Timelines(self._place, self._find).routes(),
             *TimelinePlaces(self._place, self._find).routes(),
+            *TimelineMarks(self._place, self._find).routes(),
             *Perfetto(self._place, self._find).routes(),
             *Baselining(self._place).routes(),
             *Reporting(self._place, self._find).routes(),

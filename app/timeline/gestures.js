@@ -71,6 +71,7 @@ function pressed(viewer, event) {
     ArrowDown: () => viewer.stage.scrollBy(0, 3 * ROW),
     f: () => viewer.fit(),
     m: () => viewer.pickShown(),
+    b: () => viewer.marks.write(),
     l: () => viewer.choice.follow(),
     n: () => viewer.search.walk(1),
     p: () => viewer.search.walk(-1),

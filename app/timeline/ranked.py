@@ -6,7 +6,7 @@ import numpy as np
 
 from analyzers.ranks.meetings import Meetings, meetings
 from analyzers.timeline import Timeline
-from analyzers.timeline.ranked import Rank, Ranked, ranked
+from analyzers.timeline.ranked import Ranked, ranked
 from errors import QuestionError
 from errors import format as fmt
 from runs.kept import Answers
@@ -42,7 +42,7 @@ def told(of: Timeline, found: Ranked) -> dict[str, Any]:
         "waits_good_to_s": found.wait_s,
         "clocks_good_to_s": found.clock_s,
         "lateness": latest(found),
-        "clocks": apart(of, found),
+        "clocks": apart(found),
         "ranks": [
             {
                 "rank": rank.label,
@@ -72,19 +72,21 @@ def latest(found: Ranked) -> str:
     if not late:
         return f"No rank came later to matched collectives than its peers' median, {over}.{left}{good}"
     return (
-        f"Later at matched collectives than the median of their peers, in the mean {over}: {_listed(late)}{more}."
+        f"Later at matched collectives than the median of their peers, in the mean {over}: {', '.join(late)}{more}."
         f"{left}{good}"
     )
 
 
-def apart(of: Timeline, found: Ranked) -> str:
+def apart(found: Ranked) -> str:
     """How far clocks are apart, in a sentence."""
-    known = [(rank, rank.offset_s) for rank in found.ranks if rank.offset_s is not None]
-    known.sort(key=lambda one: -abs(one[1]))
-    moved = [f"{_clock(rank)} {fmt.duration(abs(by))} {'ahead' if by > 0 else 'behind'}" for rank, by in known if by]
+    good_to = found.clock_s or 0.0
+    known = sorted(_by_clock(found).items(), key=lambda one: -abs(one[1]))
+    moved = [
+        f"{clock} {fmt.duration(abs(by))} {'ahead' if by > 0 else 'behind'}" for clock, by in known if abs(by) > good_to
+    ]
     more = f" and {len(moved) - NAMED:,} more" if len(moved) > NAMED else ""
     good = f", good to {fmt.duration(found.clock_s)}" if found.clock_s is not None else ""
-    held = f"the clock of {_listed(moved[:NAMED])}{more}" if moved else "no clock is off"
+    held = f"the clock of {', '.join(moved[:NAMED])}{more}" if moved else "no clock is off"
     unknown = sum(not some for some in found.known)
     left = (
         f" {fmt.count(unknown, 'lane')} of clocks that no collective tells of {'stands' if unknown == 1 else 'stand'} "
@@ -102,9 +104,8 @@ def _drift(found: Ranked) -> str:
     return f" They drift by up to {fmt.duration(abs(worst.drift))} a second (rank {worst.label}), which is left in."
 
 
-def _clock(rank: Rank) -> str:
-    return f"rank {rank.label}" + (f" on {rank.host}" if rank.host and rank.host not in rank.label else "")
-
-
-def _listed(parts: list[str]) -> str:
-    return ", ".join(parts)
+def _by_clock(found: Ranked) -> dict[str, float]:
+    """By how much each clock is ahead: a host's, or a rank's of which no host is told."""
+    alone = {f"rank {rank.label}": rank.offset_s for rank in found.ranks if not rank.host}
+    told = {host: by for host, by in found.hosts_s.items() if host}
+    return told | {label: by for label, by in alone.items() if by is not None}

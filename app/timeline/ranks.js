@@ -40,14 +40,28 @@ export class Ranks {
     if (latest || aligned) await this.set(latest, aligned, of);
   }
 
-  /** Another order, or other clocks. */
+  /** What the boxes say. */
   async chosen() {
+    const [latest, align] = this.boxes.map((box) => box.value !== "recorded");
+    await this.change(latest, align);
+  }
+
+  /** Aligned clocks, or those recorded. @param {boolean} align */
+  async turn(align) {
+    if (align !== this.align) await this.change(this.latest, align);
+  }
+
+  /**
+   * Another order, or other clocks.
+   * @param {boolean} latest
+   * @param {boolean} align
+   */
+  async change(latest, align) {
     const { viewer } = this,
       of = viewer.of,
-      [order, clocks] = this.boxes.map((box) => box.value !== "recorded"),
       before = this.clocks;
     if (!of) return;
-    await this.set(order, clocks, of);
+    await this.set(latest, align, of);
     viewer.layout?.arrange(this.order);
     if (before !== this.clocks) this.moved();
     viewer.lay();

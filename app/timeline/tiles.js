@@ -24,9 +24,10 @@ export function address(path) {
 /**
  * @param {string} url
  * @param {AbortSignal} [signal]
+ * @param {RequestInit} [how]
  */
-export async function answer(url, signal) {
-  const got = await fetch(url, { signal }).catch((error) => {
+export async function answer(url, signal, how) {
+  const got = await fetch(url, { ...how, signal }).catch((error) => {
     throw error instanceof TypeError ? new Refused("the server does not answer", 0) : error;
   });
   if (got.ok) return got;

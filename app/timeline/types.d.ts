@@ -114,6 +114,19 @@ export interface Looked {
   names: Set<number>;
 }
 
+/** A bookmark or a comment: `marks.py`. */
+export interface Mark {
+  id: number;
+  text: string;
+  who: string;
+  written_ns: number;
+  at: number;
+  from: number;
+  to: number;
+  rows: number[];
+  clocks: "recorded" | "aligned";
+}
+
 /** All that a picture shows. `under`: where lanes begin that scroll; `middle`: of a row on the screen. */
 export interface Scene {
   of: Described;
@@ -125,6 +138,8 @@ export interface Scene {
   looked: Looked;
   picked: Stretch | null;
   arrows: Arrow[];
+  marks: Mark[];
+  marked: number | null;
   under: number;
   middle: (row: number) => number | null;
 }

@@ -12,6 +12,7 @@ import { listen } from "./gestures.js";
 import { atHome, home, read, write } from "./home.js";
 import { Labels } from "./labels.js";
 import { Layout, ROW, RULER } from "./layout.js";
+import { Marks } from "./marks.js";
 import { Overview } from "./overview.js";
 import { Picked } from "./picked.js";
 import { Ranks } from "./ranks.js";
@@ -48,6 +49,7 @@ export class Viewer {
     this.picked = new Picked(this);
     this.overview = new Overview(this);
     this.ranks = new Ranks(this);
+    this.marks = new Marks(this);
     this.labels = new Labels(
       part(root, ".lanes", HTMLElement),
       (lane) => this.changed(lane, () => this.layout?.fold(lane, this.most)),
@@ -143,6 +145,7 @@ export class Viewer {
     }
     if (at !== null) this.choice.open(at, row);
     if (row !== null) this.reach(row, null);
+    void this.marks.ask();
   }
 
   /** The stage is as high as its lanes, within bounds. */
@@ -226,6 +229,8 @@ export class Viewer {
       looked: this.search.looked,
       picked: this.picked.stretch,
       arrows: this.choice.arrows,
+      marks: this.marks.shown,
+      marked: this.marks.chosen,
       under: layout.under,
       middle: (row) => layout.middle(row, scrolled),
     });
@@ -389,7 +394,14 @@ export class Viewer {
   /** @param {PointerEvent} event */
   pointed(event) {
     const of = this.of,
+      flag = event.buttons || this.place(event).y >= RULER ? null : this.marks.under(this.place(event).x),
       mark = event.buttons ? null : this.under(event);
+    if (flag) {
+      this.tip.hidden = false;
+      this.tip.textContent = flag.text || "Bookmark";
+      beside(this.tip, event);
+      return;
+    }
     this.tip.hidden = mark === null || !of;
     if (!of || !mark || !this.held) return;
     this.tip.textContent = words(of, this.held.tile, mark.mark);
@@ -398,9 +410,12 @@ export class Viewer {
 
   /** @param {PointerEvent} event */
   clicked(event) {
-    const mark = this.under(event);
-    if (mark && this.held) this.choice.open(this.held.tile.event[mark.mark], mark.row);
-    else if (this.place(event).x >= LABELS) this.close();
+    const { x, y } = this.place(event),
+      flag = y < RULER ? this.marks.under(x) : null,
+      mark = this.under(event);
+    if (flag) void this.marks.go(flag, true);
+    else if (mark && this.held) this.choice.open(this.held.tile.event[mark.mark], mark.row);
+    else if (x >= LABELS) this.close();
   }
 
   /** What is under the pointer. @param {PointerEvent} event */
