@@ -51,6 +51,7 @@ def serve(host: str, port: int | None, *, open_browser: bool = False, page: str 
     from app.serve.jobs import Jobs
     from app.serve.manual import Manual
     from app.serve.older import older_routes
+    from app.serve.perfetto_viewer import PerfettoViewer
     from app.serve.xprof import Xprof
     from app.workspace import workspace
 
@@ -87,6 +88,7 @@ def serve(host: str, port: int | None, *, open_browser: bool = False, page: str 
             *xprof.routes(),
             *agents.routes(),
             *Manual().routes(),
+            *PerfettoViewer().routes(),
             *older_routes(),
             *front_routes(),
         ],
