@@ -5,6 +5,7 @@
 import { part } from "../components/parts.js";
 import { LABELS } from "./drawing.js";
 import { ROW, RULER } from "./layout.js";
+import { clicked, place, pointed, rowsBetween } from "./pointer.js";
 import { save } from "./saving.js";
 
 const TURN = 1.0015,
@@ -21,7 +22,7 @@ export function listen(viewer) {
   stage.addEventListener("wheel", (event) => turned(viewer, event), { passive: false });
   stage.addEventListener("keydown", (event) => pressed(viewer, event));
   canvas.addEventListener("pointerdown", (event) => dragged(viewer, event));
-  canvas.addEventListener("pointermove", (event) => viewer.pointed(event));
+  canvas.addEventListener("pointermove", (event) => pointed(viewer, event));
   canvas.addEventListener("pointerleave", () => (viewer.tip.hidden = true));
   const on = (/** @type {string} */ name, /** @type {() => void} */ what) =>
     part(root, name, HTMLButtonElement).addEventListener("click", what);
@@ -92,7 +93,7 @@ function pressed(viewer, event) {
 function dragged(viewer, down) {
   if (down.button) return;
   viewer.stage.focus({ preventScroll: true });
-  const { x, y } = viewer.place(down),
+  const { x, y } = place(viewer, down),
     moves = x >= LABELS && (down.shiftKey || y < RULER) ? selecting(viewer, down) : moving(viewer, down),
     done = new AbortController(),
     heard = { signal: done.signal };
@@ -110,7 +111,7 @@ function dragged(viewer, down) {
     done.abort();
     viewer.canvas.classList.remove("moving");
     if (far) moves.end();
-    else if (event.type === "pointerup") viewer.clicked(event);
+    else if (event.type === "pointerup") clicked(viewer, event);
   };
   viewer.canvas.addEventListener("pointerup", up, heard);
   viewer.canvas.addEventListener("pointercancel", up, heard);
@@ -138,12 +139,12 @@ function moving(viewer, down) {
  * @param {PointerEvent} down
  */
 function selecting(viewer, down) {
-  const begun = viewer.place(down),
+  const begun = place(viewer, down),
     from = viewer.at(begun.x);
   const move = (/** @type {PointerEvent} */ event) => {
-    const { x, y } = viewer.place(event),
+    const { x, y } = place(viewer, event),
       to = viewer.at(Math.min(Math.max(x, LABELS), LABELS + viewer.wide));
-    const rows = begun.y < RULER ? null : viewer.rowsBetween(begun.y, y);
+    const rows = begun.y < RULER ? null : rowsBetween(viewer, begun.y, y);
     viewer.picked.set(from, to, rows?.length ? rows : null);
   };
   return { move, end: () => viewer.picked.settle() };

@@ -4,14 +4,14 @@
 
 import { part } from "../components/parts.js";
 import { BEYOND, standing, wanted } from "./asking.js";
-import { beside, legend, words } from "./cards.js";
+import { legend } from "./cards.js";
 import { Choice } from "./choice.js";
 import { lasted, when } from "./clock.js";
 import { Drawing, LABELS } from "./drawing.js";
 import { listen } from "./gestures.js";
 import { atHome, home, read, write } from "./home.js";
 import { Labels } from "./labels.js";
-import { Layout, ROW, RULER } from "./layout.js";
+import { Layout, ROW } from "./layout.js";
 import { Marks } from "./marks.js";
 import { Overview } from "./overview.js";
 import { Picked } from "./picked.js";
@@ -383,52 +383,5 @@ export class Viewer {
   close() {
     if (this.picked.stretch) this.picked.clear();
     else this.choice.close();
-  }
-
-  /** Where the pointer is on the stage. @param {PointerEvent} event */
-  place(event) {
-    const { left, top } = this.canvas.getBoundingClientRect();
-    return { x: event.clientX - left, y: event.clientY - top };
-  }
-
-  /** @param {PointerEvent} event */
-  pointed(event) {
-    const of = this.of,
-      flag = event.buttons || this.place(event).y >= RULER ? null : this.marks.under(this.place(event).x),
-      mark = event.buttons ? null : this.under(event);
-    if (flag) {
-      this.tip.hidden = false;
-      this.tip.textContent = flag.text || "Bookmark";
-      beside(this.tip, event);
-      return;
-    }
-    this.tip.hidden = mark === null || !of;
-    if (!of || !mark || !this.held) return;
-    this.tip.textContent = words(of, this.held.tile, mark.mark);
-    beside(this.tip, event);
-  }
-
-  /** @param {PointerEvent} event */
-  clicked(event) {
-    const { x, y } = this.place(event),
-      flag = y < RULER ? this.marks.under(x) : null,
-      mark = this.under(event);
-    if (flag) void this.marks.go(flag, true);
-    else if (mark && this.held) this.choice.open(this.held.tile.event[mark.mark], mark.row);
-    else if (x >= LABELS) this.close();
-  }
-
-  /** What is under the pointer. @param {PointerEvent} event */
-  under(event) {
-    const { x, y } = this.place(event);
-    const line = this.seen.find((one) => y >= one.top && y < one.top + ROW);
-    if (!line || x < LABELS || !this.held || y < RULER) return null;
-    return this.drawing.find(this.held, line.row, this.at(x), ((this.to - this.from) / this.wide) * 2);
-  }
-
-  /** The rows that stand between two heights of the stage. @param {number} a @param {number} b */
-  rowsBetween(a, b) {
-    const [top, end] = [Math.min(a, b), Math.max(a, b)];
-    return this.seen.filter((line) => line.top + ROW > top && line.top < end).map((line) => line.row);
   }
 }

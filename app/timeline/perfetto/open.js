@@ -5,4 +5,5 @@ const said = new URLSearchParams(location.search),
   run = said.get("run") ?? "";
 said.delete("run");
 const file = new URL(`../api/runs/${encodeURIComponent(run)}/timeline/perfetto?${said}`, location.href);
+localStorage.setItem("cookieAck", "true"); // else it says that cookies of others are set: they are refused here
 location.replace(`./#!/?url=${encodeURIComponent(file.href)}`);
