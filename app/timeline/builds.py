@@ -16,7 +16,7 @@ from errors import format as fmt
 from runs.registry import Registry
 from runs.run import Run
 
-WORDS = dict(
+WORDS: dict[str, str] = dict(
     zip(STAGES, ("reading its events", "putting events into rows", "summing them for every width"), strict=True)
 )
 _turn = threading.Lock()

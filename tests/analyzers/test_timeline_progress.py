@@ -3,6 +3,7 @@
 import multiprocessing
 import os
 import signal
+from pathlib import Path
 
 import pytest
 
@@ -80,7 +81,7 @@ def killed(folder: str, run_id: str, stage: str) -> None:
         if now == stage and done:
             os.kill(os.getpid(), signal.SIGKILL)
 
-    run = Store(folder).find(run_id)
+    run = Store(Path(folder)).find(run_id)
     with heard_by(listen):
         timeline(run.tables, run.manifest.facts, few=0)
 

@@ -41,8 +41,10 @@ def test_its_pages_come_under_a_policy_that_names_this_server_alone():
 
 @there
 def test_only_files_of_its_folder_are_given_out():
+    place = folder()
+    assert place is not None
     with pages() as client:
-        bundle = next(p for p in folder().rglob("frontend_bundle.js")).relative_to(folder()).as_posix()
+        bundle = next(place.rglob("frontend_bundle.js")).relative_to(place).as_posix()
         found = client.get(f"/perfetto/{bundle}")
         assert found.status_code == 200 and "immutable" in found.headers["Cache-Control"]
         assert client.get("/perfetto/open.js").headers["Content-Type"].startswith("text/javascript")
@@ -68,8 +70,7 @@ def test_without_the_extra_it_says_what_to_install(monkeypatch):
 
 def test_the_address_that_opens_a_run_there_asks_for_the_same_file_as_a_download():
     asked = [("start", "5"), ("end", "9"), ("lanes", "a & b"), ("lanes", "c")]
-    run = type("Run", (), {"run_id": "f00"})()
-    assert opening("f00", asked).partition("?")[2] == "run=f00&" + address(run, asked).partition("?")[2]
+    assert opening("f00", asked).partition("?")[2] == "run=f00&" + address("f00", asked).partition("?")[2]
 
 
 @there

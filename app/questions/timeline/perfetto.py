@@ -42,11 +42,11 @@ def perfetto(run: Run, of: Timeline) -> None:
         asked = [(START.name, str(chosen.start)), (END.name, str(chosen.end)), *((LANES.name, lane) for lane in lanes)]
         if folder() is not None:
             st.link_button("Open in Perfetto", opening(run.run_id, asked), icon=":material/open_in_new:")
-        st.link_button("Download for Perfetto", address(run, asked), icon=":material/download:")
+        st.link_button("Download for Perfetto", address(run.run_id, asked), icon=":material/download:")
         if folder() is None:
             st.caption(f"It opens here, without the internet, where the server has the extra `{EXTRA}`.")
 
 
-def address(run: Run, asked: list[tuple[str, str]]) -> str:
+def address(run_id: str, asked: list[tuple[str, str]]) -> str:
     """Where the file is given out."""
-    return f"/api/runs/{run.run_id}/timeline/perfetto?{urlencode(asked)}"
+    return f"/api/runs/{run_id}/timeline/perfetto?{urlencode(asked)}"
