@@ -85,6 +85,13 @@ export class Labels {
     this.idle = [];
   }
 
+  /** Lanes stand otherwise now: labels are made anew, so that the keyboard goes through them in their order. */
+  forget() {
+    this.root.replaceChildren();
+    this.of.clear();
+    this.idle = [];
+  }
+
   /**
    * A label stays with its lane as long as that is seen: what has the focus keeps it.
    * @param {Line[]} lines

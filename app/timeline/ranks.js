@@ -63,6 +63,7 @@ export class Ranks {
     if (!of) return;
     await this.set(latest, align, of);
     viewer.layout?.arrange(this.order);
+    viewer.labels.forget();
     if (before !== this.clocks) this.moved();
     viewer.lay();
     viewer.tell();
