@@ -35,6 +35,9 @@ create table if not exists usual_teams (who text primary key, team text not null
 create table if not exists files (sha256 text primary key, path text not null, bytes integer not null) without rowid;
 create table if not exists glimpses (run_id text primary key, key text not null, told text not null) without rowid;
 create table if not exists changes (one integer primary key check (one = 1), count integer not null);
+create table if not exists timeline_marks (id integer primary key, run_id text not null, text text not null,
+    who text not null, written_ns integer not null, place text not null);
+create index if not exists marks_by_run on timeline_marks (run_id);
 create index if not exists notes_by_run on notes (run_id);
 create index if not exists declared_by_run on declared_log (run_id);
 create index if not exists renames_by_run on renames (run_id);
@@ -52,6 +55,6 @@ REGISTRY_SCHEMA = _TABLES + "".join(
 )
 OF_A_RUN = (
     *("tags", "notes", "prices", "names", "renames", "declared", "declared_log", "shelved", "binned", "glimpses"),
-    "shared",
+    *("shared", "timeline_marks"),
 )
 """Tables whose rows go with their run, by its `run_id`."""

@@ -18,22 +18,26 @@ from typing import Any
 
 from analyzers.base import Facts
 from analyzers.timeline import stored
-from analyzers.timeline.building import build
+from analyzers.timeline.building import EVENTS, build
 from analyzers.timeline.columns import InFiles, InMemory
 from analyzers.timeline.record import Row, Timeline
 from errors.options import Option
 from runs.tables import ParquetTables, Tables
 
-__all__ = ["OPTIONS", "Row", "Timeline", "TimelineResult", "analyze", "timeline"]
+__all__ = ["OPTIONS", "Row", "Timeline", "TimelineResult", "analyze", "large", "timeline"]
 
 OPTIONS: tuple[Option, ...] = ()
 FEW = 200_000  # rows of events, or fewer, are worked out anew by each process: that takes a fraction of a second
-EVENTS = ("op_events", "requests", "iterations", "steps", "lifecycle")
+
+
+def large(tables: Tables, few: int = FEW) -> bool:
+    """Whether its timeline is kept as files, and takes a while to be made."""
+    return isinstance(tables, ParquetTables) and sum(tables.rows(name) for name in EVENTS) > few
 
 
 def timeline(tables: Tables, facts: Facts, few: int = FEW) -> Timeline:
     """Raises QuestionError where nothing of the run has a place in time."""
-    if isinstance(tables, ParquetTables) and sum(tables.rows(name) for name in EVENTS) > few:
+    if isinstance(tables, ParquetTables) and large(tables, few):
         kept = tables.derived
         key = stored.key_of(tables, facts)
         found = kept.get(key, stored.read, partial(_in_files, tables, facts)) if kept else None

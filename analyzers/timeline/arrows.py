@@ -13,7 +13,7 @@ import numpy as np
 from analyzers.ranks.meetings import Meetings
 from analyzers.timeline import Timeline
 from analyzers.timeline.lanes import CODE, DEVICE, NONE, PS_PER_NS
-from analyzers.timeline.moments import row_of
+from analyzers.timeline.moments import lane_at, row_of
 from analyzers.timeline.pyramid import Ints
 from runs.tables import Tables, int_column
 
@@ -92,8 +92,7 @@ def _device(met: Meetings, device: int | None) -> np.ndarray:
 
 
 def _lane(of: Timeline, number: int) -> int:
-    row = row_of(of, number)
-    return next(n for n, lane in enumerate(of.lanes) if lane.first_row <= row < lane.first_row + lane.rows)
+    return lane_at(of, row_of(of, number))
 
 
 def _start_ns(of: Timeline, number: int) -> int:

@@ -20,12 +20,14 @@ from analyzers.timeline.columns import Columns, fitting
 from analyzers.timeline.gathered import OPTIONAL, Gathered, chunks, gathered, merged
 from analyzers.timeline.kernels import CODES
 from analyzers.timeline.lanes import GROUPS, PS_PER_NS, ROLES, Lane, parts
+from analyzers.timeline.progress import PLACING, tell
 from analyzers.timeline.pyramid import CHUNK, Ints, Made, levels, rows, starts_of, wholes
 from analyzers.timeline.record import Row
 from analyzers.timeline.traced import traced
 from errors import QuestionError
 from runs.tables import Tables
 
+EVENTS = ("op_events", "requests", "iterations", "steps", "lifecycle")
 LONGEST_NS = (1 << 62) // PS_PER_NS  # beyond, some 53 days, times are whole nanoseconds
 
 
@@ -68,7 +70,8 @@ class Built:
 def build(tables: Tables, facts: Facts, put_down: Columns, into: Columns) -> Built:
     """Write the columns of a run's timeline. Raises QuestionError where nothing of it has a place in time."""
     lost = Counter[str]()
-    found = gathered(chain(strips(tables, facts), parts(tables, facts, lost), traced(tables)), put_down)
+    every = chain(strips(tables, facts), parts(tables, facts, lost), traced(tables))
+    found = gathered(every, put_down, sum(tables.rows(name) for name in EVENTS))
     if not found.lanes:
         raise QuestionError(
             "nothing of this run has a place in time",
@@ -118,6 +121,7 @@ class Placing:
         np.add.at(sizes, self._lane, self._found.told("size"))
         self._into.add("first", np.zeros(1, np.int64))
         for a, b in chunks(sizes, CHUNK):
+            tell(PLACING, self._into.length("code"), int(sizes.sum()))
             told.extend(self._some(a, b))
         return told
 

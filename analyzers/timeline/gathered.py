@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from analyzers.timeline.columns import Columns, Ranges
 from analyzers.timeline.lanes import NONE, Lane, Part
+from analyzers.timeline.progress import READING, tell
 from analyzers.timeline.pyramid import Ints
 
 TOLD = ("lane", "turn", "at", "size", "base_ns", "per_ns", "dated", "begin", "end", "capture", "together")
@@ -82,11 +83,13 @@ class Gathered:
         return np.frombuffer(self._told[name], np.int64) if len(self._told[name]) else np.zeros(0, np.int64)
 
 
-def gathered(parts: Iterable[Part], columns: Columns) -> Gathered:
-    """All parts, put down."""
+def gathered(parts: Iterable[Part], columns: Columns, whole: int = 0) -> Gathered:
+    """All parts, put down. `whole`: about how many events they are."""
     found = Gathered(columns)
+    tell(READING, 0, whole)
     for part in parts:
         found.add(part)
+        tell(READING, columns.length("start"), whole)
     return found
 
 

@@ -1,8 +1,12 @@
 """Where on a timeline something is: times of day, steps, and events by name, as ticks."""
 
+from bisect import bisect_right
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 
 import numpy as np
+import pandas as pd
 
 from analyzers.timeline import Row, Timeline
 from analyzers.timeline.booked import ACCOUNT
@@ -13,6 +17,7 @@ from errors import QuestionError
 from errors import format as fmt
 from runs.tables import Tables, frame
 
+EACH_ITS_OWN: Mapping[str, int] = MappingProxyType({})
 KEPT = "step"  # what the job's lane calls a step that was not taken again
 
 
@@ -35,6 +40,11 @@ def row_of(of: Timeline, event: int) -> int:
     return int(np.searchsorted(of.tiles.first, event, side="right")) - 1
 
 
+def lane_at(of: Timeline, row: int) -> int:
+    """The number of the lane that a row is of."""
+    return bisect_right(of.lanes, row, key=lambda lane: lane.first_row) - 1
+
+
 def between(of: Timeline, start_ns: int, end_ns: int) -> Stretch:
     """Raises QuestionError for times none of which the timeline reaches."""
     start, end = tick_of(of, start_ns), tick_of(of, end_ns)
@@ -49,10 +59,13 @@ def between(of: Timeline, start_ns: int, end_ns: int) -> Stretch:
     return Stretch(max(start, 0), min(end, of.span))
 
 
-def step(of: Timeline, tables: Tables, number: int, last: int | None = None) -> Stretch:
+def step(
+    of: Timeline, tables: Tables, number: int, last: int | None = None, ahead_ns: Mapping[str, int] = EACH_ITS_OWN
+) -> Stretch:
     """A step, or those up to `last`: as the job took them, else as devices did. Of one that was taken again that which
-    was kept. Raises QuestionError for one that is not there."""
-    found = _of_job(of, number, last) or _of_devices(of, tables, number, last)
+    was kept. `ahead_ns`: by how much clocks of hosts are ahead, where they are aligned. Raises QuestionError for one
+    that is not there."""
+    found = _of_job(of, number, last) or _of_devices(of, tables, number, last, ahead_ns)
     if found is None:
         raise QuestionError(f"no step {number:,} with a time in this run", expected=_told(of, tables, number))
     return found
@@ -76,19 +89,31 @@ def _events(of: Timeline, lane: Row) -> Ints:
     return np.arange(int(of.tiles.first[lane.first_row]), int(of.tiles.first[lane.first_row + lane.rows]))
 
 
-def _of_devices(of: Timeline, tables: Tables, number: int, last: int | None) -> Stretch | None:
+def _of_devices(
+    of: Timeline, tables: Tables, number: int, last: int | None, ahead_ns: Mapping[str, int]
+) -> Stretch | None:
     """By profiles: the earliest, and those of other hosts that meet it or one another."""
     where = [("step", ">=", number), ("step", "<=", number if last is None else last)]
     rows = frame(tables, "steps", ["start_ns", "dur_ns", "capture"], where).dropna()
     if not len(rows):
         return None
-    rows = rows.sort_values("start_ns")
+    start_ns = rows["start_ns"].to_numpy(dtype=np.int64) - _ahead_ns(tables, rows["capture"], ahead_ns)
+    rows = rows.assign(start_ns=start_ns).sort_values("start_ns")
     start = rows["start_ns"].to_numpy(dtype=np.int64)
     end = start + np.maximum(rows["dur_ns"].to_numpy(dtype=np.int64), 0)
     reach = np.maximum.accumulate(end)
     if last is None and (apart := np.flatnonzero(start[1:] > reach[:-1])).size:
         reach = reach[: int(apart[0]) + 1]
     return between(of, int(start[0]), int(reach[-1]))
+
+
+def _ahead_ns(tables: Tables, captures: pd.Series, ahead_ns: Mapping[str, int]) -> Ints:
+    """Of each of these captures."""
+    if not ahead_ns:
+        return np.zeros(len(captures), np.int64)
+    told = frame(tables, "captures", ["capture", "host"])
+    host = dict(zip(told["capture"].tolist(), told["host"].tolist(), strict=True))
+    return np.array([ahead_ns.get(str(host.get(one)), 0) for one in captures.tolist()], np.int64)
 
 
 def _told(of: Timeline, tables: Tables, number: int) -> str:

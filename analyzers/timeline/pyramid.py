@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 
 from analyzers.timeline.columns import Columns, InMemory, fitting
 from analyzers.timeline.kernels import CODES, count_bins, fill_bins, lengths_of, rows_of
+from analyzers.timeline.progress import SUMMING, tell
 
 Ints = NDArray[np.int64]
 LEAST_EVENTS = 20_000  # fewer are drawn as they are at any width
@@ -145,6 +146,7 @@ def levels(columns: Columns, first: Ints) -> Made:
     pieces = list(_pieces(first))
     sizes, lengths, last = np.zeros((len(pieces), BITS), np.int64), np.zeros(BITS + 1, np.int64), 0
     for n, piece in enumerate(pieces):
+        tell(SUMMING, int(first[piece[0]]) // 2, events)
         row, start, dur, _ = _events(columns, first, piece)
         lengths_of(dur, lengths)
         count_bins(row, start, dur, sizes[n])
@@ -199,6 +201,7 @@ def _filled(
     for n, piece in enumerate(pieces):
         row, start, dur, code = _events(columns, first, piece)
         at = int(first[piece[0]])
+        tell(SUMMING, (int(first[-1]) + at) // 2, int(first[-1]))
         for shift in shifts:
             long = np.flatnonzero(dur >> shift)
             level = _level(row, start, dur, code, shift, int(sizes[n, shift]))

@@ -8,6 +8,7 @@ last of them reach beyond it. Where they are many, the bins of a level that lie 
 beside them is counted by its events: the same number, to the tick.
 """
 
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -50,33 +51,40 @@ class Selection:
         return sum(lane.events for lane in self.lanes)
 
 
-def selection(of: Timeline, chosen: Sequence[int], start: int, end: int) -> Selection:
-    """What rows hold from `start` to before `end`, in ticks; to the end of the timeline with what is at its last."""
+def selection(
+    of: Timeline, chosen: Sequence[int], start: int, end: int, ahead: Sequence[int] | None = None, last: int = 0
+) -> Selection:
+    """What rows hold from `start` to before `end`, in ticks; to the end of the timeline with what is at its last.
+    `ahead`: of each lane, by how many ticks its clock is ahead: as much later the stretch lies by that clock. `last`:
+    where the timeline ends then."""
     rows = sorted(set(chosen))
-    asked, end = end, end + (end == of.span)
+    asked, end = end, end + (end == (of.span if ahead is None else last))
     ticks: dict[int, int] = {}
     titles: dict[int, str] = {}
-    for row in _strips(of, rows):
-        for code, held in _by_code(of.tiles, row, start, end).items():
-            ticks[code] = ticks.get(code, 0) + held
-        titles |= _titles(of, row, start, end)
-    lanes = tuple(_of_lane(of.tiles, lane, mine, start, end) for lane, mine in _by_lane(of, rows))
+    by = defaultdict(int, {} if ahead is None else zip(of.lanes, ahead, strict=True))
+    for lane, mine in _strips(of, rows):
+        for row in mine:
+            for code, held in _by_code(of.tiles, row, start + by[lane], end + by[lane]).items():
+                ticks[code] = ticks.get(code, 0) + held
+            titles |= _titles(of, row, start + by[lane], end + by[lane])
+    lanes = tuple(_of_lane(of.tiles, lane, mine, start + by[lane], end + by[lane]) for lane, mine in _by_lane(of, rows))
     return Selection(start, asked, ticks, titles, lanes)
 
 
-def _strips(of: Timeline, chosen: list[int]) -> list[int]:
-    """The rows of strips that count."""
+def _strips(of: Timeline, chosen: list[int]) -> list[tuple[Row, list[int]]]:
+    """The strips that count, with their rows."""
     strips = [lane for lane in of.lanes if lane.lane.role == ACCOUNT]
     devices = [lane for lane in strips if lane.lane.group == DEVICE]
     rows = set(chosen)
     for some in (devices, strips):
-        if found := [row for row in _rows(some) if row in rows]:
+        found = [(lane, [row for row in _rows(lane) if row in rows]) for lane in some]
+        if any(mine for _, mine in found):
             return found
-    return _rows(devices or strips)
+    return [(lane, list(_rows(lane))) for lane in devices or strips]
 
 
-def _rows(lanes: Iterable[Row]) -> list[int]:
-    return [row for lane in lanes for row in range(lane.first_row, lane.first_row + lane.rows)]
+def _rows(lane: Row) -> range:
+    return range(lane.first_row, lane.first_row + lane.rows)
 
 
 def _by_lane(of: Timeline, rows: list[int]) -> Iterable[tuple[Row, list[int]]]:

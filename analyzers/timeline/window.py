@@ -1,6 +1,7 @@
 """What of a timeline a window shows: at most some marks for each pixel of each row, whatever the events are."""
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -27,29 +28,53 @@ class Marks:
     shift: int | None
 
 
-def window(of: Pyramid, rows: Ints, start: int, end: int, pixels: int) -> Marks:
-    """The marks of these rows from `start` to `end`, where `pixels` are as wide as that."""
-    wide = max((end - start) // max(pixels, 1), 1)
+def window(of: Pyramid, rows: Ints, start: int, end: int, pixels: int, ahead: Ints | None = None) -> Marks:
+    """The marks of these rows from `start` to `end`, where `pixels` are as wide as that. `ahead`: of each row, by how
+    many ticks its clock is ahead: its marks stand earlier by as much."""
+    begins = [start + int(n) for n in ahead] if ahead is not None else [start] * len(rows)
+    found = _shown(of, _Asked(rows, begins, end - start), pixels)
+    return found if ahead is None else _earlier(found, ahead)
+
+
+def _earlier(found: Marks, ahead: Ints) -> Marks:
+    by = ahead[found.row]
+    return replace(found, start=found.start - by, end=found.end - by)
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """A window: of each row where it begins by that row's own clock, and how many ticks it is wide."""
+
+    rows: Ints
+    begins: list[int]
+    span: int
+
+    def __iter__(self) -> Iterator[tuple[int, int, int]]:
+        return ((int(row), a, a + self.span) for row, a in zip(self.rows, self.begins, strict=True))
+
+
+def _shown(of: Pyramid, asked: _Asked, pixels: int) -> Marks:
+    wide = max(asked.span // max(pixels, 1), 1)
     fitting = sum(1 << level.shift <= wide for level in of.levels)
     if fitting:
-        found = _found(of, fitting - 1, rows, start, end)
+        found = _found(of, fitting - 1, asked)
         finest = wide.bit_length() - 1
         if (
             found.level.shift < finest
             and fitting < len(of.levels)
-            and found.marks > _most(len(rows), start, end, finest)
+            and found.marks > _most(len(asked.rows), asked.span, finest)
         ):
-            found = _found(of, fitting, rows, start, end)  # one between the two was left out, and here it would count
-        return _binned(of, found, start)
-    shown = [_events(of, row, start, end) for row in rows]
+            found = _found(of, fitting, asked)  # one between the two was left out, and here it would count
+        return _binned(of, found)
+    shown = [_events(of, *one) for one in asked]
     if of.levels and sum(b - a for a, b in shown) > RAW_MOST:
-        return _binned(of, _found(of, 0, rows, start, end), start)
+        return _binned(of, _found(of, 0, asked))
     return _as_they_are(of, shown)
 
 
-def _most(rows: int, start: int, end: int, shift: int) -> int:
+def _most(rows: int, span: int, shift: int) -> int:
     """Marks that bins of this size could give: in each of them its short events, and a long one that begins in it."""
-    return 2 * rows * (((end - start) >> shift) + 2)
+    return 2 * rows * ((span >> shift) + 2)
 
 
 def _at(column: NDArray[Any], low: int, high: int, value: int, side: Literal["left", "right"]) -> int:
@@ -106,15 +131,15 @@ class _Found:
         return sum(b - a for a, b in self.bins) + sum(map(len, self.events))
 
 
-def _found(of: Pyramid, number: int, rows: Ints, start: int, end: int) -> _Found:
+def _found(of: Pyramid, number: int, asked: _Asked) -> _Found:
     level = of.levels[number]
     long = next(one for one in reversed(of.longs) if one.shift <= level.shift)
     bins: list[tuple[int, int]] = []
-    for row in rows:
+    for row, start, end in asked:
         low, high = int(level.first[row]), int(level.first[row + 1])
         a, b = (_at(level.bins, low, high, at, "left") for at in (start >> level.shift, -(-end >> level.shift)))
         bins.append((a, b))
-    return _Found(level, bins, [_long_events(of, long, level.shift, row, start, end) for row in rows])
+    return _Found(level, bins, [_long_events(of, long, level.shift, *one) for one in asked])
 
 
 def _long_events(of: Pyramid, long: Long, shift: int, row: int, start: int, end: int) -> Ints:
@@ -127,7 +152,7 @@ def _long_events(of: Pyramid, long: Long, shift: int, row: int, start: int, end:
     return some[(of.dur[some] >> shift > 0) & (of.start[some] + of.dur[some] > start)]
 
 
-def _binned(of: Pyramid, found: _Found, start: int) -> Marks:
+def _binned(of: Pyramid, found: _Found) -> Marks:
     """Bins and long events, in order of row and begin."""
     level, shift = found.level, found.level.shift
     bins, events = _ranges(found.bins), np.concatenate([np.zeros(0, np.int64), *found.events])

@@ -71,6 +71,11 @@ def glimpse(asked: Question[R], run: Subject, registry: Registry) -> R | None:
     return None
 
 
+def known(asked: Question[R], run: Subject, registry: Registry) -> R | None:
+    """The answer where it is there; None where it must be worked out. Raises the error where there is none."""
+    return _answers.known(_prepared(asked, run, {}, registry)[0])
+
+
 def _prepared(
     asked: Question[R], run: Subject, given: Mapping[str, Any], registry: Registry
 ) -> tuple[Any, Callable[[], R]]:

@@ -39,6 +39,7 @@ from app.serve.resuming import Resuming
 from app.serve.sharing import Sharing
 from app.serve.shelving import Shelving, shelved
 from app.serve.timeline import Timelines
+from app.serve.timeline_marks import TimelineMarks
 from app.serve.timeline_places import TimelinePlaces
 from app.serve.tus import Tus
 from app.serve.upload_names import title_of
@@ -78,6 +79,7 @@ class Api:
             *Shelving(self._place, self._find).routes(),
             *Timelines(self._place, self._find).routes(),
             *TimelinePlaces(self._place, self._find).routes(),
+            *TimelineMarks(self._place, self._find).routes(),
             *Perfetto(self._place, self._find).routes(),
             *Sharing(self._place, self._find).routes(),
             *Baselining(self._place).routes(),

@@ -81,6 +81,7 @@ def serve(
     from app.serve.jobs import Jobs
     from app.serve.manual import Manual
     from app.serve.older import older_routes
+    from app.serve.perfetto_viewer import PerfettoViewer
     from app.serve.settled import settled
     from app.serve.stopping import heard
     from app.serve.xprof import Xprof
@@ -130,6 +131,7 @@ def serve(
             *xprof.routes(),
             *agents.routes(),
             *Manual().routes(),
+            *PerfettoViewer().routes(),
             *older_routes(),
             *front_routes(),
         ],

@@ -11,6 +11,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from analyzers.timeline import Timeline
+from analyzers.timeline.ranked import Ranked
 from analyzers.timeline.window import window
 from app.questions.asking import ask
 from app.questions.timeline import TIMELINE
@@ -18,6 +19,7 @@ from app.serve.answering import answering
 from app.timeline.events import named, one
 from app.timeline.packing import described, packed
 from app.timeline.ranges import ranges_of
+from app.timeline.ranked import ranked_of
 from app.workspace import Workspace
 from errors import QuestionError
 from errors.numbers import Number
@@ -34,7 +36,10 @@ ROWS = Option("rows", str, "0", f"which rows, at most {MOST_ROWS}: 0-39,52", for
 EVENT = Option("event", Number(0, FARTHEST, whole=True), 0, "the event's number, as a mark tells it")
 WRITTEN = Option("written", str, "", "any text: with it an answer may be kept for ever")
 TEXT = Option("q", str, "", "part of a name")
-WINDOW = (START, END, PIXELS, ROWS, WRITTEN)
+CLOCKS = Option(
+    "clocks", ("recorded", "aligned"), "recorded", "each lane's own, or aligned by collectives that ranks shared"
+)
+WINDOW = (START, END, PIXELS, ROWS, WRITTEN, CLOCKS)
 
 
 class Timelines:
@@ -67,8 +72,8 @@ class Timelines:
     async def tiles(self, request: Request) -> Any:
         """The marks of some rows of a window, as bytes: see `app/timeline/packing.py` for their order."""
         given = _given(request, WINDOW)
-        _, of = await self._of(request)
-        body = await run_in_threadpool(_packed, of, given)
+        run, of = await self._of(request)
+        body = await run_in_threadpool(_packed, of, given, await aligned_of(run, of, given))
         headers = {"Cache-Control": "private, max-age=31536000, immutable" if given["written"] else "no-cache"}
         if "gzip" in request.headers.get("accept-encoding", ""):
             # here and quickly, or what compresses all answers would take many times as long for as many bytes
@@ -86,24 +91,30 @@ class Timelines:
     @answering
     async def search(self, request: Request) -> Any:
         """How many events bear a name that holds `q`, and the first of them in order of time."""
-        given = _given(request, (TEXT,))
+        given = _given(request, (TEXT, CLOCKS))
         if not given["q"]:
             raise QuestionError("nothing to look for", expected="?q= with part of a name")
-        _, of = await self._of(request)
-        return await run_in_threadpool(named, of, given["q"])
+        run, of = await self._of(request)
+        return await run_in_threadpool(named, of, given["q"], await aligned_of(run, of, given))
+
+
+async def aligned_of(run: Run, of: Timeline, given: dict[str, Any]) -> Ranked | None:
+    """The clocks that are asked for; None: each lane's own."""
+    return await run_in_threadpool(ranked_of, run, of) if given["clocks"] == "aligned" else None
 
 
 def _given(request: Request, options: tuple[Option, ...]) -> dict[str, Any]:
     return parse_options(options, once_each(request.query_params.multi_items(), [o.name for o in options]))
 
 
-def _packed(of: Timeline, given: dict[str, Any]) -> bytes:
+def _packed(of: Timeline, given: dict[str, Any], aligned: Ranked | None) -> bytes:
     start, end = int(given["start"]), int(of.span + 1 if given["end"] is None else given["end"])
     if end <= start:
         raise QuestionError(f"a window from {start:,} to {end:,}", expected="an end after the start")
     rows = np.array(rows_of(given["rows"], of.tiles.rows), dtype=np.int64)
     pixels = int(given["pixels"])
-    return packed(of, window(of.tiles, rows, start, end, pixels), start, end, pixels)
+    ahead = aligned.rows(of)[rows] if aligned else None
+    return packed(of, window(of.tiles, rows, start, end, pixels, ahead), start, end, pixels)
 
 
 def rows_of(text: str, count: int, most: int = MOST_ROWS) -> list[int]:

@@ -1,6 +1,6 @@
 // Which marks to ask for, and whether those that are held are sharp enough for what is looked at.
 
-/** @import { Described, Held } from "./types.d.ts" */
+/** @import { Held } from "./types.d.ts" */
 
 export const BEYOND = 0.05; // of the run: so far a person may look before its begin and after its end
 const AROUND = 0.5, // of the window: asked for on each side, for whoever drags
@@ -11,7 +11,7 @@ const AROUND = 0.5, // of the window: asked for on each side, for whoever drags
   SHARPEST = 1.5,
   MOST_PIXELS = 20_000;
 
-/** @typedef {{ from: number, to: number, wide: number }} Window ticks, and how many pixels they are wide */
+/** @typedef {{ from: number, to: number, wide: number, first: number, last: number }} Window ticks, how many pixels they are wide, and where the run begins and ends */
 
 /** Ticks of a pixel. @param {Window} window */
 export function fineness({ from, to, wide }) {
@@ -22,16 +22,15 @@ export function fineness({ from, to, wide }) {
  * Whether these rows stand sharp on the screen: "edge" where they soon do not.
  * @param {Held | null} held
  * @param {number[]} rows
- * @param {Described} of
  * @param {Window} window
  * @returns {"sharp" | "edge" | "coming"}
  */
-export function standing(held, rows, of, window) {
+export function standing(held, rows, window) {
   const now = fineness(window),
     margin = (window.to - window.from) * EDGE;
   if (!held || !rows.every((row) => held.place.has(row))) return "coming";
   const covers = (/** @type {number} */ more) =>
-    held.from <= Math.max(window.from - more, 0) && held.to >= Math.min(window.to + more, of.span_ticks);
+    held.from <= Math.max(window.from - more, window.first) && held.to >= Math.min(window.to + more, window.last);
   const coarsest = now * (held.tile.shift === null ? EVENTS_COARSE : COARSE);
   if (!covers(0) || held.fine > coarsest || held.fine < now / FINE) return "coming";
   return covers(margin) ? "sharp" : "edge";
@@ -39,14 +38,13 @@ export function standing(held, rows, of, window) {
 
 /**
  * The window to ask for: wider than what is looked at, within the run.
- * @param {Described} of
  * @param {Window} window
  */
-export function wanted(of, window) {
+export function wanted(window) {
   const more = (window.to - window.from) * AROUND,
-    most = Math.max(of.span_ticks * BEYOND, window.to - window.from);
-  const from = Math.floor(Math.max(window.from - more, -most)),
-    to = Math.max(Math.ceil(Math.min(window.to + more, of.span_ticks + most)), from + 1);
+    most = Math.max((window.last - window.first) * BEYOND, window.to - window.from);
+  const from = Math.floor(Math.max(window.from - more, window.first - most)),
+    to = Math.max(Math.ceil(Math.min(window.to + more, window.last + most)), from + 1);
   const pixels = Math.min(Math.max(Math.round((to - from) / fineness(window)), 1), MOST_PIXELS);
   return { from, to, pixels };
 }

@@ -61,7 +61,7 @@ export class Choice {
   /** What it led to: a server that refuses to tell knows of none. @param {number} event */
   link(event) {
     const { viewer } = this;
-    answer(address(`runs/${viewer.run}/timeline/arrows?event=${event}`))
+    answer(address(`runs/${viewer.run}/timeline/arrows?event=${event}${viewer.ranks.clocks}`))
       .then((got) => got.json())
       .then((told) => {
         if (this.event !== event) return;

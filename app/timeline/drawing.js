@@ -13,6 +13,7 @@ const FONT = "12px ",
   TICK_PX = 110,
   MOST_TICKS = 500,
   HEAD_PX = 6,
+  FLAG = 5,
   FAR_PX = 1e5; // canvases lose their way beyond
 
 export class Drawing {
@@ -54,6 +55,7 @@ export class Drawing {
     this.zone(RULER, () => this.marks(scene, true));
     this.zone(scene.under, () => this.marks(scene, false));
     this.ruler(scene);
+    this.zone(0, () => this.flags(scene));
     this.zone(RULER, () => {
       this.band(scene);
       this.arrows(scene);
@@ -229,6 +231,21 @@ export class Drawing {
       pen.fillText(told, x + 4, RULER / 2);
     }
     pen.globalAlpha = 1;
+  }
+
+  /** Bookmarks and comments: on the ruler, and the one that was gone to through all lanes. @param {Scene} scene */
+  flags({ marks, marked }) {
+    const pen = this.pen;
+    pen.fillStyle = getComputedStyle(this.canvas).getPropertyValue("--st-primary-color") || this.ink;
+    for (const mark of marks) {
+      const x = this.x(mark.at);
+      if (mark.id === marked) pen.fillRect(x - 0.5, 0, 1, this.height);
+      pen.beginPath();
+      pen.moveTo(x - FLAG, 0);
+      pen.lineTo(x + FLAG, 0);
+      pen.lineTo(x, 1.6 * FLAG);
+      pen.fill();
+    }
   }
 
   /**

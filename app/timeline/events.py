@@ -6,6 +6,8 @@ import numpy as np
 
 from analyzers.timeline import Row, Timeline
 from analyzers.timeline.lanes import CODES, NONE
+from analyzers.timeline.moments import lane_at, row_of
+from analyzers.timeline.ranked import Ranked
 from app.questions.timeline.words import title
 from errors import QuestionError
 from runs.run import Run
@@ -38,15 +40,9 @@ def one(run: Run, of: Timeline, number: int) -> dict[str, Any]:
     return told | _operation(run, of, number)
 
 
-def row_of(of: Timeline, number: int) -> int:
-    """The row that an event stands in."""
-    return int(np.searchsorted(of.tiles.first, number, side="right")) - 1
-
-
 def lane_of(of: Timeline, number: int) -> Row:
     """The lane that an event stands in."""
-    row = row_of(of, number)
-    return next(lane for lane in of.lanes if lane.first_row <= row < lane.first_row + lane.rows)
+    return of.lanes[lane_at(of, row_of(of, number))]
 
 
 def _operation(run: Run, of: Timeline, number: int) -> dict[str, Any]:
@@ -64,18 +60,25 @@ def _operation(run: Run, of: Timeline, number: int) -> dict[str, Any]:
     return told | ({"count": count, "usual_s": whole / count / 1e9} if count else {})
 
 
-def named(of: Timeline, text: str) -> dict[str, Any]:
-    """How many events bear a name that holds this text, and the first of them in order of time."""
+def named(of: Timeline, text: str, aligned: Ranked | None = None) -> dict[str, Any]:
+    """How many events bear a name that holds this text, and the first of them in order of time: by aligned clocks, if
+    these are given."""
     wanted = text.casefold()
     which = np.array([wanted in name.casefold() for name in of.names], dtype=bool)
+    ahead = aligned.rows(of) if aligned else np.zeros(0, np.int64)
     hits, earliest = 0, np.zeros(0, np.int64)
+
+    def begins(events: np.ndarray) -> np.ndarray:
+        told = of.tiles.start[events]
+        return told - ahead[np.searchsorted(of.tiles.first, events, side="right") - 1] if aligned else told
+
     for at in range(0, of.events, PIECE):
         found = at + np.flatnonzero(which[of.name[at : at + PIECE]])
         hits += len(found)
         earliest = np.concatenate([earliest, found])
-        earliest = earliest[np.argsort(of.tiles.start[earliest], kind="stable")[:MOST_HITS]]
+        earliest = earliest[np.argsort(begins(earliest), kind="stable")[:MOST_HITS]]
     return {
         "hits": hits,
-        "events": [[int(n), int(of.tiles.start[n]), int(of.tiles.dur[n])] for n in earliest],
+        "events": [[int(n), int(at), int(of.tiles.dur[n])] for n, at in zip(earliest, begins(earliest), strict=True)],
         "names": [of.names[n] for n in np.flatnonzero(which)[:20]],
     }

@@ -5,6 +5,7 @@
 import { part } from "../components/parts.js";
 import { LABELS } from "./drawing.js";
 import { ROW, RULER } from "./layout.js";
+import { clicked, place, pointed, rowsBetween } from "./pointer.js";
 import { save } from "./saving.js";
 
 const TURN = 1.0015,
@@ -21,11 +22,11 @@ export function listen(viewer) {
   stage.addEventListener("wheel", (event) => turned(viewer, event), { passive: false });
   stage.addEventListener("keydown", (event) => pressed(viewer, event));
   canvas.addEventListener("pointerdown", (event) => dragged(viewer, event));
-  canvas.addEventListener("pointermove", (event) => viewer.pointed(event));
+  canvas.addEventListener("pointermove", (event) => pointed(viewer, event));
   canvas.addEventListener("pointerleave", () => (viewer.tip.hidden = true));
   const on = (/** @type {string} */ name, /** @type {() => void} */ what) =>
     part(root, name, HTMLButtonElement).addEventListener("click", what);
-  on(".fit", () => viewer.of && viewer.look(0, viewer.of.span_ticks));
+  on(".fit", () => viewer.fit());
   on(".before", () => viewer.search.walk(-1));
   on(".after", () => viewer.search.walk(1));
   on(".png", () => save(viewer));
@@ -57,8 +58,7 @@ function turned(viewer, event) {
  * @param {KeyboardEvent} event
  */
 function pressed(viewer, event) {
-  const of = viewer.of;
-  if (!of || event.ctrlKey || event.metaKey || event.altKey) return;
+  if (!viewer.of || event.ctrlKey || event.metaKey || event.altKey) return;
   const middle = LABELS + viewer.wide / 2;
   /** @type {Record<string, () => void>} */
   const keys = {
@@ -70,8 +70,9 @@ function pressed(viewer, event) {
     ArrowRight: () => viewer.move(STEP),
     ArrowUp: () => viewer.stage.scrollBy(0, -3 * ROW),
     ArrowDown: () => viewer.stage.scrollBy(0, 3 * ROW),
-    f: () => viewer.look(0, of.span_ticks),
+    f: () => viewer.fit(),
     m: () => viewer.pickShown(),
+    b: () => viewer.marks.write(),
     l: () => viewer.choice.follow(),
     n: () => viewer.search.walk(1),
     p: () => viewer.search.walk(-1),
@@ -92,7 +93,7 @@ function pressed(viewer, event) {
 function dragged(viewer, down) {
   if (down.button) return;
   viewer.stage.focus({ preventScroll: true });
-  const { x, y } = viewer.place(down),
+  const { x, y } = place(viewer, down),
     moves = x >= LABELS && (down.shiftKey || y < RULER) ? selecting(viewer, down) : moving(viewer, down),
     done = new AbortController(),
     heard = { signal: done.signal };
@@ -110,7 +111,7 @@ function dragged(viewer, down) {
     done.abort();
     viewer.canvas.classList.remove("moving");
     if (far) moves.end();
-    else if (event.type === "pointerup") viewer.clicked(event);
+    else if (event.type === "pointerup") clicked(viewer, event);
   };
   viewer.canvas.addEventListener("pointerup", up, heard);
   viewer.canvas.addEventListener("pointercancel", up, heard);
@@ -138,12 +139,12 @@ function moving(viewer, down) {
  * @param {PointerEvent} down
  */
 function selecting(viewer, down) {
-  const begun = viewer.place(down),
+  const begun = place(viewer, down),
     from = viewer.at(begun.x);
   const move = (/** @type {PointerEvent} */ event) => {
-    const { x, y } = viewer.place(event),
+    const { x, y } = place(viewer, event),
       to = viewer.at(Math.min(Math.max(x, LABELS), LABELS + viewer.wide));
-    const rows = begun.y < RULER ? null : viewer.rowsBetween(begun.y, y);
+    const rows = begun.y < RULER ? null : rowsBetween(viewer, begun.y, y);
     viewer.picked.set(from, to, rows?.length ? rows : null);
   };
   return { move, end: () => viewer.picked.settle() };

@@ -20,7 +20,7 @@ export function atHome({ root, home: own }) {
 }
 
 /** The address says what is looked at. @param {Viewer} viewer */
-export function write({ from, to, choice, picked, layout }) {
+export function write({ from, to, choice, picked, layout, ranks, marks }) {
   const said = new URLSearchParams(location.search),
     { event, row } = choice,
     { stretch } = picked;
@@ -33,6 +33,9 @@ export function write({ from, to, choice, picked, layout }) {
   put("pick", stretch ? `${whole(stretch.from)}-${whole(stretch.to)}` : null);
   put("pick_rows", stretch?.rows ? spelled(stretch.rows) : null);
   put("pins", [...(layout?.pinned ?? [])].map((lane) => lane.row).join(",") || null);
+  put("mark", marks.chosen === null ? null : String(marks.chosen));
+  put("lanes", ranks.order ? "latest" : null);
+  put("clocks", ranks.aligned ? "aligned" : null);
   history.replaceState(history.state, "", `${location.pathname}?${said}${location.hash}`);
 }
 
@@ -47,6 +50,9 @@ export function read() {
     row: number("row"),
     pick: (said.get("pick") ?? "").split("-").map(Number),
     pickRows: said.get("pick_rows") ?? "",
+    mark: number("mark"),
+    latest: said.get("lanes") === "latest",
+    aligned: said.get("clocks") === "aligned",
     pins: (said.get("pins") ?? "").split(",").filter(Boolean).map(Number),
   };
 }

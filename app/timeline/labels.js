@@ -47,13 +47,13 @@ class Label {
   show({ lane, top, pinned }, folded) {
     this.lane = lane;
     this.box.style.transform = `translateY(${top}px)`;
-    const said = `${lane.row} ${folded} ${pinned}`;
+    const said = `${lane.row} ${folded} ${pinned} ${lane.late ?? ""}`;
     if (said === this.said) return;
     this.said = said;
     this.box.hidden = false;
     const some = lane.rows > 1;
     this.fold.textContent = `${some ? (folded ? "▸ " : "▾ ") : ""}${lane.title}`;
-    this.fold.title = `${lane.title}: ${lane.events.toLocaleString("en")} events`;
+    this.fold.title = `${lane.title}: ${lane.events.toLocaleString("en")} events${lane.late ?? ""}`;
     this.fold.disabled = !some;
     if (some) this.fold.setAttribute("aria-expanded", String(!folded));
     else this.fold.removeAttribute("aria-expanded");
@@ -82,6 +82,13 @@ export class Labels {
     /** @type {Map<Lane, Label>} */
     this.of = new Map();
     /** @type {Label[]} */
+    this.idle = [];
+  }
+
+  /** Lanes stand otherwise now: labels are made anew, so that the keyboard goes through them in their order. */
+  forget() {
+    this.root.replaceChildren();
+    this.of.clear();
     this.idle = [];
   }
 

@@ -16,6 +16,8 @@ export class Layout {
     this.folded = new Set();
     /** @type {Set<Lane>} */
     this.pinned = new Set();
+    /** In which order they stand. */
+    this.lanes = of.lanes;
     this.rows = of.lanes.reduce((sum, lane) => sum + lane.rows, 0);
     for (const lane of of.lanes)
       if (this.rows > MANY_ROWS && lane.rows > 2 && lane.group === "host") this.folded.add(lane);
@@ -34,8 +36,15 @@ export class Layout {
     return this.folded.has(lane) ? Math.min(lane.rows, 1) : lane.rows;
   }
 
+  /** Lanes by number; null: as they are recorded. @param {number[] | null} order */
+  arrange(order) {
+    const lanes = this.of.lanes;
+    this.lanes = order ? order.flatMap((n) => lanes[n] ?? []) : lanes;
+    this.lay();
+  }
+
   lay() {
-    this.loose = this.of.lanes.filter((lane) => !this.pinned.has(lane));
+    this.loose = this.lanes.filter((lane) => !this.pinned.has(lane));
     this.tops = new Float64Array(this.loose.length + 1);
     this.places.clear();
     let top = 0;

@@ -35,15 +35,24 @@ export class Overview {
     return (told.length ? told : of.lanes).slice(0, MOST_ROWS).map((lane) => lane.row);
   }
 
+  /** Of other clocks. */
+  forget() {
+    this.asked = false;
+    this.held = null;
+    this.drawn = "";
+  }
+
   /** Once; again where the server did not answer. */
   ask() {
     const { viewer } = this,
       of = viewer.of;
-    if (!of || this.asked || !of.lanes.length || !of.span_ticks) return;
+    if (!of || this.asked || !of.lanes.length || viewer.last <= viewer.first) return;
     this.asked = true;
+    const clocks = viewer.ranks.clocks;
     viewer.tiles
-      .one(this.rows(of), 0, of.span_ticks, Math.round(viewer.wide))
+      .one(this.rows(of), viewer.first, viewer.last, Math.round(viewer.wide))
       .then((held) => {
+        if (!this.asked || clocks !== viewer.ranks.clocks) return;
         this.held = held;
         this.drawn = "";
         viewer.later();
@@ -73,7 +82,7 @@ export class Overview {
     if (this.held) this.marks(of, this.held, w);
     pen.setTransform(ratio, 0, 0, ratio, 0, 0);
     this.frame(ink);
-    const middle = (50 * (viewer.from + viewer.to)) / (of.span_ticks || 1);
+    const middle = (50 * (viewer.from + viewer.to - 2 * viewer.first)) / (viewer.last - viewer.first || 1);
     canvas.setAttribute("aria-valuenow", String(Math.round(Math.min(Math.max(middle, 0), 100))));
     canvas.setAttribute("aria-valuetext", viewer.where());
   }
@@ -86,10 +95,11 @@ export class Overview {
   marks(of, held, width) {
     const rows = held.rows.length,
       high = this.canvas.height / rows,
-      scale = width / of.span_ticks;
+      { first, last } = this.viewer,
+      scale = width / (last - first);
     this.strips.begin(of, width, Math.max(Math.floor(high) - 1, 1));
     for (let n = 0; n < rows; n++) {
-      this.strips.fill(held, n, held.tile.start * scale, held.tile.unit * scale, NONE);
+      this.strips.fill(held, n, (held.tile.start - first) * scale, held.tile.unit * scale, NONE);
       this.strips.put(this.pen, 0, Math.round(n * high), 0);
     }
   }
@@ -109,19 +119,19 @@ export class Overview {
 
   /** Of the frame, in pixels: never too narrow to be seen. */
   ends() {
-    const { from, to, of, wide } = this.viewer,
-      scale = wide / (of?.span_ticks || 1),
-      a = Math.min(Math.max(from * scale, 0), wide - LEAST_PX);
-    return [a, Math.max(Math.min(to * scale, wide), a + LEAST_PX)];
+    const { from, to, first, last, wide } = this.viewer,
+      scale = wide / (last - first || 1),
+      a = Math.min(Math.max((from - first) * scale, 0), wide - LEAST_PX);
+    return [a, Math.max(Math.min((to - first) * scale, wide), a + LEAST_PX)];
   }
 
   /** Inside the frame it is drawn along; beside it the frame comes here first. @param {PointerEvent} down */
   dragged(down) {
-    const { viewer, canvas } = this,
-      of = viewer.of;
-    if (down.button || !of) return;
+    const { viewer, canvas } = this;
+    if (down.button || !viewer.of) return;
     const tick = (/** @type {PointerEvent} */ event) =>
-      ((event.clientX - canvas.getBoundingClientRect().left) / viewer.wide) * of.span_ticks;
+      viewer.first +
+      ((event.clientX - canvas.getBoundingClientRect().left) / viewer.wide) * (viewer.last - viewer.first);
     const [a, b] = this.ends(),
       x = down.clientX - canvas.getBoundingClientRect().left,
       span = viewer.to - viewer.from;

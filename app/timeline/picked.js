@@ -34,15 +34,16 @@ export class Picked {
   settle() {
     const { viewer, stretch } = this;
     if (!stretch || !viewer.of) return;
-    const from = Math.max(Math.floor(stretch.from), 0),
-      to = Math.max(Math.ceil(Math.min(stretch.to, viewer.of.span_ticks)), from + 1),
+    const from = Math.max(Math.floor(stretch.from), viewer.first),
+      to = Math.max(Math.ceil(Math.min(stretch.to, viewer.last)), from + 1),
       mine = ++this.asked,
-      rows = stretch.rows && stretch.rows.length <= MOST_ROWS ? `&rows=${spelled(stretch.rows)}` : "";
+      rows = stretch.rows && stretch.rows.length <= MOST_ROWS ? `&rows=${spelled(stretch.rows)}` : "",
+      clocks = viewer.ranks.clocks;
     stretch.from = from;
     stretch.to = to;
     viewer.tell();
     viewer.later();
-    answer(address(`runs/${viewer.run}/timeline/selection?start=${whole(from)}&end=${whole(to)}${rows}`))
+    answer(address(`runs/${viewer.run}/timeline/selection?start=${whole(from)}&end=${whole(to)}${rows}${clocks}`))
       .then((got) => got.json())
       .then((told) => {
         if (mine === this.asked && this.stretch) this.show(told, this.stretch);

@@ -21,15 +21,18 @@ export class Search {
     this.hit = -1;
   }
 
-  /** @param {string} text */
-  find(text) {
+  /**
+   * @param {string} text
+   * @param {boolean} [stay] the window stays
+   */
+  find(text, stay) {
     const { root, run } = this.viewer,
       said = part(root, ".hits", HTMLElement),
       input = part(root, ".q", HTMLInputElement);
     this.found([]);
     said.textContent = "";
     if (!text.trim()) return;
-    answer(address(`runs/${run}/timeline/search?q=${encodeURIComponent(text.trim())}`))
+    answer(address(`runs/${run}/timeline/search?q=${encodeURIComponent(text.trim())}${this.viewer.ranks.clocks}`))
       .then((got) => got.json())
       .then((told) => {
         if (input.value !== text || !atHome(this.viewer)) return; // something else is looked for
@@ -37,7 +40,7 @@ export class Search {
         this.found(told.events, text.trim());
         const first = told.hits > told.events.length ? `, the first ${told.events.length} walked through` : "";
         said.textContent = `${told.hits.toLocaleString("en")} found${first}`;
-        this.walk(1);
+        if (!stay) this.walk(1);
       })
       .catch((error) => this.viewer.say(error, "Nothing was found"));
   }

@@ -2,24 +2,24 @@
 
 from typing import Any
 
-from analyzers.ranks.meetings import Meetings, meetings
 from analyzers.timeline import Timeline
 from analyzers.timeline.arrows import arrows
 from analyzers.timeline.lanes import CODES, NONE
-from analyzers.timeline.moments import row_of, step
+from analyzers.timeline.moments import EACH_ITS_OWN, lane_at, row_of, step
+from analyzers.timeline.ranked import Ranked
 from analyzers.timeline.selection import selection
 from app import theme
 from app.timeline.packing import titles
+from app.timeline.ranked import meetings_of
 from errors import QuestionError
-from runs.kept import Answers
 from runs.run import Run
 
-_met = Answers(128 << 20)  # matches of collectives: of a run once
 
-
-def selected(of: Timeline, rows: list[int], start: int, end: int) -> dict[str, Any]:
-    """What rows hold from `start` to `end`: accounts, the largest first, and lanes in their order."""
-    found, seconds = selection(of, rows, start, end), of.tick_ps / 1e12
+def selected(of: Timeline, rows: list[int], start: int, end: int, aligned: Ranked | None = None) -> dict[str, Any]:
+    """What rows hold from `start` to `end`: accounts, the largest first, and lanes in their order. `aligned`: by which
+    clocks, if not each lane's own."""
+    moved = (aligned.ahead, aligned.end) if aligned else (None, 0)
+    found, seconds = selection(of, rows, start, end, *moved), of.tick_ps / 1e12
     whole = sum(found.ticks.values())
     called = dict(zip(of.lanes, titles(of), strict=True))
     return {
@@ -43,27 +43,26 @@ def selected(of: Timeline, rows: list[int], start: int, end: int) -> dict[str, A
     }
 
 
-def arrows_of(run: Run, of: Timeline, number: int) -> dict[str, Any]:
+def arrows_of(run: Run, of: Timeline, number: int, aligned: Ranked | None = None) -> dict[str, Any]:
     """Raises QuestionError for an event that is not there."""
     if not 0 <= number < of.events:
         raise QuestionError(f"no event {number:,}", expected=f"a number below {of.events:,}")
-    found = arrows(of, run.tables, _meetings(run) if of.event[number] != NONE else None, number)
-    told = [{"from": _end(of, one.source), "to": _end(of, one.target), "kind": one.kind} for one in found.arrows]
+    collective = of.event[number] != NONE and run.tables.rows("collectives") > 0
+    found = arrows(of, run.tables, meetings_of(run) if collective else None, number)
+    told = [
+        {"from": _end(of, one.source, aligned), "to": _end(of, one.target, aligned), "kind": one.kind}
+        for one in found.arrows
+    ]
     return {"arrows": told, "more": found.more}
 
 
-def _meetings(run: Run) -> Meetings | None:
-    tables = run.tables
-    return (
-        _met.get((run.run_id, run.written.created_ns), lambda: meetings(tables)) if tables.rows("collectives") else None
-    )
-
-
-def _end(of: Timeline, event: int) -> dict[str, int]:
+def _end(of: Timeline, event: int, aligned: Ranked | None) -> dict[str, int]:
     """An end of an arrow: at the beginning of its event."""
-    return {"event": event, "row": row_of(of, event), "tick": int(of.tiles.start[event])}
+    row = row_of(of, event)
+    ahead = 0 if aligned is None else aligned.ahead[lane_at(of, row)]
+    return {"event": event, "row": row, "tick": int(of.tiles.start[event]) - ahead}
 
 
-def step_of(run: Run, of: Timeline, number: int) -> dict[str, int]:
-    found = step(of, run.tables, number)
+def step_of(run: Run, of: Timeline, number: int, aligned: Ranked | None = None) -> dict[str, int]:
+    found = step(of, run.tables, number, ahead_ns=aligned.hosts_ns() if aligned else EACH_ITS_OWN)
     return {"start": found.start, "end": found.end}

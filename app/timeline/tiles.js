@@ -24,9 +24,10 @@ export function address(path) {
 /**
  * @param {string} url
  * @param {AbortSignal} [signal]
+ * @param {RequestInit} [how]
  */
-export async function answer(url, signal) {
-  const got = await fetch(url, { signal }).catch((error) => {
+export async function answer(url, signal, how) {
+  const got = await fetch(url, { ...how, signal }).catch((error) => {
     throw error instanceof TypeError ? new Refused("the server does not answer", 0) : error;
   });
   if (got.ok) return got;
@@ -121,6 +122,7 @@ export class Tiles {
   constructor(run, written) {
     this.run = run;
     this.written = written;
+    this.clocks = "";
     /** @type {Map<string, Held>} */
     this.kept = new Map();
     /** @type {AbortController | null} */
@@ -175,7 +177,7 @@ export class Tiles {
    * @param {number} pixels
    */
   query(rows, from, to, pixels) {
-    return `start=${whole(from)}&end=${whole(to)}&pixels=${pixels}&rows=${spelled(rows)}&written=${this.written}`;
+    return `start=${whole(from)}&end=${whole(to)}&pixels=${pixels}&rows=${spelled(rows)}${this.clocks}&written=${this.written}`;
   }
 
   /**

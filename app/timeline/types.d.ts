@@ -1,11 +1,26 @@
 export interface Lane {
   group: string;
+  host: string;
+  device: number | null;
   title: string;
   line: string;
   role: string;
   row: number;
   rows: number;
   events: number;
+  /** How late its rank came, in words. */
+  late?: string;
+}
+
+/** How late ranks came, and how far clocks are apart: `ranked.py`. */
+export interface Ranked {
+  order: number[];
+  ahead_ticks: number[];
+  start_tick: number;
+  end_tick: number;
+  lateness: string;
+  clocks: string;
+  ranks: { rank: string; host: string; device: number; late_s: number | null; clock_ahead_s: number | null }[];
 }
 
 export interface Code {
@@ -99,6 +114,19 @@ export interface Looked {
   names: Set<number>;
 }
 
+/** A bookmark or a comment: `marks.py`. */
+export interface Mark {
+  id: number;
+  text: string;
+  who: string;
+  written_ns: number;
+  at: number;
+  from: number;
+  to: number;
+  rows: number[];
+  clocks: "recorded" | "aligned";
+}
+
 /** All that a picture shows. `under`: where lanes begin that scroll; `middle`: of a row on the screen. */
 export interface Scene {
   of: Described;
@@ -110,6 +138,8 @@ export interface Scene {
   looked: Looked;
   picked: Stretch | null;
   arrows: Arrow[];
+  marks: Mark[];
+  marked: number | null;
   under: number;
   middle: (row: number) => number | null;
 }

@@ -4,16 +4,18 @@
 
 import { part } from "../components/parts.js";
 import { BEYOND, standing, wanted } from "./asking.js";
-import { beside, legend, words } from "./cards.js";
+import { legend } from "./cards.js";
 import { Choice } from "./choice.js";
 import { lasted, when } from "./clock.js";
 import { Drawing, LABELS } from "./drawing.js";
 import { listen } from "./gestures.js";
 import { atHome, home, read, write } from "./home.js";
 import { Labels } from "./labels.js";
-import { Layout, ROW, RULER } from "./layout.js";
+import { Layout, ROW } from "./layout.js";
+import { Marks } from "./marks.js";
 import { Overview } from "./overview.js";
 import { Picked } from "./picked.js";
+import { Ranks } from "./ranks.js";
 import { Search } from "./search.js";
 import { address, answer, Refused, rowsOf, Tiles } from "./tiles.js";
 
@@ -46,6 +48,8 @@ export class Viewer {
     this.choice = new Choice(this);
     this.picked = new Picked(this);
     this.overview = new Overview(this);
+    this.ranks = new Ranks(this);
+    this.marks = new Marks(this);
     this.labels = new Labels(
       part(root, ".lanes", HTMLElement),
       (lane) => this.changed(lane, () => this.layout?.fold(lane, this.most)),
@@ -116,28 +120,32 @@ export class Viewer {
   }
 
   /** @param {Described} of */
-  show(of) {
+  async show(of) {
     if (this.of || !atHome(this)) return;
     this.say("");
+    await this.ranks.restore(of);
+    if (this.of || !atHome(this)) return;
     this.of = of;
     this.layout = new Layout(of);
+    this.layout.arrange(this.ranks.order);
     const { from, to, at, row, pick, pickRows, pins } = read();
     for (const one of pins) {
       const lane = this.layout.laneOf(one);
       if (lane && !this.layout.pinned.has(lane)) this.layout.pin(lane, this.most);
     }
     if (to > from && Number.isFinite(to - from)) this.look(from, to);
-    else this.look(0, of.span_ticks);
+    else this.look(this.first, this.last);
     legend(part(this.root, ".legend", HTMLElement), of);
     this.lay();
     this.overview.ask();
     const [a, b] = pick;
-    if (b > a && a >= 0 && a < of.span_ticks) {
-      this.picked.set(a, Math.min(b, of.span_ticks), rowsOf(pickRows, this.layout.rows));
+    if (b > a && a >= this.first && a < this.last) {
+      this.picked.set(a, Math.min(b, this.last), rowsOf(pickRows, this.layout.rows));
       this.picked.settle();
     }
     if (at !== null) this.choice.open(at, row);
     if (row !== null) this.reach(row, null);
+    void this.marks.ask();
   }
 
   /** The stage is as high as its lanes, within bounds. */
@@ -173,6 +181,22 @@ export class Viewer {
     else this.say("");
   }
 
+  /** Where the first event begins. */
+  get first() {
+    return this.ranks.aligned ? Math.min(this.ranks.aligned.start_tick, 0) : 0;
+  }
+
+  /** Where the last ends. */
+  get last() {
+    const end = this.of?.span_ticks ?? 1;
+    return this.ranks.aligned ? Math.max(this.ranks.aligned.end_tick, end) : end;
+  }
+
+  /** The whole run. */
+  fit() {
+    this.look(this.first, this.last);
+  }
+
   get wide() {
     return Math.max(this.stage.clientWidth - LABELS, 50);
   }
@@ -205,13 +229,15 @@ export class Viewer {
       looked: this.search.looked,
       picked: this.picked.stretch,
       arrows: this.choice.arrows,
+      marks: this.marks.shown,
+      marked: this.marks.chosen,
       under: layout.under,
       middle: (row) => layout.middle(row, scrolled),
     });
     this.labels.show(this.seen, layout.folded, layout.under);
     this.overview.draw(drawing.ink);
     part(this.root, ".where", HTMLElement).textContent = this.where();
-    this.ask(layout, of);
+    this.ask(layout);
   }
 
   /** The window in words. */
@@ -219,21 +245,20 @@ export class Viewer {
     const of = this.of;
     if (!of) return "";
     const at = of.origin_ns === null ? "" : ` from ${when(of.origin_ns, this.from * of.tick_ps)}`;
-    return `${lasted((this.to - this.from) * of.tick_ps)}${at}`;
+    return `${lasted((this.to - this.from) * of.tick_ps)}${at}${this.ranks.aligned ? ", clocks aligned" : ""}`;
   }
 
   /**
    * Marks for what is seen, where those that are held do not do.
    * @param {Layout} layout
-   * @param {Described} of
    */
-  ask(layout, of) {
+  ask(layout) {
     const shown = this.seen.map((line) => line.row),
-      window = { from: this.from, to: this.to, wide: this.wide },
-      stands = shown.length ? standing(this.held, shown, of, window) : "sharp";
+      window = { from: this.from, to: this.to, wide: this.wide, first: this.first, last: this.last },
+      stands = shown.length ? standing(this.held, shown, window) : "sharp";
     this.stage.setAttribute("aria-busy", String(stands === "coming"));
     if (stands === "sharp") return;
-    const { from, to, pixels } = wanted(of, window);
+    const { from, to, pixels } = wanted(window);
     const around = layout.seen(this.scrolled - BEYOND_PX, this.stage.clientHeight + 2 * BEYOND_PX);
     const rows = [...new Set([...shown, ...around.map((line) => line.row)])].slice(0, MOST_ROWS).sort((a, b) => a - b);
     this.tiles
@@ -261,9 +286,10 @@ export class Viewer {
   look(from, to) {
     const of = this.of;
     if (!of || Number.isNaN(from + to)) return;
-    const beyond = of.span_ticks * BEYOND,
+    const beyond = (this.last - this.first) * BEYOND,
       span = this.within(to - from, of),
-      start = Math.max(Math.min((from + to) / 2 - span / 2, Math.max(of.span_ticks + beyond - span, -beyond)), -beyond);
+      least = this.first - beyond,
+      start = Math.max(Math.min((from + to) / 2 - span / 2, Math.max(this.last + beyond - span, least)), least);
     this.from = start;
     this.to = start + span;
     this.tip.hidden = true;
@@ -273,8 +299,9 @@ export class Viewer {
 
   /** As wide as a window may be. @param {number} span @param {Described} of */
   within(span, of) {
-    const least = Math.max(NEAREST_PS / of.tick_ps, 1, of.span_ticks * FINEST);
-    return Math.max(Math.min(span, of.span_ticks * (1 + BEYOND)), least);
+    const whole = this.last - this.first,
+      least = Math.max(NEAREST_PS / of.tick_ps, 1, whole * FINEST);
+    return Math.max(Math.min(span, whole * (1 + BEYOND)), least);
   }
 
   soon() {
@@ -335,7 +362,7 @@ export class Viewer {
   /** Where a step is; without a number the window stays. @param {string} text */
   step(text) {
     if (!text.trim()) return;
-    answer(address(`runs/${this.run}/timeline/step?number=${encodeURIComponent(text.trim())}`))
+    answer(address(`runs/${this.run}/timeline/step?number=${encodeURIComponent(text.trim())}${this.ranks.clocks}`))
       .then((got) => got.json())
       .then(({ start, end }) => {
         if (!atHome(this)) return;
@@ -347,8 +374,8 @@ export class Viewer {
 
   /** Selects what is shown. */
   pickShown() {
-    if (!this.of || !this.of.span_ticks) return;
-    this.picked.set(Math.max(this.from, 0), Math.min(this.to, this.of.span_ticks), null);
+    if (this.last <= this.first) return;
+    this.picked.set(Math.max(this.from, this.first), Math.min(this.to, this.last), null);
     this.picked.settle();
   }
 
@@ -356,42 +383,5 @@ export class Viewer {
   close() {
     if (this.picked.stretch) this.picked.clear();
     else this.choice.close();
-  }
-
-  /** Where the pointer is on the stage. @param {PointerEvent} event */
-  place(event) {
-    const { left, top } = this.canvas.getBoundingClientRect();
-    return { x: event.clientX - left, y: event.clientY - top };
-  }
-
-  /** @param {PointerEvent} event */
-  pointed(event) {
-    const of = this.of,
-      mark = event.buttons ? null : this.under(event);
-    this.tip.hidden = mark === null || !of;
-    if (!of || !mark || !this.held) return;
-    this.tip.textContent = words(of, this.held.tile, mark.mark);
-    beside(this.tip, event);
-  }
-
-  /** @param {PointerEvent} event */
-  clicked(event) {
-    const mark = this.under(event);
-    if (mark && this.held) this.choice.open(this.held.tile.event[mark.mark], mark.row);
-    else if (this.place(event).x >= LABELS) this.close();
-  }
-
-  /** What is under the pointer. @param {PointerEvent} event */
-  under(event) {
-    const { x, y } = this.place(event);
-    const line = this.seen.find((one) => y >= one.top && y < one.top + ROW);
-    if (!line || x < LABELS || !this.held || y < RULER) return null;
-    return this.drawing.find(this.held, line.row, this.at(x), ((this.to - this.from) / this.wide) * 2);
-  }
-
-  /** The rows that stand between two heights of the stage. @param {number} a @param {number} b */
-  rowsBetween(a, b) {
-    const [top, end] = [Math.min(a, b), Math.max(a, b)];
-    return this.seen.filter((line) => line.top + ROW > top && line.top < end).map((line) => line.row);
   }
 }

