@@ -27,7 +27,14 @@ from errors.options import Option
 FOLDER = Path(__file__).parent / "answers"
 SCHEMAS = "#/components/schemas/"
 OF_MODELS = ("padding", "flops", "memory", "kv_cache")  # questions that a model alone answers
-JOB = ("post_ingest", "post_compile", "post_capture", "get_jobs_job_id", "delete_jobs_job_id")  # they answer alike
+JOB = (
+    "post_ingest",
+    "post_compile",
+    "post_capture",
+    "get_jobs_job_id",
+    "delete_jobs_job_id",
+    "post_jobs_job_id_retry",
+)  # they answer alike
 EMPTY = ("OPTIONS", "HEAD")  # methods whose answers hold nothing but headers
 _PLACE = re.compile(r"\{(\w+)(?::path)?\}")
 _SHOW = re.compile(r"(/api/(?:runs/\{run_id\}|models/\{model\})/show/)\{analysis\}")

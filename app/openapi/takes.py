@@ -12,10 +12,24 @@ from app.comparing.several import options as several_options
 from app.facts.kinds import FACTS
 from app.fleet import options as fleet_options
 from app.history import options as history_options
+from app.identity.audit import AS as AS_TABLE
+from app.identity.audit import MOST, SINCE
 from app.mcp.schemas import of_option
+from app.operations.metrics import MEDIA_TYPE
 from app.reporting.formats import AS, TAKEN
-from app.serve import capturing, comparing, compiling, ingesting, shelving, timeline, timeline_places
+from app.serve import (
+    capturing,
+    comparing,
+    compiling,
+    identifying,
+    ingesting,
+    sharing,
+    shelving,
+    timeline,
+    timeline_places,
+)
 from app.serve.baselining import MOVED
+from app.timeline import marks
 from app.timeline.perfetto.options import ASKED as PERFETTO
 from errors.options import Option
 
@@ -80,6 +94,12 @@ INGEST = {
     **_options(tuple(ingesting.fields().values())),
 }
 KEY = {"type": ["string", "null"], "pattern": "^[0-9a-f]{64}$"}
+TOKEN = {
+    "name": {"type": "string"},
+    "role": {"enum": list(identifying.ROLES)},
+    "expires_days": {"type": ["number", "null"], "description": "null: it does not expire", "unit": "days"},
+    "groups": {"type": ["array", "null"], "items": {"type": "string"}},
+}
 VERSION = {"Tus-Resumable": True}
 PIECE = {**VERSION, "Upload-Offset": True, "Upload-Checksum": False}
 BEGIN = {**VERSION, "Upload-Length": True, "Upload-Metadata": True, "Upload-Checksum": False}
@@ -98,10 +118,14 @@ TAKES: Mapping[str, Takes] = {
     f"GET {_ONE}/query": Takes(query=querying.ASKED, media=tuple(querying.MEDIA.values())),
     f"GET {_ONE}/timeline/tiles": Takes(query=timeline.WINDOW, media=(BYTES,)),
     f"GET {_ONE}/timeline/event": Takes(query=(timeline.EVENT,)),
-    f"GET {_ONE}/timeline/search": Takes(query=(timeline.TEXT,)),
-    f"GET {_ONE}/timeline/selection": Takes(query=(timeline.START, timeline.END, timeline_places.ROWS)),
-    f"GET {_ONE}/timeline/arrows": Takes(query=(timeline.EVENT,)),
-    f"GET {_ONE}/timeline/step": Takes(query=(timeline_places.NUMBER,)),
+    f"GET {_ONE}/timeline/search": Takes(query=(timeline.TEXT, timeline.CLOCKS)),
+    f"GET {_ONE}/timeline/selection": Takes(
+        query=(timeline.START, timeline.END, timeline_places.ROWS, timeline.CLOCKS)
+    ),
+    f"GET {_ONE}/timeline/arrows": Takes(query=(timeline.EVENT, timeline.CLOCKS)),
+    f"GET {_ONE}/timeline/step": Takes(query=(timeline_places.NUMBER, timeline.CLOCKS)),
+    f"POST {_ONE}/timeline/marks": Takes(body=_options(marks.GIVEN), needed=("at", "from", "to")),
+    f"PATCH {_ONE}/groups": Takes(body={sharing.GROUPS: TEXTS}, needed=(sharing.GROUPS,)),
     f"GET {_ONE}/timeline/perfetto": Takes(query=PERFETTO, media=(BYTES,)),
     "PUT /api/searches/{name}": _said("query", "columns", "sort", "who", needed=("query",)),
     "PUT /api/baselines/{name}": _said(*MOVED, needed=("run",)),
@@ -126,6 +150,9 @@ TAKES: Mapping[str, Takes] = {
         body={capturing.ADDRESSES: TEXTS, **_options(capturing.REQUEST)}, needed=(capturing.ADDRESSES,)
     ),
     "GET /api/jobs/{job_id}": Takes(query=(Option("since", str, "0", "only files that changed after this change"),)),
+    "POST /api/tokens": Takes(body=TOKEN, needed=("name", "role")),
+    "GET /api/audit": Takes(query=(SINCE, MOST, AS_TABLE), media=("application/json", "text/csv")),
+    "GET /metrics": Takes(media=(MEDIA_TYPE,)),
     "GET /api/": Takes(media=(HTML,)),
 }
 """Routes that take more than their address, by method and path; others take nothing."""

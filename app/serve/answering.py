@@ -26,7 +26,7 @@ ASKED = frozenset(
 """Handlers that read parameters; others take none."""
 BODIES = frozenset(
     ("label", "label_many", "add_note", "edit_note", "save_search", "set_baseline", "accept_baseline", "say", "begin")
-    + ("ingest", "compile", "capture", "receive", "create", "append", "share", "create_token")
+    + ("ingest", "compile", "capture", "receive", "create", "append", "share", "create_token", "add")
 )
 """Handlers that read a body."""
 

@@ -64,8 +64,9 @@ MOST_SPECS, MOST_FAILURES = 4, 32  # of one question about topologies
 class Api:
     """The handlers, over one workspace."""
 
-    def __init__(self, place: Workspace, jobs: Jobs):
-        self._place = place
+    def __init__(self, place: Workspace, jobs: Jobs, beside: Sequence[Route] = ()):
+        """`beside`: routes of others that the document of the API tells too."""
+        self._place, self._beside = place, beside
         self._uploads = Uploads(place.store.uploads_folder, place)
         self._uploads.sweep()
         self._resuming = Resuming(self._uploads)
@@ -113,7 +114,7 @@ class Api:
             Route("/api/jobs/{job_id}", self.job, methods=["GET"]),
             Route("/api/jobs/{job_id}", self.cancel, methods=["DELETE"]),
             Route("/api/jobs/{job_id}/retry", self.retry, methods=["POST"]),
-            *OpenApi(self._place, self.routes).routes(),
+            *OpenApi(self._place, lambda: [*self.routes(), *self._beside]).routes(),
             Route("/api/{rest:path}", self.nothing, methods=METHODS),
             Route("/upload/{rest:path}", self.nothing, methods=METHODS),
         ]

@@ -15,7 +15,7 @@ POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-a
 
 
 class OpenApi:
-    """The handlers. `routes`: all of the API."""
+    """The handlers. `routes`: all that are told."""
 
     def __init__(self, place: Workspace, routes: Callable[[], Iterable[Route]]):
         self._place, self._routes = place, routes

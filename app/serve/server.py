@@ -94,6 +94,11 @@ def serve(
     figures, token = figures_of(workspace(), jobs.by_state, readiness), metrics_token()
     limited = rate_limits == "on" or (rate_limits == "auto" and not is_loopback(host))
 
+    beside = [
+        *Identifying(workspace(), door).routes(),
+        *Operations(workspace(), figures, readiness, token).routes(),
+    ]
+
     url = f"http://{'localhost' if host in ('0.0.0.0', '::') else f'[{host}]' if ':' in host else host}:{port}"
 
     @contextlib.asynccontextmanager
@@ -124,10 +129,9 @@ def serve(
     application = st.App(
         Path(__file__).parents[1] / "main.py",
         routes=[
-            *Identifying(workspace(), door).routes(),
             *Signing(door).routes(),
-            *Api(workspace(), jobs).routes(),
-            *Operations(workspace(), figures, readiness, token).routes(),
+            *beside,
+            *Api(workspace(), jobs, beside).routes(),
             *xprof.routes(),
             *agents.routes(),
             *Manual().routes(),

@@ -131,6 +131,7 @@ class Asked:
     def work(self) -> bounds.Working:
         told = {o.name: getattr(self, o.name) for o in bounds.OPTIONS}
         return bounds.Working(works=not self.no_worker, **told)
+
     quota_bytes: int | None = None
     quota_person_bytes: int | None = None
     quota_group_bytes: int | None = None
