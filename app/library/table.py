@@ -237,7 +237,7 @@ class Table:
             self._looker.start()
 
     def _look(self) -> None:
-        with contextlib.suppress(ChipledgerError, OSError):  # the store is gone: whoever looks is told
+        with contextlib.suppress(ChipledgerError, OSError), acting_as(SERVER):  # is it gone, whoever looks is told
             for run_id in list(self._known):
                 with self._lock:
                     self._look_at(run_id)

@@ -7,7 +7,7 @@ from typing import Any
 
 from app.identity.base import Identity, Role
 from app.library import changes
-from app.workspace import Workspace, workspace
+from app.workspace import workspace
 from runs.alert_book import AlertBook, Judged
 from runs.baseline_book import BaselineBook
 from runs.live import TAG, Live
@@ -83,16 +83,22 @@ def _beside(path: Path, word: str, run_id: str) -> None:
     alerts = AlertBook(path)
     alerts.set_threshold("goodput", 0.99)
     alerts.judge(Judged(**found, moment=(1, 1), state="open", value=0.5, threshold=0.9, sentence=f"{word} is slow"))
-    said = Promise(run_id, f"{word} run", f"{word} cause", "t", 0.01, 0.02, 0.03, {})
-    PromiseBook(path).keep(said)
+    low, likely, high = 0.01, 0.02, 0.03
+    PromiseBook(path).keep(
+        Promise(
+            run_id=run_id,
+            job=f"{word} run",
+            cause=f"{word} cause",
+            title="t",
+            low_share=low,
+            likely_share=likely,
+            high_share=high,
+            draws={},
+        )
+    )
 
 
 def hidden_words(teams: dict[str, Team], asks: Identity) -> list[str]:
     """What nothing may tell this person: the words and ids of teams that they are not in."""
     others = [t for t in teams.values() if t.group and t.group not in asks.groups and not asks.sees_all]
     return [text for team in others for text in (team.word, *(run_id[:10] for run_id in team.ids))]
-
-
-def seen_word(place: Workspace, teams: dict[str, Team], asks: Identity) -> str:
-    """A word that this person must be told, so that an empty answer does not pass."""
-    return next((t.word for t in teams.values() if t.group in asks.groups), teams[OPEN].word)
