@@ -198,7 +198,7 @@ def changes(address: str) -> Iterator[tuple[str, Any]]:
         status, answer = request(method, address + path.replace("{number}", number), body)
         assert status == 200, (method, path, answer)
         if "/notes" in path and answer.get("notes"):
-            number = str(answer["notes"][0]["number"])
+            number = str(answer["notes"][0]["id"])
         place = re.sub(r"/runs/[0-9a-f]{16}", "/runs/{run_id}", path.partition("?")[0])
         yield slug(method, place.replace("main", "{name}").replace("/all", "/{name}")), answer
 

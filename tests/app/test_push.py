@@ -346,7 +346,10 @@ def test_the_scripts_of_recipes_run_as_they_stand(server, tmp_path):
     [container] = yaml.safe_load((tmp_path / "pod/job.yaml").read_text())["spec"]["template"]["spec"]["initContainers"]
     words = [*container["command"], *container["args"]]
     process = subprocess.Popen(words, cwd=tmp_path / "pod", env=env, stdout=subprocess.PIPE, text=True)
-    time.sleep(0.5)
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+    deadline = time.monotonic() + 60
+    while not children.read_text().strip() and time.monotonic() < deadline:  # its first pause comes after its trap
+        time.sleep(0.05)
     process.send_signal(signal.SIGTERM)
     said, _ = process.communicate(timeout=120)
     assert process.returncode == 0
