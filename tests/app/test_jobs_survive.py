@@ -104,6 +104,13 @@ def processes_of(pid):
     return []
 
 
+def halted(pid):
+    """The process of the job that a worker runs, stopped, so that it does not end before it is told to."""
+    [child] = until(lambda: processes_of(pid))
+    os.kill(child, signal.SIGSTOP)
+    return child
+
+
 def _runs_or_is_idle(store, pid, jobs):
     return bool(processes_of(pid)) or not {*OPEN} & {*states(store, jobs)}
 
@@ -157,8 +164,8 @@ def test_a_server_that_is_told_to_end_parks_what_takes_longer_and_takes_nothing_
 
 def test_a_worker_that_is_told_to_end_parks_what_it_runs(tmp_path):
     job = large(tmp_path, "parked", 200_000)
-    with worker(tmp_path, "--grace-s", "0"):
-        until(lambda: states(tmp_path, [job]) == ["running"])
+    with worker(tmp_path, "--grace-s", "0") as process:
+        halted(process.pid)
     [entry] = entries(tmp_path, [job])
     assert (entry.state, entry.attempts, entry.error) == ("parked", 0, "") and clean(tmp_path)
 
@@ -168,11 +175,11 @@ def test_a_server_without_a_worker_leaves_jobs_to_one(tmp_path):
         job = accepted(tmp_path, "train.log", log(3))
         time.sleep(1.5)
         assert get(f"{address}/api/jobs/{job}")[1]["state"] == "waiting"
-        with worker(tmp_path, "--at-once", "1"):
+        with worker(tmp_path, "--at-once", "1") as beside:
             told = until(lambda: (t := get(f"{address}/api/jobs/{job}")[1])["state"] == "done" and t)
             assert told["run"]["run_id"] == told["run_id"] and [f["state"] for f in told["files"]] == ["read"]
             other = large(tmp_path, "other", 200_000)
-            until(lambda: states(tmp_path, [other]) == ["running"])
+            halted(beside.pid)
             assert request("DELETE", f"{address}/api/jobs/{other}")[1]["state"] == "cancelled"
         status, again = request("POST", f"{address}/api/jobs/{other}/retry", {})
         assert (status, again["job_id"], again["state"]) == (200, other, "waiting")
@@ -221,9 +228,8 @@ def test_a_process_that_does_not_end_with_its_worker_is_ended_by_the_next(tmp_pa
     monkeypatch.setattr("app.serve.orphans.PATIENCE_S", 0.0)
     job = large(tmp_path, "orphan", 200_000)
     with worker(tmp_path) as process:
+        child = halted(process.pid)  # it hears of nothing
         until(lambda: entries(tmp_path, [job])[0].child)
-        [child] = processes_of(process.pid)
-        os.kill(child, signal.SIGSTOP)  # it hears of nothing
         process.kill()
     [entry] = entries(tmp_path, [job])
     Orphans().look(json.dumps(["another space", *json.loads(entry.child)[1:]]))
