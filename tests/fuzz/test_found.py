@@ -1,19 +1,21 @@
 """Damaged files that broke a reader once, each as small as it still did: found by `benchmarks/faults/fuzz`."""
 
+import contextlib
 import gzip
 import pickle
+import sqlite3
 import tempfile
 
 import pytest
 
 from collectors.base import Lost
-from collectors.device import memory_snapshot, xplane
+from collectors.device import memory_snapshot, nsys, xplane
 from collectors.device.rocm import rocpd, rocprofv3
 from collectors.ingesting.items import items_of
 from collectors.ingesting.unpack import SafeSource
 from collectors.training import pipeline_trace
 from errors import InputError
-from tests.collectors import snapshots
+from tests.collectors import nsys_exports, snapshots
 from tests.collectors.rocm_files import rocpd_bytes
 from tests.collectors.traces import PlaneBuilder, XSpace
 
@@ -23,6 +25,15 @@ def without_segments(**changed) -> bytes:
     told = pickle.loads(snapshots.small())
     blocks = [{**block, **changed} for segment in told["segments"] for block in segment["blocks"]]
     return snapshots.dumped({**told, "segments": [{"blocks": blocks}]})
+
+
+def began_at_the_end_of_time() -> bytes:
+    """An export of Nsight Systems whose session started where 64 bits end."""
+    with contextlib.closing(sqlite3.connect(":memory:")) as db:
+        db.deserialize(nsys_exports.as_bytes())
+        db.execute("update TARGET_INFO_SESSION_START_TIME set utcEpochNs = ?", ((1 << 63) - 1,))
+        db.commit()
+        return db.serialize()
 
 
 def wordless() -> bytes:
@@ -40,6 +51,7 @@ FOUND = {
     "a fault that a profiler noted without a word": (xplane, wordless()),
     "blocks of memory in no segment": (memory_snapshot, without_segments()),
     "blocks of memory in no segment and nowhere": (memory_snapshot, without_segments(address=None)),
+    "a session that started where 64 bits end": (nsys, began_at_the_end_of_time()),
     "a database that is packed and cut": (rocpd, gzip.compress(rocpd_bytes())[:-9]),
 }
 

@@ -195,7 +195,8 @@ def _altered(db: sqlite3.Connection, table: str, chance: random.Random) -> None:
             db.execute(f'alter table "{table}" rename to "{table}_"')
             db.execute(f'create view "{table}" as select * from "{table}_"')
         case _:
-            db.execute(f'update "{table}" set "{column}" = ? where abs(random()) % 3 > 0', (value,))
+            every = chance.choice((1, 1, 2, 3))
+            db.execute(f'update "{table}" set "{column}" = ? where rowid % ? = 0', (value, every))
 
 
 def in_parquet(data: bytes, chance: random.Random) -> bytes | None:

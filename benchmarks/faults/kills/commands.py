@@ -19,7 +19,9 @@ from typing import Any
 
 from benchmarks.faults.kills.acts import Act
 
-ACTS_EACH = 5
+ACTS_EACH = 3
+BY_CALL = 0.6  # of the kills; the others come after a time
+LONGEST_S = 60.0
 REFUSED = "refused"
 _WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT
 _CHANGING = ("open", "os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.utime", "os.chmod", "sqlite3.connect")
@@ -32,6 +34,7 @@ class Told:
     done: list[Act] = field(default_factory=list)
     begun: Act | None = None
     refused: list[str] = field(default_factory=list)
+    took_s: float = 0.0  # until the last that was done
     calls: int = 0  # that changed the disk, until the last that was done
 
 
@@ -43,13 +46,14 @@ def killed(acts: Sequence[Act], root: Path, after_s: float, at_call: int | None 
         os.close(ours)
         _be(acts, root, theirs, at_call)
     os.close(theirs)
-    began, said = time.monotonic(), b""
+    began, said, heard_s = time.monotonic(), b"", 0.0
     while (left := began + after_s - time.monotonic()) > 0:
         ready, _, _ = select.select([ours], [], [], left)
         if ready:
             if not (data := os.read(ours, 4096)):
                 break
             said += data
+            heard_s = time.monotonic() - began if b"done" in data else heard_s
     took = time.monotonic() - began
     with suppress(ProcessLookupError):
         os.kill(pid, signal.SIGKILL)
@@ -57,7 +61,9 @@ def killed(acts: Sequence[Act], root: Path, after_s: float, at_call: int | None 
         said += data
     os.close(ours)
     status = os.waitpid(pid, 0)[1]
-    return _told(acts, said.decode()), None if os.WIFSIGNALED(status) else took
+    told = _told(acts, said.decode())
+    told.took_s = heard_s
+    return told, None if os.WIFSIGNALED(status) else took
 
 
 def _told(acts: Sequence[Act], said: str) -> Told:
@@ -141,14 +147,21 @@ class Pace:
     def __init__(self, chance: random.Random):
         self._chance, self._took, self._calls = chance, dict[str, float](), dict[str, float]()
 
+    def knows(self, kind: str) -> bool:
+        """Else acts of this kind are to be let done first."""
+        return kind in self._took
+
     def moment(self, kind: str, acts: int) -> tuple[float, int | None]:
         """(after how many seconds, or before which call) to kill: a little beyond the end, too."""
-        if kind in self._calls and self._chance.random() < 0.5:
-            return 30.0, self._chance.randint(1, int(acts * self._calls[kind] * 1.1) + 1)
-        return self._chance.uniform(0, 1.15) * acts * self._took.get(kind, 0.15), None
+        if not self.knows(kind):
+            return LONGEST_S, None
+        if self._chance.random() < BY_CALL:
+            return LONGEST_S, self._chance.randint(1, int(acts * self._calls[kind] * 1.1) + 1)
+        return self._chance.uniform(0, 1.15) * acts * self._took[kind], None
 
     def learn(self, kind: str, acts: int, took_s: float, calls: int) -> None:
-        """Of acts that were done undisturbed."""
-        each = took_s / max(1, acts)
-        self._took[kind] = 0.7 * self._took.get(kind, each) + 0.3 * each
-        self._calls[kind] = max(1.0, calls / max(1, acts))
+        """Of acts that were done, in so many seconds."""
+        if acts:
+            each = took_s / acts
+            self._took[kind] = 0.7 * self._took.get(kind, each) + 0.3 * each
+            self._calls[kind] = max(1.0, calls / acts)

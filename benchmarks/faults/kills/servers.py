@@ -27,6 +27,7 @@ from benchmarks.faults.kills.state import BIN, Found, leaks, look
 from benchmarks.faults.kills.suite import Suite
 
 CLIENTS = 4
+MOST_S = 20.0  # of a server's life, but for its start
 STARTS_S, ORPHANS_S, ANSWER_S = 90.0, 90.0, 90.0
 _SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER: what outlives its parent becomes ours
 _SAYS = "Chipledger is at http://127.0.0.1:"
@@ -244,7 +245,7 @@ def servers(suite: Suite, folder: Path, kills: int) -> None:
         threads = [threading.Thread(target=c.run) for c in clients]
         for thread in threads:
             thread.start()
-        time.sleep(suite.chance.uniform(0.1, 4.0))
+        _wait(clients, suite.chance)
         server.kill()
         for thread in threads:
             thread.join()
@@ -273,6 +274,14 @@ def servers(suite: Suite, folder: Path, kills: int) -> None:
         suite.counts["a job that outlived its server", "while it wrote"] += orphans
     server.kill()
     _orphans(kill=True)
+
+
+def _wait(clients: list[Client], chance: random.Random) -> None:
+    """Until some of what was asked was answered, however busy the machine is, and a little longer."""
+    answers, until = chance.randint(0, 20), time.monotonic() + MOST_S
+    while sum(len(c.done) for c in clients) < answers and time.monotonic() < until:
+        time.sleep(0.02)
+    time.sleep(chance.uniform(0, 0.5))
 
 
 def _bare(value: Any) -> Any:

@@ -46,8 +46,8 @@ class Suite:
             checked = check(root, known, [told.begun] if told.begun else [])
             found = checked.found
             self.note(kind, checked.moments or [(some[0].kind, BETWEEN)], [*told.refused, *checked.problems])
+            pace.learn(kind, len(told.done), told.took_s, told.calls)
             if whole_s is not None:
-                pace.learn(kind, len(some), whole_s, told.calls)
                 self.killed -= 1  # it ended by itself
                 self.counts[some[0].kind, BETWEEN] -= 1
 

@@ -59,9 +59,10 @@ class Machine:
     def _started(self) -> int | None:
         row = next(self._database.rows("TARGET_INFO_SESSION_START_TIME", ("utcEpochNs",), 1), (None,))
         try:
-            return int(row[0]) if row[0] is not None else None
+            found = int(row[0])
         except (ValueError, TypeError, OverflowError):
             return None
+        return found if 0 <= found < 1 << 62 else None  # times are added to it
 
     def _cuda_devices(self) -> dict[tuple[int, int], int]:
         """(process, its number for a device) -> the device of the machine."""
