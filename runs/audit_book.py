@@ -2,7 +2,8 @@
 
 It is only added to: SQLite itself refuses to change an entry, or to take one away that is no refusal. Refusals, which
 anybody who reaches the server can cause, are bounded: MOST_REFUSED are kept, the oldest go, and of more than
-REFUSED_A_MINUTE in one minute the last entry says that there were more.
+REFUSED_A_MINUTE of unknown people in one minute, or KNOWN_REFUSED_A_MINUTE of one who is known, the last entry says that
+there were more. So whoever is not known crowds out nobody who is.
 """
 
 import sqlite3
@@ -25,7 +26,7 @@ create trigger if not exists audit_is_kept before delete on audit when old.outco
 Outcome = Literal["done", "failed", "refused"]
 TEXT = 300  # characters of each part of an entry
 MOST_REFUSED = 50_000  # about 15 MB
-REFUSED_A_MINUTE = 60
+REFUSED_A_MINUTE, KNOWN_REFUSED_A_MINUTE = 60, 600
 MOST_TOLD = 100_000  # entries of one answer, the newest
 _MINUTE_NS = 60_000_000_000
 _COLUMNS = "at_ns, who, how, role, token_id, what, about, address, outcome, more"
@@ -60,7 +61,7 @@ class AuditBook(Database):
         """Add an entry. Texts are cut to TEXT characters, and what no terminal or file should act on is a `?`."""
         now = entry.at_ns or time.time_ns()
         with self._connect() as db:
-            if entry.outcome == "refused" and not _room(db, now):
+            if entry.outcome == "refused" and not _room(db, now, _plain(entry.who)):
                 return
             texts = (entry.who, entry.how, entry.role, entry.token_id, entry.what, entry.about, entry.address)
             row = (now, *map(_plain, texts), entry.outcome, _plain(entry.more))
@@ -74,19 +75,20 @@ class AuditBook(Database):
             return [Entry(**dict(zip(names, row, strict=True))) for row in db.execute(asked, (since_ns, most))]
 
 
-def _room(db: sqlite3.Connection, now: int) -> bool:
-    """Whether one refusal more of this minute is told. With a minute's first, the oldest go where there are too many;
-    the last says that what follows is not told."""
-    asked = "select count(*) from audit where outcome = 'refused' and at_ns >= ?"
-    lately = int(db.execute(asked, (now - now % _MINUTE_NS,)).fetchone()[0])
+def _room(db: sqlite3.Connection, now: int, who: str) -> bool:
+    """Whether one refusal more of this person, or of all unknown ones, is told in this minute. With the first, the oldest
+    go where there are too many; the last says that what follows is not told."""
+    most = KNOWN_REFUSED_A_MINUTE if who else REFUSED_A_MINUTE
+    asked = "select count(*) from audit where outcome = 'refused' and at_ns >= ? and who = ?"
+    lately = int(db.execute(asked, (now - now % _MINUTE_NS, who)).fetchone()[0])
     if lately == 0:
         last = "select id from audit where outcome = 'refused' order by id desc limit 1 offset ?"
         db.execute(f"delete from audit where outcome = 'refused' and id <= ({last})", (MOST_REFUSED,))
-    if lately == REFUSED_A_MINUTE - 1:
-        more = f"number {REFUSED_A_MINUTE} in this minute: what else is refused in it is not told"
-        row = (now, "", "", "", "", "refuse many requests", "", "", "refused", more)
+    if lately == most - 1:
+        more = f"number {most} in this minute: what else is refused in it is not told"
+        row = (now, who, "", "", "", "refuse many requests", "", "", "refused", more)
         db.execute(f"insert into audit ({_COLUMNS}) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
-    return lately < REFUSED_A_MINUTE - 1
+    return lately < most - 1
 
 
 def _plain(text: str) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from app.cli.columns import columns
 from app.cli.commands import PURPOSES
 from app.cli.commands.base import STORE
-from app.cli.completing import kept_or_made
+from app.cli.kept_words import kept_or_made
 from app.cli.version import VERSION, version_line
 
 FIRST = (

@@ -60,6 +60,9 @@ def places(run_and_server):
     request("PUT", f"{server}/upload/{upload_id}/x.log", b"no log")
     job = request("POST", f"{server}/api/ingest", {"address": "file:///nowhere"})[1].get("job_id", "none")
     found = {"run_id": run_id, "model": "llama3.1-8b", "kind": "chips", "upload_id": upload_id, "number": "1"}
+    token = request("POST", f"{server}/api/tokens", {"name": "one", "role": "viewer"})[1]
+    request("POST", f"{server}/api/runs/{run_id}/timeline/marks", {"at": 5, "from": 0, "to": 10})
+    found["token_id"] = token["token_id"]
     return {**found, "file_id": at.rpartition("/")[2], "job_id": job}
 
 
