@@ -76,8 +76,8 @@ class AuditBook(Database):
 
 
 def _room(db: sqlite3.Connection, now: int, who: str) -> bool:
-    """Whether one refusal more of this person, or of all unknown ones, is told in this minute. With a minute's first the
-    oldest go, where there are too many; the last says that what follows is not told."""
+    """Whether one refusal more of this person, or of all unknown ones, is told in this minute. With a minute's first
+    the oldest go, where there are too many; the last says that what follows is not told."""
     most = KNOWN_REFUSED_A_MINUTE if who else REFUSED_A_MINUTE
     asked = "select count(*) from audit where outcome = 'refused' and at_ns >= ? and who = ?"
     lately = int(db.execute(asked, (now - now % _MINUTE_NS, who)).fetchone()[0])

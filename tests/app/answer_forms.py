@@ -39,7 +39,7 @@ WHATIF = {  # what a what-if needs to answer
 }
 RUN_PARTS = ("", "/facts", "/tables", "/notes", "/timeline", "/timeline/search?q=a", "/timeline/event?event=0")
 RUN_PARTS += ("/timeline/selection?start=0&end=100000000", "/timeline/arrows?event=0", "/timeline/step?number={step}")
-RUN_PARTS += ("/query?sql=SELECT%201%20AS%20one",)
+RUN_PARTS += ("/query?sql=SELECT%201%20AS%20one", "/groups", "/timeline/ranks", "/timeline/marks")
 PLAIN = ("/healthz", "/api/runs", "/api/bin", "/api/searches", "/api/baselines", "/api/fleet", "/api/budgets")
 PLAIN += (
     "/api/digest",
@@ -49,7 +49,16 @@ PLAIN += (
     "/api/uploads",
     "/api/ingest",
 )
-PLAIN += ("/api/capture", "/api/jobs", "/api/openapi.json", "/api/topology?spec=v5p:2x2x2")
+PLAIN += (
+    "/readyz",
+    "/api/whoami",
+    "/api/tokens",
+    "/api/audit",
+    "/api/capture",
+    "/api/jobs",
+    "/api/openapi.json",
+    "/api/topology?spec=v5p:2x2x2",
+)
 PLAIN += ("/api/topology?spec=v5p:2x2x2&spec=v5p:4x4x4&fail=chip=0",)
 PLAIN += tuple(f"/api/catalog/{kind}" for kind in ("chips", "models", "slices"))
 PLAIN += ("/api/catalog/chips/v5p", "/api/catalog/models/llama3.1-8b", "/api/catalog/slices/v5p-8")

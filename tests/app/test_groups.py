@@ -28,7 +28,7 @@ from app.mcp.mounted import Mounted
 from app.mcp.server import Asking
 from app.mcp.tools import TOOLS, tool
 from app.serve.api import METHODS, Api
-from app.serve.jobs import Job, Jobs
+from app.serve.jobs import MOST_WAITING, Jobs
 from app.serve.uploads import Uploads
 from app.serve.xprof import Xprof
 from app.workspace import STORE_VARIABLE, workspace
@@ -67,9 +67,11 @@ def api(store):
     place = workspace(str(store[0]))
     jobs = Jobs()
     for name in NAMED:
-        job = Job(f"job{name}secret", about={"title": f"{name}secret title"}, who=name)
-        job.end("failed", f"{name}secret error")
-        jobs._jobs[job.job_id] = job
+        asked = {"what": "ingest", "arguments": ["ingest"], "about": {"title": f"{name}secret title"}}
+        jobs._book.ask(Wanted(job_id=f"job{name}secret", who=name, priority=USUAL, **asked), MOST_WAITING)
+        with jobs._book._connect() as db:
+            failed = (f"{name}secret error", f"job{name}secret")
+            db.execute("update jobs set state = 'failed', error = ?, ended_ns = 1 where job_id = ?", failed)
     return Api(place, jobs).routes() + Xprof(place).routes()
 
 
