@@ -189,6 +189,8 @@ def changes(address: str) -> Iterator[tuple[str, Any]]:
         ("POST", f"/api/runs/{one}/notes", {"text": "x", "who": "ann"}),
         ("PATCH", f"/api/runs/{one}/notes/{{number}}", {"text": "y"}),
         ("GET", f"/api/runs/{one}/notes", None),
+        ("PATCH", f"/api/runs/{one}/groups", {"groups": ["llm"]}),
+        ("PATCH", f"/api/runs/{one}/groups", {"groups": []}),
         ("DELETE", f"/api/runs/{one}/notes/{{number}}", None),
         ("PUT", "/api/searches/all", {"query": "mfu>1", "columns": ["name", "mfu"], "sort": "-mfu"}),
         ("GET", "/api/searches", None),

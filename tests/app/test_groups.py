@@ -33,6 +33,7 @@ from app.serve.uploads import Uploads
 from app.serve.xprof import Xprof
 from app.workspace import STORE_VARIABLE, workspace
 from errors import ChipledgerError, InputError, QuestionError
+from runs.job_book import USUAL, Wanted
 from tests.app.groups_store import GROUPS, OPEN, hidden_words, made, person
 
 QUOKKA, WOMBAT, STRANGER = person("quokka"), person("wombat"), person()
