@@ -353,15 +353,22 @@ class Uploads:
 
 
 async def blocks(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    """Small network chunks joined to blocks worth a write."""
-    buffer = bytearray()
-    async for chunk in chunks:
-        buffer += chunk
-        if len(buffer) >= WRITE_BYTES:
-            yield bytes(buffer)
-            buffer.clear()
+    """Small network chunks joined to blocks worth a write. Where the sender is gone, what came until then comes first."""
+    from starlette.requests import ClientDisconnect  # late: the command line reads uploads without it
+
+    buffer, gone = bytearray(), None
+    try:
+        async for chunk in chunks:
+            buffer += chunk
+            if len(buffer) >= WRITE_BYTES:
+                yield bytes(buffer)
+                buffer.clear()
+    except ClientDisconnect as e:
+        gone = e
     if buffer:
         yield bytes(buffer)
+    if gone is not None:
+        raise gone
 
 
 def _files_below(folder: Path) -> list[tuple[str, int]]:

@@ -57,7 +57,9 @@ class Machine:
         return next((value.strip()[:80] for value in found if value.strip()), None)
 
     def _started(self) -> int | None:
-        row = next(self._database.rows("TARGET_INFO_SESSION_START_TIME", ("utcEpochNs",), 1), (None,))
+        row = next(self._database.rows("TARGET_INFO_SESSION_START_TIME", ("utcEpochNs",), 1), None)
+        if row is None:
+            return None
         try:
             found = int(row[0])
         except (ValueError, TypeError, OverflowError):
