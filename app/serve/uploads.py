@@ -353,7 +353,7 @@ class Uploads:
 
 
 async def blocks(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    """Small network chunks joined to blocks worth a write. Where the sender is gone, what came until then comes first."""
+    """Small network chunks joined to blocks worth a write. Where the sender is gone, first what came until then."""
     from starlette.requests import ClientDisconnect  # late: the command line reads uploads without it
 
     buffer, gone = bytearray(), None
