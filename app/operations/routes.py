@@ -16,6 +16,7 @@ from starlette.types import Scope
 from app.operations.metrics import MEDIA_TYPE, Figures
 from app.operations.readiness import Readiness, to_dict
 from app.serve.answering import answering
+from app.serve.aside import Aside
 from app.serve.guard import LOOPBACK_NAMES, is_loopback
 from app.workspace import Workspace
 from errors import InputError
@@ -60,6 +61,7 @@ class Operations:
 
     def __init__(self, place: Workspace, figures: Figures, readiness: Readiness, token: str = ""):
         self._place, self._figures, self._readiness, self._token = place, figures, readiness, token
+        self._aside = Aside()
         self._looked: tuple[float, dict[str, Any]] = (float("-inf"), {})
 
     def routes(self) -> list[Route]:
@@ -72,7 +74,7 @@ class Operations:
     async def ready(self, request: Request) -> Any:
         """200 where the server can do its work, else 503: each check with a sentence where it fails. `needed`: false of
         what only makes it slower."""
-        told = await run_in_threadpool(self._told)
+        told = await self._aside.run(self._told)
         return JSONResponse(told, status_code=200 if told["status"] == "ready" else 503)
 
     def _told(self) -> dict[str, Any]:

@@ -22,6 +22,7 @@ from app.questions.base import Question, described
 from app.questions.forms import form
 from app.serve.answering import NotFound
 from app.serve.answering import answering as _answering
+from app.serve.aside import Aside
 from app.serve.baselining import Baselining
 from app.serve.capturing import capture_arguments
 from app.serve.comparing import Comparing
@@ -66,7 +67,7 @@ class Api:
 
     def __init__(self, place: Workspace, jobs: Jobs, beside: Sequence[Route] = ()):
         """`beside`: routes of others that the document of the API tells too."""
-        self._place, self._beside = place, beside
+        self._place, self._beside, self._aside = place, beside, Aside()
         self._uploads = Uploads(place.store.uploads_folder, place)
         self._uploads.sweep()
         self._resuming = Resuming(self._uploads)
@@ -132,7 +133,7 @@ class Api:
     async def health(self, request: Request) -> Any:
         """200 where the store can be read, else 503 with one sentence."""
         try:
-            await run_in_threadpool(self._place.store.check)
+            await self._aside.run(self._place.store.check)
         except ChipledgerError as e:
             return JSONResponse({"status": "unhealthy", "error": f"{e.what}. {e.advice}"}, status_code=503)
         return {"status": "ok"}
