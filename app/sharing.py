@@ -68,7 +68,7 @@ def share(place: Workspace, runs: Iterable[str], groups: Iterable[str]) -> Seen:
     if not 1 <= len(names) <= MOST_RUNS:
         raise QuestionError(f"{len(names):,} runs are named", expected=f"1 to {MOST_RUNS:,}")
     ids, teams, asks = [_about(place, name) for name in names], clean_teams(groups), who()
-    before = frozenset[str]().union(*(place.shares.of(run_id) for run_id in ids))
+    before = frozenset[str].intersection(*(place.shares.of(run_id) for run_id in ids))  # of all: or one would get more
     for team in teams:
         if team not in before:
             _member(asks, team)

@@ -55,6 +55,7 @@ REGISTRY_SCHEMA = _TABLES + "".join(
 )
 OF_A_RUN = (
     *("tags", "notes", "prices", "names", "renames", "declared", "declared_log", "shelved", "binned", "glimpses"),
-    *("shared", "timeline_marks"),
+    "timeline_marks",
 )
-"""Tables whose rows go with their run, by its `run_id`."""
+"""Tables whose rows go with their run, by its `run_id`. Who saw it stays known: what was kept of it elsewhere, such as
+baselines and promises, is told to nobody else, also where somebody adds the same input again."""

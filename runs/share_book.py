@@ -181,10 +181,8 @@ class Audience:
 
     def candidates(self, run_id: str) -> Iterator[str]:
         """Under which ids a run of this input may stand, the surest first, beside its own."""
-        if self.group is not None:
-            yield for_group(run_id, self.group)
-        else:  # who sees all finds it wherever it is
-            yield from (for_group(run_id, group) for group in ("", *self.book.known()))
+        groups = (self.group,) if self.group is not None else ("", *self.book.known())  # who sees all finds it anywhere
+        yield from (name for group in groups for name in _ids_for(run_id, group))
 
     def sees(self, run_id: str) -> bool:
         """Whether all whom it is read for see a run."""
@@ -194,13 +192,24 @@ class Audience:
         return not groups or self.group in groups
 
     def new_id(self, run_id: str, taken: bool) -> str:
-        """The id of a run that is not there yet. `taken`: a run has that which follows from the input alone."""
-        return for_group(run_id, self.group or "") if self.group or (taken and self.group is not None) else run_id
+        """The id of a run that is not there yet: none that another had whom others see, for what is kept of that one
+        would be told. `taken`: a run has that which follows from the input alone."""
+        if self.group is None:
+            return run_id
+        plain = () if self.group or taken else (run_id,)
+        names = (*plain, *_ids_for(run_id, self.group))
+        return next((n for n in names if not (seen := self.book.of(n)) or self.group in seen), names[-1])
 
     def begin(self, run_id: str) -> None:
         """Have the run hidden from others before it is there."""
         if self.group:
             self.book.add(run_id, self.group, self.who)
+
+
+def _ids_for(run_id: str, group: str) -> tuple[str, str]:
+    """Ids of a run that is read for a group: the second where somebody else had the first."""
+    first = for_group(run_id, group)
+    return first, for_group(first, group)
 
 
 def for_group(run_id: str, group: str) -> str:

@@ -35,7 +35,7 @@ def cookies_in(headers: Headers) -> Mapping[str, str]:
 
 def session_in(headers: Headers, oidc: Oidc) -> str | None:
     """The session cookie as it was sent; None where there is none, or what can be none."""
-    if SESSION not in headers.get("cookie", ""):
+    if not any(SESSION in text for text in headers.getlist("cookie")):
         return None
     found = cookies_in(headers).get(session_name(oidc), "")
     return found if 0 < len(found) <= LONGEST else None

@@ -37,6 +37,13 @@ _ANY = frozenset(("GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE"))
 _CHANGES = frozenset(("POST", "PUT", "PATCH", "DELETE"))
 RATES = (  # the first that a request is of counts it
     Rate(kind="login", methods=_ANY, paths=re.compile(r"/(auth|login|oauth2callback)\b"), burst=20, per_s=1 / 3),
+    Rate(  # of a page's own widget, which keeps it in memory
+        kind="page file",
+        methods=frozenset(("PUT",)),
+        paths=re.compile(r"/_stcore/upload_file/"),
+        burst=20,
+        per_s=0.1,
+    ),
     Rate(kind="upload", methods=frozenset(("PUT",)), paths=re.compile(r"/upload/"), burst=10_000, per_s=200.0),
     Rate(
         kind="job", methods=_CHANGES, paths=re.compile(r"/api/(ingest|compile|capture|uploads)\b"), burst=600, per_s=5.0

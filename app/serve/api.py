@@ -297,6 +297,7 @@ class Api:
         """The upload of a request. Raises InputError where a job reads it, or waits to: what changes meanwhile would be
         missed, or missing."""
         upload_id = request.path_params["upload_id"]
+        self._uploads.files(upload_id)  # first: whoever else's it is, it is not there
         if upload_id in await run_in_threadpool(self._jobs.reading):
             advice = "Cancel its job first, or begin another upload."
             raise InputError("the upload is being read into a run", where=upload_id, advice=advice)

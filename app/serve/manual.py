@@ -25,6 +25,9 @@ class Manual:
         return [Route(AT, lambda request: RedirectResponse(f"{AT}/")), Mount(AT, self)]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await send({"type": "websocket.close", "code": 1008})
+            return
         answer = await self._answer(scope)
         answer.headers["Content-Security-Policy"] = self._policy()
         await answer(scope, receive, send)

@@ -92,7 +92,7 @@ def serve(
     door = door_of_this_server(workspace())
     readiness = Readiness(workspace())
     figures, token = figures_of(workspace(), jobs.by_state, readiness), metrics_token()
-    limited = rate_limits == "on" or (rate_limits == "auto" and not is_loopback(host))
+    limited = rate_limits == "on" or (rate_limits == "auto" and (door is not None or not is_loopback(host)))
 
     beside = [
         *Identifying(workspace(), door).routes(),

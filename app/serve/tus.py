@@ -136,8 +136,8 @@ class Tus:
         if request.headers.get("content-type") != OCTETS:
             raise Media(f"a piece of {request.headers.get('content-type', 'no kind')[:60]!r}", expected=OCTETS)
         piece = Piece(_whole(headers, "upload-offset"), _checksum(headers.get("upload-checksum")))
-        await self._unread(request)
         upload_id, coming = self._named(request)
+        await self._unread(request)
         done = await self._files.write(upload_id, coming, piece, request.stream())
         state = _state(done, done.offset(self._files.upload(upload_id)))
         return Response(status_code=204, headers=state)
@@ -146,8 +146,8 @@ class Tus:
     async def drop(self, request: Request) -> Any:
         """Give up a file that did not arrive whole."""
         _headers(request, ("tus-resumable",))
-        await self._unread(request)
         upload_id, coming = self._named(request)
+        await self._unread(request)
         await run_in_threadpool(self._files.drop, coming, upload_id)
         return Response(status_code=204, headers={"Tus-Resumable": VERSION})
 

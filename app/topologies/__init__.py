@@ -12,6 +12,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from app.identity.may import changing
 from app.workspace import Workspace
 from errors import InputError, QuestionError
 from runs.kept import Answers
@@ -74,6 +75,7 @@ def loads(net: Network, pattern: str, routing: str, seed: int = 0) -> LinkLoads:
     return link_loads(net, pattern, routing, seed)
 
 
+@changing("keep an edge list")
 def keep(place: Workspace, text: str) -> str:
     """Keeps an edge list in the store; gives its name, `graph:ID`. Raises QuestionError for one that cannot be read."""
     content = text.encode()

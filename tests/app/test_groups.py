@@ -337,7 +337,7 @@ def test_what_is_kept_of_a_run_that_is_gone_for_good_is_told_to_who_sees_all_alo
     teams = made(tmp_path / "gone")
     place = workspace(str(tmp_path / "gone"))
     changes.bin_many(place, [teams["quokka"].run], now=True)
-    assert not place.shares.of(teams["quokka"].run), "nothing is kept of it"
+    assert place.shares.of(teams["quokka"].run) == {"quokka"}, "or what is kept beside it would be told"
     for asks in (WOMBAT, STRANGER, QUOKKA):
         with acting_as(asks):
             kept = [m.run_id for b in baselines.baselines(place) for m in (b.move, *baselines.shown(place, b.name)[1])]
@@ -395,6 +395,13 @@ def test_a_viewer_says_nothing_and_an_uploader_what_concerns_their_groups(tmp_pa
         assert sharing.share(place, [run], ["wombat"]).sentence == "1 run is seen by members of wombat, and admins."
     with acting_as(QUOKKA):
         assert not place.store.has(run)
+    open_run = teams[OPEN].run
+    place.shares.share([run], ["quokka", "wombat"])
+    place.shares.share([open_run], ["wombat"])
+    with acting_as(WOMBAT), pytest.raises(QuestionError, match="you are not in group 'quokka'"):
+        sharing.share(place, [run, open_run], ["quokka", "wombat"])  # one of both would get more than it had
+    place.shares.share([run], ["wombat"])
+    place.shares.share([open_run], [])
     with acting_as(WOMBAT):
         assert sharing.share(place, [run], []).sentence == "1 run is seen by all who are signed in."
     with acting_as(STRANGER):

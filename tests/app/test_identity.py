@@ -6,6 +6,7 @@ import uuid
 import httpx2
 import pytest
 import streamlit as st
+from starlette.datastructures import Headers
 from starlette.routing import Mount, Route, WebSocketRoute
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import connect
@@ -13,9 +14,10 @@ from websockets.sync.client import connect
 from app.cli.commands.serve import Asked, allow
 from app.identity.audit import entries
 from app.identity.base import Role
+from app.identity.cookies import session_in
 from app.identity.open_to_all import warning
 from app.identity.rights import ANY, PAGE, RIGHTS, UNNAMED, WEBSOCKET
-from app.identity.settings import OPEN_VARIABLE, VARIABLE
+from app.identity.settings import OPEN_VARIABLE, VARIABLE, Oidc
 from app.identity.table import Table, record, template
 from app.identity.tokens import revoke as revoke_token
 from app.pages.all import every_page, older_addresses
@@ -389,3 +391,17 @@ def test_whoever_signed_in_is_who_says_it(identified):
 
 def test_pages_have_one_record(routes):
     assert {template(r) for r in routes if record(r, "GET", PAGES).path == PAGE} == PAGES - {"/"}
+
+
+def test_a_session_is_found_in_whichever_header_of_cookies_it_stands(identified):
+    oidc = Oidc(issuer="https://login.example", client_id="c", client_secret="s", url="http://localhost:1")
+    for headers in ([b"theme=dark", b"chipledger_session=x"], [b"chipledger_session=x", b"theme=dark"]):
+        assert session_in(Headers(raw=[(b"cookie", text) for text in headers]), oidc) == "x"
+
+
+def test_a_websocket_to_files_is_closed(identified):
+    for path in ("/docs/x", "/perfetto/x"):
+        headers = {"Authorization": identified.client(Role.VIEWER).headers["authorization"]}
+        with pytest.raises(InvalidStatus) as refused:
+            connect(identified.stream.replace("/_stcore/stream", path), additional_headers=headers)
+        assert refused.value.response.status_code == 403

@@ -48,7 +48,8 @@ def test_what_is_hidden_is_the_same_object_until_it_is_another(book):
     assert book.hidden(frozenset("a")) == frozenset()
 
 
-def test_a_change_is_all_or_nothing_and_goes_with_the_run(book):
+def test_a_change_is_all_or_nothing_and_outlives_the_run(book):
+    """Baselines, promises and alerts of a run that is gone stay for who saw it, whoever adds its input again."""
     book.share(["x", "y"], ["a", "b", "a"])
     book.share(["y"], ["c"])
     assert (book.of("x"), book.of("y")) == ({"a", "b"}, {"c"})
@@ -56,7 +57,10 @@ def test_a_change_is_all_or_nothing_and_goes_with_the_run(book):
         book.add("y", "a")
     assert book.of("y") == {"a", "c"}
     Shelf(book.path).forget(["x"])
-    assert book.all() == {"y": {"a", "c"}}
+    assert book.all() == {"x": {"a", "b"}, "y": {"a", "c"}}
+    assert Audience(book, "").new_id("x", False) == for_group("x", "")
+    book.share([for_group("x", "")], ["b"])  # and that one was shown to others too
+    assert Audience(book, "").new_id("x", False) == for_group(for_group("x", ""), "")
 
 
 def test_snapshots_have_the_groups_of_their_live_run(book):
@@ -112,8 +116,11 @@ def test_a_run_for_a_group_has_an_id_that_no_other_audience_gives(book):
     assert ids["a", False] == ids["a", True] == for_group("base", "a") != ids["b", False]
     assert ids["", False] == ids[None, False] == ids[None, True] == "base" != ids["", True]
     book.share(["x"], ["a", "c"])
-    assert list(Audience(book).candidates("base")) == [for_group("base", g) for g in ("", "a", "c")]
-    assert list(Audience(book, "b").candidates("base")) == [for_group("base", "b")]
+    first = {g: for_group("base", g) for g in ("", "a", "c")}
+    both = [name for g, name in first.items() for name in (name, for_group(name, g))]
+    assert list(Audience(book).candidates("base")) == both
+    second = for_group(for_group("base", "b"), "b")
+    assert list(Audience(book, "b").candidates("base")) == [for_group("base", "b"), second]
 
 
 def test_whom_somebody_usually_adds_runs_for(book):

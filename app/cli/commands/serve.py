@@ -74,7 +74,8 @@ OPTIONS = (
         "rate_limits",
         ("auto", "on", "off"),
         "auto",
-        "whether one address or person that asks too much is told to come later; auto: where other machines can ask",
+        "whether one address or person that asks too much is told to come later; auto: where other machines can ask, "
+        "or the server knows who asks",
         local=True,
     ),
     Option(

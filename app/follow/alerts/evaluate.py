@@ -1,5 +1,6 @@
 """When alerts open, close and are told: called after every ingest and after every snapshot of a live run."""
 
+import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -64,6 +65,8 @@ def evaluate(place: Workspace, run: Run, live: Live | None = None) -> Outcome:
     """
     kept, open_rules = book(place), []
     subject = subject_of(run, live.name if live else None)
+    if live is None and (teams := sorted(place.shares.of(run.run_id))):
+        subject += f" of {json.dumps(teams)}"  # a job of this name that other people run is another
     thresholds = kept.thresholds()
     for rule in RULES:
         if rule.name not in thresholds or (rule.live and live is None):

@@ -89,11 +89,13 @@ def share(place: Workspace, ids: list[str]) -> None:
     groups = st.multiselect(
         "Groups of people",
         sorted({*now, *asks.groups, *(place.shares.known() if asks.sees_all else ())}),
-        default=now,
+        default=now if alike else [],
         accept_new_options=asks.sees_all,
         placeholder=sharing.ALL[:1].upper() + sharing.ALL[1:],
         key=f"share {','.join(ids)[:200]}",
     )
+    if not alike:
+        st.caption("What you choose takes the place of what each has now.")
     if st.button("Save", type="primary", key="share save"):
         sharing.share(place, ids, groups)
         st.rerun()

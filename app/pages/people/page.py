@@ -13,6 +13,7 @@ from app.pages.people.tokens import tokens
 from app.workspace import Workspace
 from errors import ChipledgerError
 from errors import format as fmt
+from runs.live import PREFIX
 
 OPEN = "Nobody is asked who they are here: there are no people, and tokens open nothing."
 SHOW, FIRST = "show", "tokens"
@@ -43,7 +44,7 @@ def groups_of_runs(place: Workspace) -> None:
     shared = place.shares.all()
     counts: dict[str, int] = {}
     for run_id, groups in shared.items():
-        for group in groups if place.tells_of(run_id) else ():
+        for group in groups if place.store.kept(run_id) or run_id.startswith(PREFIX) else ():
             counts[group] = counts.get(group, 0) + 1
     if not counts:
         verdict("No run belongs to a group: all who are signed in see all runs.")
