@@ -31,7 +31,7 @@ COMMON = {
     "geolocation=(), gyroscope=(), magnetometer=(), microphone=(), midi=(), payment=(), usb=(), xr-spatial-tracking=()",
 }
 HSTS = "max-age=31536000"
-_INLINE = re.compile(r"<script(?P<attributes>[^>]*)>(?P<text>.*?)</script>", re.DOTALL)
+_INLINE = re.compile(r"<(?:script)(?P<attributes>[^>]*)>(?P<text>.*?)</script>", re.DOTALL)
 _OWN = ("/xprof", "/docs", "/perfetto")  # say their own, or keep the guard's
 _PARTS = "/_stcore/bidi-components/"  # scripts of components, some of which start workers
 _DATA = ("/api/", "/upload/", "/healthz", "/readyz", "/metrics", "/mcp", "/media/", "/_stcore/")

@@ -196,4 +196,4 @@ async def _refuse(
         answer.headers["Cache-Control"] = "no-store"
     if sign_in or scope.get("method") not in SAFE_METHODS:
         answer.headers["Connection"] = "close"  # the body is not read: it would be taken for the next request
-    await answer(scope, receive, _with_headers(send))
+    await answer(scope, receive, send)  # what watches adds its headers: of JSON the strict ones

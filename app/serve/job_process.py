@@ -63,6 +63,7 @@ class JobProcess:
     why: str = ""
     said: list[str] = field(default_factory=list)
     process: asyncio.subprocess.Process | None = None
+    ending: bool = False
 
     async def run(self, lock: int | None) -> Ended:
         """Start it and hear it to its end. `lock`: an open file that it keeps open as long as it lives. Raises OSError
@@ -79,6 +80,8 @@ class JobProcess:
             start_new_session=True,
             pass_fds=() if lock is None else (lock,),
         )
+        if self.ending:  # it was told to while the process was being made
+            await self.end()
         watch = asyncio.create_task(self._watch(process))
         hears = asyncio.gather(self._answer(process), self._listen(process))
         try:
@@ -95,7 +98,7 @@ class JobProcess:
 
     async def end(self) -> None:
         """Tell it to end, and end it where it does not."""
-        process = self.process
+        self.ending, process = True, self.process
         if process is None or process.returncode is not None:
             return
         with contextlib.suppress(ProcessLookupError):

@@ -24,12 +24,8 @@ MISSING = (
     "downloaded without them."
 )
 NO_PAGE = f"Perfetto has no such page; it begins at {AT}/."
-OPEN = (
-    "<!doctype html><html lang='en'><head><meta charset='utf-8'><title>Opening Perfetto · Chipledger</title></head>"
-    "<body><p>Opening the timeline in Perfetto ...</p><script src='open.js'></script></body></html>"
-)
 WITHHELD = ("service_worker.js",)  # it would keep pages of an earlier version, and answer for all that this server has
-_INLINE = re.compile(rb"<script[^>]*>(.+?)</script>", re.DOTALL)
+_INLINE = re.compile(rb"<(?:script)[^>]*>(.+?)</script>", re.DOTALL)
 _VERSIONED = re.compile(r"v[0-9][^/]*/")
 
 
@@ -56,7 +52,7 @@ class PerfettoViewer:
             return PlainTextResponse(MISSING, status_code=503)
         path = self._files.get_path(scope)
         if path == "open":
-            return HTMLResponse(OPEN)
+            return HTMLResponse(SCRIPT.with_suffix(".html").read_text(encoding="utf-8"))
         if path == "open.js":
             return FileResponse(SCRIPT, media_type="text/javascript")
         if path in WITHHELD:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from app.cli import completing
+from app.cli import completing, kept_words
 from app.cli.commands import COMMANDS
 from app.cli.scripts import SCRIPTS
 from app.questions import QUESTIONS
@@ -124,7 +124,7 @@ def test_words_are_kept_and_made_anew_when_the_code_changed(tmp_path, monkeypatc
     (kept,) = (tmp_path / "chipledger").iterdir()
     kept.write_text(json.dumps({**first, "questions": [["kept", ""]]}))
     assert completing.tree()["questions"] == [["kept", ""]]
-    monkeypatch.setattr(completing, "_stamp", lambda: [1, 2, 3])
+    monkeypatch.setattr(kept_words, "_stamp", lambda: [1, 2, 3])
     assert [tuple(q) for q in completing.tree()["questions"]] == [(q.name, q.title) for q in QUESTIONS]
     kept.write_text("{")
     assert completing.tree()["models"] == [(name, "") for name in sorted(models())]

@@ -109,18 +109,22 @@ def test_entries_since_then_the_newest_first(audit):
     assert [e.what for e in audit.entries(most=1)] == ["200"]
 
 
-def test_nobody_fills_the_disk_with_refusals(audit, monkeypatch):
+@pytest.mark.parametrize("who", ["", "x" * 10_000])
+def test_nobody_fills_the_disk_with_refusals(audit, monkeypatch, who):
+    """Neither unknown people together nor one who is known, who is told of more."""
     monkeypatch.setattr(audit_book, "MOST_REFUSED", 150)
+    monkeypatch.setattr(audit_book, "KNOWN_REFUSED_A_MINUTE", 80)
+    most = 80 if who else audit_book.REFUSED_A_MINUTE
     minute = 60_000_000_000
     audit.note(Entry(what="kept", outcome="done", at_ns=1))
     for number in range(10):
         for at in range(100):
-            audit.note(Entry(what="ask", outcome="refused", who="x" * 10_000, at_ns=number * minute + at + 1))
+            audit.note(Entry(what="ask", outcome="refused", who=who, at_ns=number * minute + at + 1))
     told = audit.entries()
     refused = [e for e in told if e.outcome == "refused"]
-    assert len(refused) <= 150 + audit_book.REFUSED_A_MINUTE and told[-1].what == "kept"
+    assert len(refused) <= 150 + most and told[-1].what == "kept"
     last = [e for e in refused if e.at_ns >= 9 * minute]
-    assert len(last) == audit_book.REFUSED_A_MINUTE and "number 60 in this minute" in last[0].more
+    assert len(last) == most and f"number {most} in this minute" in last[0].more
     assert all(len(e.who) <= audit_book.TEXT for e in refused)
     audit.note(Entry(what="delete a run", outcome="done", at_ns=9 * minute + 500))
     assert audit.entries()[0].what == "delete a run", "what is done is told however much is refused"

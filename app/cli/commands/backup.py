@@ -58,21 +58,22 @@ def run(args: argparse.Namespace) -> int:
         return _verified(backups, backups.find(given[OF.name]), given[JSON.name])
     if given[RESTORE.name]:
         return _restored(backups, backups.find(given[OF.name]), Path(given[RESTORE.name]), given[JSON.name])
-    return _made(args, backups, given[KEEP.name], given[JSON.name])
+    return _made(args.store, backups, given[KEEP.name], given[JSON.name])
 
 
 def _flag(name: str) -> str:
     return "--" + name.replace("_", "-")
 
 
-def _made(args: argparse.Namespace, backups: "Backups", keep: int | None, as_json: bool) -> int:
-    place = workspace(args.store)
+def _made(store: str | None, backups: "Backups", keep: int | None, as_json: bool) -> int:
+    place = workspace(store)
     made = backups.make(place.store, place.registry.path)
     gone = backups.remove_old(keep) if keep else []
     if as_json:
         print_json({"backup": made.to_dict(), "removed": gone})
     else:
-        print(f"{made.name}: {_told(made)}; {fmt.size(made.copied_bytes)} of it copied, the rest as in the one before.")
+        before = ", the rest as in the one before" if made.copied_bytes < made.bytes else ""
+        print(f"{made.name}: {_told(made)}; {fmt.size(made.copied_bytes)} of it copied{before}.")
         for problem in made.damaged:
             print(printable(f"damaged in the store already: {problem}"))
         if gone:
