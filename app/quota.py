@@ -14,6 +14,7 @@ from pathlib import Path
 
 from app.identity.asking import who
 from app.identity.base import Identity
+from app.serve.coming import reserved_bytes
 from app.workspace import Workspace
 from errors import InputError, QuestionError
 from errors import format as fmt
@@ -145,8 +146,10 @@ def add_up(place: Workspace) -> Kept:
     """What is kept now. Of uploads that are gone nobody needs to know whose they were."""
     book, kept = UploadBook(place.registry.path), Kept()
     owners = book.owners()
-    runs = {p.name: _bytes(p) for folder in ("runs", "bin") for p in _below(place.store.root / folder)}
-    uploads = {p.name: _bytes(p) for p in _below(place.store.uploads_folder) if p.is_dir()}
+    seen = set[tuple[int, int]]()  # a content that was sent twice lies there once
+    runs = {p.name: _bytes(p, seen) for folder in ("runs", "bin") for p in _below(place.store.root / folder)}
+    folders = [p for p in _below(place.store.uploads_folder) if p.is_dir()]
+    uploads = {p.name: _bytes(p / "files", seen) + _on_the_way(p) for p in folders}
     kept.in_all = sum(runs.values()) + sum(uploads.values())
     for upload_id, owner in owners.items():
         if upload_id in uploads:
@@ -171,10 +174,23 @@ def _below(folder: Path) -> list[Path]:
     return []
 
 
-def _bytes(folder: Path) -> int:
+def _on_the_way(upload: Path) -> int:
+    """What came of files that are not whole, and what is promised of those that come in pieces."""
+    parts = 0
+    for part in upload.glob("*.part"):
+        with contextlib.suppress(OSError):
+            parts += part.stat().st_size
+    return parts + reserved_bytes(upload)
+
+
+def _bytes(folder: Path, seen: set[tuple[int, int]]) -> int:
+    """Of what is not `seen` yet."""
     total = 0
     for below, _, files in os.walk(folder):
         for file in files:
             with contextlib.suppress(OSError):
-                total += os.stat(os.path.join(below, file)).st_size
+                told = os.stat(os.path.join(below, file))
+                if (told.st_dev, told.st_ino) not in seen:
+                    seen.add((told.st_dev, told.st_ino))
+                    total += told.st_size
     return total

@@ -123,7 +123,9 @@ class Making:
         """A file or folder of the store that may change while it is copied: JSON first, which points into the rest."""
         found = sorted(files_below(self._root, name), key=lambda one: (not one[0].endswith(".json"), one[0]))
         for relative, told in found:
-            if relative.endswith((".part", ".lock")) or Path(relative).name.startswith("."):
+            parts = Path(relative).parts
+            sent = parts[0] == "uploads" and len(parts) > 3 and parts[2] == "files"  # under whatever name
+            if not sent and (relative.endswith((".part", ".lock")) or parts[-1].startswith(".")):
                 continue  # on its way, or of a process
             with contextlib.suppress(FileNotFoundError):
                 self._copy_file(relative, told)

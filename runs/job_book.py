@@ -239,9 +239,11 @@ class JobBook(Database):
             db.execute("update jobs set cancelling = 1 where job_id = ? and state = 'running'", (job_id,))
             return _entry(db, job_id)
 
-    def retry(self, job_id: str, most: int) -> Entry:
-        """Have a job that failed or was cancelled done again, under its id. Raises QuestionError for any other, and
-        where `most` have not ended yet."""
+    def retry(
+        self, job_id: str, most: int, again: Callable[[Sequence[str]], Sequence[str]] = lambda words: words
+    ) -> Entry:
+        """Have a job that failed or was cancelled done again, under its id. `again`: its arguments as they are now.
+        Raises QuestionError for any other, and where `most` have not ended yet."""
         with self._connect() as db:
             db.execute("begin immediate")
             entry = _entry(db, job_id)
@@ -251,8 +253,8 @@ class JobBook(Database):
             _room(db, most)
             db.execute(
                 "update jobs set state = 'waiting', attempts = 0, cancelling = 0, worker = '', progress = null, "
-                "doing = '', error = '', result = '', ended_ns = null, turn = ? where job_id = ?",
-                (_turn(db, entry.who, entry.priority), job_id),
+                "doing = '', error = '', result = '', ended_ns = null, turn = ?, arguments = ? where job_id = ?",
+                (_turn(db, entry.who, entry.priority), json.dumps(list(again(entry.arguments))), job_id),
             )
             return _entry(db, job_id)
 

@@ -44,7 +44,13 @@ RATES = (  # the first that a request is of counts it
         burst=20,
         per_s=0.1,
     ),
-    Rate(kind="upload", methods=frozenset(("PUT",)), paths=re.compile(r"/upload/"), burst=10_000, per_s=200.0),
+    Rate(  # a file, or a piece of one
+        kind="upload",
+        methods=frozenset(("PUT", "POST", "PATCH")),
+        paths=re.compile(r"/upload/|/api/uploads/[^/]+/files\b"),
+        burst=10_000,
+        per_s=200.0,
+    ),
     Rate(
         kind="job", methods=_CHANGES, paths=re.compile(r"/api/(ingest|compile|capture|uploads)\b"), burst=600, per_s=5.0
     ),

@@ -32,9 +32,13 @@ _LOGGER = logging.getLogger(_NAME)
 _REQUEST: ContextVar[str] = ContextVar("request_id", default="")
 # what a defect's text may repeat of a request or of the environment
 _CREDENTIAL = re.compile(
-    r"(?i)\b((?:proxy-)?authorization|(?:set-)?cookie|bearer|basic|pass(?:word|wd)?|secret|token|api[_-]?key|client_secret)"
-    r"(['\"]?\s*[:=]\s*|\s+)['\"]?(?:(?:bearer|basic)\s+)?['\"]?[^\s'\",;&]{4,}"
+    r"(?i)(?<![A-Za-z0-9])((?:proxy-)?authorization|bearer|basic"
+    r"|[\w-]*(?:pass(?:word|wd)?|secret|token|access[_-]?key|api[_-]?key|private[_-]?key)[\w-]*)"
+    r"(['\"]?\s*(?:[:=]|,)\s*|\s+)(?:b?['\"])?(?:(?:bearer|basic)\s+)?['\"]?[^\s'\",;&]{4,}"
 )
+_COOKIE = re.compile(r"(?i)((?:set-)?cookie['\"]?\s*(?:[:=]|,)\s*)[^\r\n]+")  # several stand on one line
+_CODE = re.compile(r"(?i)(?<![A-Za-z0-9])((?:code|state|session)=)[^\s&'\"]{3,}")  # of a login that comes back
+_USER = re.compile(r"(://)[^/\s@'\"]+@")
 _QUERY = re.compile(r"\?[^\s'\"]*=[^\s'\"]*")
 _OWN = re.compile(r"\b(?:cl|clp|chl|chipledger)_[A-Za-z0-9_-]{20,}")  # tokens of this server
 
@@ -111,9 +115,16 @@ def tell_defect(error: BaseException) -> None:
 
 def without_secrets(text: str) -> str:
     """A text without what looks like credentials or the values of a query, and no longer than LONGEST."""
-    text = text if len(text) <= LONGEST else f"{text[: LONGEST // 2]} ... {text[-LONGEST // 2 :]}"
+    text = _cut(
+        text, 50 * LONGEST
+    )  # far from where it is cut at last: no half of a secret stands there without its name
+    text = _USER.sub(r"\1[left out]@", _COOKIE.sub(r"\1[left out]", text))
     text = _CREDENTIAL.sub(lambda m: f"{m[1]}{m[2]}[left out]", text)
-    return _OWN.sub("[left out]", _QUERY.sub("?[left out]", text))
+    return _cut(_OWN.sub("[left out]", _QUERY.sub("?[left out]", _CODE.sub(r"\1[left out]", text))), LONGEST)
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[: most // 2]} ... {text[-most // 2 :]}"
 
 
 def line_of(record: logging.LogRecord, kind: str) -> str:
@@ -124,7 +135,10 @@ def line_of(record: logging.LogRecord, kind: str) -> str:
     rest = " ".join(f"{k}={_plain(v)}" for k, v in told.items() if k not in _HEAD and v is not None)
     text = f"{told['time']} {told['level']} {told['event']} {rest}"
     where = told.get("traceback")
-    return f"{text}\n{where.rstrip()}" if where else text
+    if not where:
+        return text
+    shown = (line if line.isprintable() else repr(line)[1:-1] for line in where.rstrip().split("\n"))
+    return "\n".join([text, *(f"    {line}" for line in shown)])  # set in: what an error says can forge no line
 
 
 _HEAD = ("time", "level", "event", "traceback")

@@ -145,4 +145,5 @@ class _Seen:
         self.scope, self.request_id, self.began_s = scope, request_id, began_s
         self.status = self.received = self.sent = 0
         self.accepted, self.who = False, ""
-        self.uploads = scope.get("method") == "PUT" and scope.get("path", "").startswith("/upload/")
+        at, method = scope.get("path", ""), scope.get("method")
+        self.uploads = method in ("PUT", "POST", "PATCH") and at.startswith(("/upload/", "/api/uploads/"))

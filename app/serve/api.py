@@ -1,6 +1,7 @@
 """The HTTP API: what the pages show as JSON, and the way files come in. Errors are JSON `{"error": ...}` with a 4xx."""
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from starlette.concurrency import run_in_threadpool
@@ -315,6 +316,13 @@ class Api:
         if asked.get(ADDRESS):
             return await self._by_address(arguments, asked)
         upload_id = line(asked.get(UPLOAD) or "", UPLOAD)
+        files = self._whole(upload_id)
+        about = {"upload_id": upload_id, "name": asked.get("name") or None, "title": title_of(files)}
+        priority = BULK if asked.get("again") else self._uploads.priority(upload_id)
+        return await self._started([*arguments, *self._uploads.paths(upload_id)], about, priority)
+
+    def _whole(self, upload_id: str) -> Path:
+        """The folder of an upload that can be read. Raises InputError where some of it is missing, or all."""
         files = self._uploads.files(upload_id)
         if coming := self._uploads.arriving(upload_id):
             said = f"{fmt.count(coming, 'file')} of the upload {'is' if coming == 1 else 'are'} still on the way"
@@ -324,9 +332,7 @@ class Api:
             raise InputError(said, advice="Send the rest, or give them up with DELETE.")
         if not any(p.is_file() for p in files.rglob("*")):
             raise InputError("the upload holds no file", advice="PUT at least one to /upload/UPLOAD_ID/NAME.")
-        about = {"upload_id": upload_id, "name": asked.get("name") or None, "title": title_of(files)}
-        priority = BULK if asked.get("again") else self._uploads.priority(upload_id)
-        return await self._started([*arguments, *self._uploads.paths(upload_id)], about, priority)
+        return files
 
     async def _by_address(self, arguments: list[str], asked: dict[str, Any]) -> dict[str, Any]:
         if asked.get(UPLOAD):
@@ -390,9 +396,11 @@ class Api:
     async def retry(self, request: Request) -> Any:
         """Have a job that failed or was cancelled done again, of the same files and under its id."""
         job = await self._find_job(request)
-        if upload_id := job.about.get("upload_id"):
-            self._uploads.files(upload_id)  # raises where it was discarded
-        return self._told(await run_in_threadpool(self._jobs.retry, job.job_id))
+        paths = None
+        if upload_id := job.about.get("upload_id"):  # as it is now: more may have come, or it was discarded
+            self._whole(upload_id)
+            paths = self._uploads.paths(upload_id)
+        return self._told(await run_in_threadpool(self._jobs.retry, job.job_id, paths))
 
     def _told(self, job: Job, since: int | None = None) -> dict[str, Any]:
         """A job, with the run that it made; with its files where `since` says from which change on."""

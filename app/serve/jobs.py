@@ -40,12 +40,12 @@ TICK_SECONDS = 1.0  # between two looks at the queue, and two times that progres
 BEAT_SECONDS = 5.0  # of a job that makes no progress
 RESCUE_SECONDS = 5.0  # between two looks for workers that are gone
 CANCEL_SECONDS = 15.0  # for another worker to end a job
-STORE = "--store="
+STORE, PATHS = "--store=", "--paths-from="
 TOLD = ("run_id", "existed", "tables", "warnings")  # what is kept of an answer
 GONE = "the {} was begun {} times, and each time its worker was gone before it ended.{}"
 ELSEWHERE = (
     "error: the store is at {} for the server that was asked, and at {} for the worker that was to do it. Have it at "
-    "the same place for both, and begin the job again"
+    "the same place for both, or have the job tried again at the server of that store"
 )
 ADVICE = {
     "ingest": " The files are kept: have them read again, or see in the server's log what ended it.",
@@ -134,11 +134,17 @@ class Jobs:
         """Uploads that a job reads, or waits for its turn to read."""
         return self._book.reading()
 
-    def retry(self, job_id: str) -> Job:
-        """Have a job that failed or was cancelled done again. Raises QuestionError for any other."""
+    def retry(self, job_id: str, paths: Sequence[str] | None = None) -> Job:
+        """Have a job that failed or was cancelled done again, in this store. `paths`: of an upload, the words that say
+        what it holds now. Raises QuestionError for any other."""
         self.check()
         self.get(job_id)
-        job = Job.of(self._book.retry(job_id, MOST_WAITING))
+
+        def again(words: Sequence[str]) -> list[str]:
+            kept = [f"{STORE}{self._root}" if w.startswith(STORE) else w for w in _before_paths(words, paths)]
+            return [*kept, *(paths or ())]
+
+        job = Job.of(self._book.retry(job_id, MOST_WAITING, again))
         self._wake()
         return job
 
@@ -325,6 +331,14 @@ class Jobs:
                 self._orphans.look(entry.child)
             else:
                 self._locks.forget(entry.job_id)
+
+
+def _before_paths(words: Sequence[str], paths: Sequence[str] | None) -> Sequence[str]:
+    """The arguments of an ingest without those that say which files; all where these stay."""
+    if paths is None:
+        return words
+    end = words.index("--") if "--" in words else len(words)
+    return [w for w in words[:end] if not w.startswith(PATHS)]
 
 
 def _outcome(job: Job, ended: Ended) -> tuple[str, str]:

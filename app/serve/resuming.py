@@ -115,19 +115,26 @@ class Resuming:
         sent before is whole at once. Raises TooLarge, InputError, NoSuchFile."""
         upload, name = self.upload(upload_id), clean_name(raw_name).as_posix()
         coming = Coming.of(name, n_bytes, sha256)
+        if there := self._begun(coming, upload):
+            return there
+        with self._refusing(coming, upload_id):
+            held = self._held.find(sha256, n_bytes) if sha256 and n_bytes else None
         with self._creating, self._refusing(coming, upload_id):
-            found = Coming.there(upload, coming.file_id)
-            if found and (found.is_whole(upload) or found.data(upload).exists()):
-                return found
-            self._uploads.admit(n_bytes)
+            if there := self._begun(coming, upload):
+                return there
+            if held is None:
+                self._uploads.admit(n_bytes)
             self._uploads.reserve(upload_id, n_bytes)
             self._uploads.keep_inputs(coming.place(upload), upload)
             coming.data(upload).open("ab").close()
             coming.note(upload)
         with self._refusing(coming, upload_id):
-            if sha256 and n_bytes and (held := self._held.find(sha256, n_bytes)):
-                return self._taken(coming, upload, held)
-        return coming
+            return self._taken(coming, upload, held) if held else coming
+
+    @staticmethod
+    def _begun(coming: Coming, upload: Path) -> Coming | None:
+        found = Coming.there(upload, coming.file_id)
+        return found if found and (found.is_whole(upload) or found.data(upload).exists()) else None
 
     def _taken(self, coming: Coming, upload: Path, held: Path) -> Coming:
         """A file that is held already, at its place in another upload."""

@@ -73,6 +73,7 @@ class Build:
         try:
             with _turn, heard_by(self._heard):
                 ask(TIMELINE, self._run, {}, self._registry)
+            self._ended.clear()  # somebody else had it made, and it is there
         except ChipledgerError:
             pass  # whoever asks is told: it is kept, or asked anew
         finally:
@@ -96,7 +97,9 @@ def made(run: Run, registry: Registry) -> Build | None:
         pass
     except ChipledgerError:
         return None
+    except Exception:  # noqa: BLE001 - what failed once, such as for lack of memory, is tried again
+        pass
     with _lock:
-        if run.writing not in _made:
+        if run.writing not in _made or _made[run.writing].ended:
             _made[run.writing] = Build(run, registry)
         return _made[run.writing]

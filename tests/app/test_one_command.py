@@ -53,5 +53,5 @@ def test_the_help_of_all_is_the_same_kept_and_made_anew(tmp_path, monkeypatch, c
     assert told["helps"] == {module.NAME: module.HELP for module in COMMANDS}
     kept.write_text("{")
     assert out(capsys) == made
-    monkeypatch.setattr("app.cli.completing._stamp", lambda: [1, 2, 3])
+    monkeypatch.setattr("app.cli.kept_words._stamp", lambda: [1, 2, 3])
     assert every_command.helps() == told["helps"]

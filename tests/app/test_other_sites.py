@@ -42,7 +42,8 @@ def ask(asked):
 
     def answer(method, path, headers):
         connection = http.client.HTTPConnection(address.hostname, address.port, timeout=60)
-        connection.request(method, path, body=b"{}", headers={"Content-Type": "application/json", **headers})
+        body = b"{}" if method in ("POST", "PUT", "PATCH") else None  # others take none
+        connection.request(method, path, body=body, headers={"Content-Type": "application/json", **headers})
         told = connection.getresponse()
         told.read()
         connection.close()

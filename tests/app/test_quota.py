@@ -1,6 +1,7 @@
 """How much a person, a group and all together may keep: added up as the disk says, refused before anything is sent."""
 
 import asyncio
+import hashlib
 
 import pytest
 
@@ -9,6 +10,8 @@ from app.identity.asking import acting_as
 from app.identity.base import Identity, Role
 from app.library import changes
 from app.quota import OverQuota
+from app.serve.coming import Coming
+from app.serve.resuming import Piece, Resuming
 from app.serve.uploads import Uploads, note_run
 from errors import InputError
 from tests.app import made_runs
@@ -109,3 +112,43 @@ def test_a_setting_that_is_no_quota_is_refused_when_the_server_starts(monkeypatc
     monkeypatch.setenv("CHIPLEDGER_QUOTA_BYTES", text)
     with pytest.raises(InputError, match=r"\$CHIPLEDGER_QUOTA_BYTES"):
         quota.quota()
+
+
+def begun(resuming: Resuming, uploads: Uploads, name: str, n_bytes: int, sha256: str = "") -> str:
+    upload = uploads.begin()
+    resuming.create(upload, name, n_bytes, sha256)
+    return upload
+
+
+def test_what_is_promised_in_pieces_counts_from_its_begin_on(place, monkeypatch):
+    monkeypatch.setenv("CHIPLEDGER_QUOTA_BYTES", "1000")
+    uploads = Uploads(place.store.uploads_folder, place)
+    resuming = Resuming(uploads)
+    first = begun(resuming, uploads, "a.log", 900)
+    with pytest.raises(OverQuota, match="900 bytes of 1.00 kB already; 200 bytes more"):
+        begun(resuming, uploads, "b.log", 200)
+    assert quota.add_up(place).in_all == 900
+    uploads.discard(first)
+    begun(resuming, uploads, "b.log", 200)
+
+
+def test_a_content_that_is_held_already_takes_no_room(place, monkeypatch):
+    monkeypatch.setenv("CHIPLEDGER_QUOTA_PERSON_BYTES", "1000")
+    uploads, data = Uploads(place.store.uploads_folder, place), b"x" * 700
+    resuming, digest = Resuming(uploads), hashlib.sha256(data).hexdigest()
+    with acting_as(person("ann")):
+        for _ in range(3):
+            upload = uploads.begin()
+            coming = resuming.create(upload, "a.log", len(data), digest)
+            if not coming.is_whole(resuming.upload(upload)):
+                asyncio.run(_sent(resuming, upload, coming, data))
+        assert quota.add_up(place).people == {"ann": 700}
+        with pytest.raises(OverQuota, match="ann keeps 700 bytes"):
+            resuming.create(uploads.begin(), "b.log", 400, "")
+
+
+async def _sent(resuming: Resuming, upload: str, coming: Coming, data: bytes) -> None:
+    async def stream():
+        yield data
+
+    await resuming.write(upload, coming, Piece(0, None), stream())

@@ -19,6 +19,7 @@ from errors import InputError
 from runs import backup, backup_making
 from runs.backup import Backups
 from runs.registry import Registry
+from runs.store import Store
 from tests.app import made_runs
 
 PROJECT = Path(__file__).parents[2]
@@ -282,3 +283,17 @@ def test_the_command_makes_lists_verifies_and_restores(place, tmp_path, capsys):
     for wrong in (["--list", "--verify"], ["--of", "x"], ["--keep", "1", "--list"], ["--verify", "--of", "x"]):
         assert main(["backup", folder, *wrong]) == 2
     assert main(["backup", store, str(place.store.root)]) == 2
+
+
+def test_files_of_an_upload_are_copied_whatever_they_are_called(tmp_path):
+    store = Store(tmp_path / "store")
+    sent = store.uploads_folder / ("a" * 32) / "files" / "run"
+    sent.mkdir(parents=True)
+    for name in ("poetry.lock", "trace.part", ".hidden"):
+        (sent / name).write_text(name)
+    (sent.parent.parent / "half.part").write_text("on its way")
+    backups = Backups(tmp_path / "kept")
+    made = backups.make(store, store.root / "registry.db")
+    below = f"uploads/{'a' * 32}"
+    assert {f"{below}/files/run/{n}" for n in ("poetry.lock", "trace.part", ".hidden")} <= set(made.files)
+    assert f"{below}/half.part" not in made.files

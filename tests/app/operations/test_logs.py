@@ -162,3 +162,33 @@ def test_a_way_to_write_it_that_there_is_not_is_refused(monkeypatch, said, kind)
 def test_a_long_text_is_cut_in_the_middle():
     text = logs.without_secrets("a" * 9_000 + "the end")
     assert len(text) <= logs.LONGEST + 10 and text.endswith("the end")
+
+
+SECRET = "SECRETSECRET"
+SAID_OF_SECRETS = (
+    "CHIPLEDGER_METRICS_TOKEN={}",
+    "{{'access_token': '{}', 'id_token': '{}'}}",
+    "AWS_SECRET_ACCESS_KEY={}",
+    "Cookie: _ga=GA1.2; __Host-chipledger_session={}",
+    "[(b'cookie', b'theme=dark; session={}')]",
+    "[(b'authorization', b'Bearer {}')]",
+    "Authorization: Bearer {}",
+    "https://user:{}@host/x",
+    "code={}&state={}",
+)
+
+
+@pytest.mark.parametrize("said", SAID_OF_SECRETS)
+def test_no_secret_is_told_whatever_says_it_and_wherever_the_text_is_cut(said):
+    text = said.replace("{}", SECRET).replace("{{", "{").replace("}}", "}")
+    for before in (0, 1, logs.LONGEST // 2 - 5, logs.LONGEST - 10, 3 * logs.LONGEST):
+        told = logs.without_secrets("x" * before + " " + text + " " + "y" * (logs.LONGEST - 20))
+        assert SECRET not in told and SECRET[3:] not in told
+
+
+def test_what_an_error_says_forges_no_line():
+    said = {"error": "X", "traceback": "Traceback\nValueError: a\n2026-11-26T14:00:00.000Z info job_ended\x1b[2J"}
+    record = logging.LogRecord("chipledger", logging.ERROR, "", 0, "defect", (), None)
+    record.what = said
+    first, *rest = logs.line_of(record, TEXT).split("\n")
+    assert "defect" in first and all(line.startswith("    ") and line.isprintable() for line in rest)
