@@ -36,7 +36,7 @@ class Rate:
 _ANY = frozenset(("GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE"))
 _CHANGES = frozenset(("POST", "PUT", "PATCH", "DELETE"))
 RATES = (  # the first that a request is of counts it
-    Rate(kind="login", methods=_ANY, paths=re.compile(r"/(auth|login|oauth2callback)\b"), burst=20, per_s=1 / 3),
+    Rate(kind="login", methods=_ANY, paths=re.compile(r"/(auth|login|oauth2callback)\b"), burst=120, per_s=2.0),
     Rate(  # of a page's own widget, which keeps it in memory
         kind="page file",
         methods=frozenset(("PUT",)),
@@ -98,7 +98,8 @@ def asker_of(scope: Scope) -> str:
     known = who()
     if known.name:
         return f"name:{known.name}"
-    address = (scope.get("client") or ("",))[0]
+    told = getattr(scope.get("chipledger.known"), "address", "")  # as a proxy says that is believed
+    address = told or (scope.get("client") or ("",))[0]
     try:
         found = ipaddress.ip_address(address.partition("%")[0])
     except ValueError:

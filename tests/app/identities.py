@@ -176,7 +176,7 @@ def identified_server(folder: Path) -> Iterator[Identified]:
     tokens = {role: tokens_of(store, role) for role in (Role.VIEWER, Role.UPLOADER, Role.ADMIN)}
     with provider() as (issuer, between):
         file = settings(folder, issuer, f"http://127.0.0.1:{port}")
-        with serving(store, "--identity", str(file), port=port) as address:
+        with serving(store, "--identity", str(file), "--rate-limits", "off", port=port) as address:
             yield Identified(address, store, between, tokens)
 
 

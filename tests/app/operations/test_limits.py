@@ -165,3 +165,22 @@ def test_a_thousand_askers_in_any_order_each_get_their_burst():
     random.Random(3).shuffle(order)
     passed = Counter(asker for asker in order if not buckets.wait_s(asker, RATE))
     assert set(passed.values()) == {RATE.burst} and len(passed) == 50
+
+
+def test_whoever_comes_through_a_proxy_that_is_believed_is_counted_where_they_are():
+    """Else all who come through it would share one bucket."""
+
+    class Known:
+        address = "10.1.2.3"
+
+    for known, at in ((Known(), "10.1.2.3/32"), (None, "127.0.0.1/32")):
+        asks = asker_of({"client": ("127.0.0.1", 1), "chipledger.known": known})
+        assert asks in (at, at.removesuffix("/32"))
+
+
+def test_files_and_pieces_of_a_push_are_no_jobs():
+    for method, path in (("POST", "/api/uploads/x/files"), ("PATCH", "/api/uploads/x/files/y"), ("PUT", "/upload/x/y")):
+        rate = rate_of(method, path)
+        assert rate is not None and rate.kind == "upload"
+    job = rate_of("POST", "/api/uploads")
+    assert job is not None and job.kind == "job"
