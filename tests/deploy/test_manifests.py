@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from app.cli.commands import serve
+from app.cli.commands import serve, worker
 from app.identity.base import Role
 from app.identity.settings import read
 from app.operations.checking_start import _network
@@ -54,6 +54,19 @@ def test_compose_gives_the_server_no_rights_and_nothing_to_write_but_its_store()
     assert app["security_opt"] == ["no-new-privileges:true"] and "ports" not in app
     told = [v.partition(":")[2] for v in app["volumes"]]
     assert told == ["/data", "/etc/chipledger:ro"] and app["tmpfs"][0].startswith("/tmp:")
+
+
+def test_jobs_are_left_to_a_worker_over_the_same_store_that_nobody_reaches():
+    services = compose()["services"]
+    app, one = services["app"], services["worker"]
+    assert asked(app["command"]).no_worker and asked(compose("demo.yaml")["services"]["app"]["command"]).no_worker
+    assert one["command"][:2] == ["chipledger", "worker"]
+    parser = argparse.ArgumentParser(allow_abbrev=False)
+    worker.arguments(parser)
+    parser.parse_args(list(map(str, one["command"][2:])))
+    for name in ("image", "user", "read_only", "tmpfs", "cap_drop", "security_opt", "mem_limit"):
+        assert one[name] == app[name]
+    assert one["volumes"] == [v for v in app["volumes"] if v.endswith(":/data")] and "ports" not in one
 
 
 def test_who_may_ask_is_settled_before_a_server_starts():
