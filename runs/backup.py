@@ -30,6 +30,16 @@ from runs.durable import PRIVATE, sync, write_whole
 from runs.scratch import unlock
 from runs.store import Store
 
+RESTORING = ".restoring"
+OF_A_VOLUME = {RESTORING, "lost+found"}  # what may lie in one that is empty
+
+
+def _move_up(beside: Path, target: Path) -> None:
+    """What lies in a folder of `target`, into `target`: the runs last, without which a store holds nothing."""
+    for name in sorted(names(beside), key=lambda name: name == "runs"):
+        (beside / name).rename(target / name)
+    beside.rmdir()
+
 
 class Backups:
     """The backups in a folder."""
@@ -133,7 +143,8 @@ class Backups:
         """Make a store of a backup in a folder that is empty or not there: whole, or not at all. Raises InputError for
         a folder that holds anything, and for a backup that is damaged."""
         target = target.expanduser().absolute()
-        if target.is_symlink() or (target.exists() and not target.is_dir()) or (target.is_dir() and any(names(target))):
+        there = set(names(target)) if target.is_dir() else set[str]()
+        if target.is_symlink() or (target.exists() and not target.is_dir()) or there - OF_A_VOLUME:
             raise InputError(
                 "the folder is not empty; nothing was restored",
                 where=str(target),
@@ -145,11 +156,15 @@ class Backups:
         with writing_to(target):
             target.parent.mkdir(parents=True, exist_ok=True)
             room(target.parent, backup.bytes)
-            beside = target.with_name(f".{target.name}.restoring")
+            mounted = os.path.ismount(target)  # such as a container's volume, which nothing can be put in the place of
+            beside = target / RESTORING if mounted else target.with_name(f".{target.name}.restoring")
             shutil.rmtree(beside, ignore_errors=True)  # of one that was killed
             try:
                 self._copy_back(backup, beside, progress)
-                beside.rename(target)
+                if mounted:
+                    _move_up(beside, target)
+                else:
+                    beside.rename(target)
             except BaseException:
                 shutil.rmtree(beside, ignore_errors=True)
                 raise

@@ -67,7 +67,10 @@ def _begun(door: Door, upload_id: str, file: Local) -> _There:
     told = ",".join(f"{key} {base64.b64encode(value).decode()}" for key, value in data.items())
     path = f"/api/uploads/{upload_id}/files"
     small = 0 < file.n_bytes <= SMALL_BYTES
-    body = file.path.read_bytes() if small else None
+    try:
+        body = file.path.read_bytes() if small else None
+    except OSError as e:
+        raise _changed(file) from e
     if body is not None and len(body) != file.n_bytes:
         raise _changed(file)
     headers = {**(OCTETS if small else VERSION), "Upload-Length": str(file.n_bytes), "Upload-Metadata": told}

@@ -124,8 +124,8 @@ class Resuming:
                 return there
             if held is None:
                 self._uploads.admit(n_bytes)
-            self._uploads.reserve(upload_id, n_bytes)
             self._uploads.keep_inputs(coming.place(upload), upload)
+            self._uploads.reserve(upload_id, n_bytes)
             coming.data(upload).open("ab").close()
             coming.note(upload)
         with self._refusing(coming, upload_id):

@@ -24,7 +24,7 @@ from app.workspace import Workspace
 from errors import InputError, QuestionError
 from errors.format import size
 from runs.durable import PRIVATE, append_line, writing
-from runs.job_book import SMALL, USUAL
+from runs.job_book import SMALL, USUAL, JobBook
 from runs.run import Run
 from runs.scratch import abandoned, long_unseen, touched, unlock
 
@@ -179,10 +179,14 @@ class Uploads:
                     partial.unlink(missing_ok=True)
         if not _runs(upload).exists():  # of an earlier version: nobody noted what was made of it
             return
-        if time.time() - touched(upload) > UNUSED_SECONDS:
+        if time.time() - touched(upload) > UNUSED_SECONDS and upload.name not in self._waited_for():
             with abandoned(_runs(upload), upload) as free:
                 if free and not self._made_of(upload):
                     self._remove(upload)
+
+    def _waited_for(self) -> set[str]:
+        """Uploads that a job reads, or will: where no worker works, one may wait for longer than any is kept."""
+        return JobBook(self._place.registry.path).reading() if self._place is not None else set()
 
     def _remove(self, upload: Path) -> None:
         """At once for whoever looks: a file that is on its way then arrives nowhere."""

@@ -285,6 +285,20 @@ def test_the_command_makes_lists_verifies_and_restores(place, tmp_path, capsys):
     assert main(["backup", store, str(place.store.root)]) == 2
 
 
+def test_a_volume_that_is_mounted_is_filled(tmp_path, monkeypatch):
+    store = Store(tmp_path / "store")
+    made_runs.interrupted(store, name="made")
+    backups, target = Backups(tmp_path / "kept"), tmp_path / "volume"
+    made = backups.make(store, store.root / "registry.db")
+    (target / "lost+found").mkdir(parents=True)
+    monkeypatch.setattr("os.path.ismount", lambda path: Path(path) == target)
+    backups.restore(made, target)
+    assert {r.manifest.name for r in Store(target).runs()} == {"made"}
+    assert not (target / ".restoring").exists() and (target / "lost+found").is_dir()
+    with pytest.raises(InputError, match="not empty"):
+        backups.restore(made, target)
+
+
 def test_files_of_an_upload_are_copied_whatever_they_are_called(tmp_path):
     store = Store(tmp_path / "store")
     sent = store.uploads_folder / ("a" * 32) / "files" / "run"

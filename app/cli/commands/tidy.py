@@ -20,7 +20,12 @@ PER_NAME = Option(
     "per_name", Number(1, whole=True), None, "all but the newest so many of each name", local=True, form="NUMBER"
 )
 PER_GROUP = Option(
-    "per_group", Number(1, whole=True), None, "all but the newest so many of each group", local=True, form="NUMBER"
+    "per_group",
+    Number(1, whole=True),
+    None,
+    "all but the newest so many of each group into which runs are sorted (`chipledger group`)",
+    local=True,
+    form="NUMBER",
 )
 MOST = Option(
     "most_bytes", Number(0, whole=True), None, "the oldest, until the library holds no more", unit="bytes", local=True
