@@ -125,7 +125,7 @@ class Making:
         for relative, told in found:
             parts = Path(relative).parts
             sent = parts[0] == "uploads" and len(parts) > 3 and parts[2] == "files"  # under whatever name
-            if not sent and (relative.endswith((".part", ".lock")) or parts[-1].startswith(".")):
+            if not sent and (relative.endswith((".part", ".lock")) or Path(relative).name.startswith(".")):
                 continue  # on its way, or of a process
             with contextlib.suppress(FileNotFoundError):
                 self._copy_file(relative, told)
