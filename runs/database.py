@@ -30,7 +30,7 @@ class Database:
 
     def _make(self) -> None:
         """Make the file and what is kept there. Where nothing can be written, what is there is read."""
-        # only where it is not there: to close a file that SQLite has open takes away the locks of the whole process, and
+        # only where it is not there: to close a file that SQLite has open takes this process its locks on it, and
         # two would write at once
         with contextlib.suppress(OSError):
             os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
