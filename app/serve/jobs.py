@@ -195,7 +195,7 @@ class Jobs:
 
     async def _work(self) -> None:
         """Takes jobs and looks after what runs, for as long as this process works."""
-        looked_s = float("-inf")
+        looked_s, refused = float("-inf"), ""
         while not self._closed:
             self._woken.clear()
             try:
@@ -205,8 +205,11 @@ class Jobs:
                 await self._beat()
                 while not self.stopping and (entry := await asyncio.to_thread(self._claim)):
                     self._begin(entry)
-            except ChipledgerError:
-                pass  # the registry cannot be used now: it is tried again
+                refused = ""
+            except ChipledgerError as e:  # the registry cannot be used now: it is tried again, and told once
+                if e.what != refused:
+                    logs.tell("jobs_wait", level=logging.WARNING, why=e.what)
+                refused = e.what
             except Exception as e:  # or nothing would be worked on any more
                 logs.tell_defect(e)
             if not self._closed:
