@@ -136,7 +136,7 @@ def addresses(store: Path) -> list[Address]:
 
 async def _measured(asked: argparse.Namespace, address: str, server: Server, every: list[Address], log: Path) -> int:
     rng = random.Random(asked.seed)
-    warm_s = await _warmed(address, every)
+    warm_s = await warmed(address, every)
     before = server.resident()
     print(f"{len(every)} pages of all runs opened once in {warm_s:.0f} s; {before / 2**20:,.0f} MiB", flush=True)
     sessions, tabs, machine = Seen(), Seen(), os.getloadavg()[0]
@@ -208,7 +208,7 @@ async def _watched(server: Server) -> None:
         await asyncio.sleep(0.5)
 
 
-async def _warmed(address: str, every: list[Address]) -> float:
+async def warmed(address: str, every: list[Address]) -> float:
     """One session opens each page; how long that takes."""
     began, one = time.monotonic(), Session(address)
     await one.open()

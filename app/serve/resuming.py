@@ -15,10 +15,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
+from app.serve.blocks import blocks, locked_now
 from app.serve.coming import Coming, coming_below, hashed, linked
 from app.serve.held import Held
 from app.serve.upload_names import clean_name
-from app.serve.uploads import Uploads, blocks, locked_now
+from app.serve.uploads import Uploads
 from errors import ChipledgerError, InputError, QuestionError
 from errors import format as fmt
 

@@ -1,35 +1,31 @@
 """Uploads: files streamed to the store's disk at bounded memory, under names that cannot leave their folder."""
 
 import contextlib
-import fcntl
 import os
-import re
 import shutil
 import time
 import uuid
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 from app import quota
-from app.identity.asking import acting_as
-from app.identity.base import SERVER
+from app.serve.blocks import blocks, lock
 from app.serve.coming import reserved_bytes
 from app.serve.held import Held
 from app.serve.upload_names import clean_name
 from app.serve.upload_owner import is_theirs, own, upload_of
 from app.serve.upload_room import LIMIT_VARIABLE, TooLarge, check_free, limit_bytes
 from app.serve.upload_room import bytes_below as _bytes_below
+from app.serve.upload_runs import ID, RUNS, Made, noted
 from app.workspace import Workspace
 from errors import InputError, QuestionError
 from errors.format import size
-from runs.durable import PRIVATE, append_line, writing
+from runs.durable import PRIVATE, writing
 from runs.job_book import SMALL, USUAL, JobBook
-from runs.run import Run
-from runs.scratch import abandoned, long_unseen, touched, unlock
+from runs.scratch import abandoned, long_unseen, touched
 
-WRITE_BYTES = 1 << 20  # one write to disk for many small network chunks
-RUNS, GONE, LIST, SEEN = ".runs", ".gone", "paths.txt", "uploads.seen"
+GONE, LIST, SEEN = ".gone", "paths.txt", "uploads.seen"
 COMMAND_BYTES = 50_000  # of paths on one command line
 SMALL_BYTES = 64 << 20  # of an upload that is read in seconds
 UNUSED_SECONDS = 7 * 86_400.0
@@ -37,15 +33,6 @@ SWEEP_SECONDS = 3600.0
 BEGINNING_S = 60.0  # another server may begin an upload at this moment
 ARRIVING_SECONDS = 120.0  # between two files of an upload at most, or nobody sends it any more
 UNUSED_LISTED, NAMES_TOLD = 20, 3
-_ID = re.compile(r"[0-9a-f]{32}")
-
-
-def _sources(run: Run) -> list[dict[str, Any]]:
-    """The inputs of a run; none of one that cannot be read."""
-    try:
-        return run.manifest.sources
-    except InputError:
-        return []
 
 
 class Uploads:
@@ -62,6 +49,7 @@ class Uploads:
 
     def __init__(self, folder: Path, place: Workspace | None = None):
         self._folder, self._place = folder, place
+        self._made = Made(place)
         self._bytes: dict[str, int] = {}
         self._arriving: dict[tuple[str, Path], float] = {}  # when last a byte came of a file on its way, monotonic
         self._refused: dict[str, str] = {}
@@ -81,7 +69,7 @@ class Uploads:
         if self._place is not None:
             quota.begin(self._place, upload.name)
         with writing(upload):
-            _runs(upload).touch(mode=0o600)
+            noted(upload).touch(mode=0o600)
             upload.mkdir(mode=PRIVATE, exist_ok=bool(key))
             own(upload)
             (upload / "files").mkdir(mode=PRIVATE, exist_ok=bool(key))
@@ -96,7 +84,7 @@ class Uploads:
     def files(self, upload_id: str) -> Path:
         """The folder that holds the files of an upload. Raises QuestionError where there is no such upload."""
         folder = self._folder / upload_id / "files"
-        if not _ID.fullmatch(upload_id) or not os.path.isdir(folder) or not is_theirs(folder.parent):
+        if not ID.fullmatch(upload_id) or not os.path.isdir(folder) or not is_theirs(folder.parent):
             raise QuestionError(f"no upload {upload_id[:40]!r}", advice="Begin one with POST /api/uploads.")
         return folder
 
@@ -105,10 +93,10 @@ class Uploads:
         read again. One that may still be arriving is not among them."""
         found = []
         with contextlib.suppress(OSError):
-            for upload in [p for p in self._folder.iterdir() if _ID.fullmatch(p.name) and is_theirs(p)]:
+            for upload in [p for p in self._folder.iterdir() if ID.fullmatch(p.name) and is_theirs(p)]:
                 touched_s = touched(upload)
                 arriving = upload.name in self._bytes and time.time() - touched_s < ARRIVING_SECONDS
-                if not arriving and not self._made_of(upload) and (files := _files_below(upload / "files")):
+                if not arriving and not self._made.run_of(upload) and (files := _files_below(upload / "files")):
                     found.append((touched_s, upload.name, files))
         found.sort(reverse=True)
         return [_unused(*one) for one in found[:UNUSED_LISTED]]
@@ -144,8 +132,8 @@ class Uploads:
         """Remove an upload that was given up. Raises InputError where a stored run was made of it, or is being made:
         a run keeps tables, and its inputs may be read anew."""
         upload = self.files(upload_id).parent
-        with abandoned(_runs(upload), upload, unlocked=True) as free:
-            if made := self._made_of(upload):  # looked up while nobody can read it into a run
+        with abandoned(noted(upload), upload, unlocked=True) as free:
+            if made := self._made.run_of(upload):  # looked up while nobody can read it into a run
                 raise InputError(
                     f"the upload holds the inputs of run {made}",
                     where=upload_id,
@@ -160,13 +148,13 @@ class Uploads:
         self._swept_s = time.monotonic()
         unseen = long_unseen(self._folder.with_name(SEEN), UNUSED_SECONDS)
         with contextlib.suppress(OSError):
-            for noted in self._folder.glob(f"*{RUNS}"):  # killed between two steps: nothing else is left of the upload
-                if not noted.with_suffix("").exists() and time.time() - noted.stat().st_mtime > BEGINNING_S:
-                    noted.unlink(missing_ok=True)
+            for left in self._folder.glob(f"*{RUNS}"):  # killed between two steps: nothing else is left of the upload
+                if not left.with_suffix("").exists() and time.time() - left.stat().st_mtime > BEGINNING_S:
+                    left.unlink(missing_ok=True)
             for upload in [p for p in self._folder.iterdir() if os.path.isdir(p)]:
                 if upload.name.endswith(GONE):
                     shutil.rmtree(upload, ignore_errors=True)
-                elif _ID.fullmatch(upload.name):
+                elif ID.fullmatch(upload.name):
                     if unseen:
                         os.utime(upload)  # kept from now on again
                     self._sweep(upload)
@@ -177,11 +165,11 @@ class Uploads:
             with abandoned(partial, partial) as gone:
                 if gone:
                     partial.unlink(missing_ok=True)
-        if not _runs(upload).exists():  # of an earlier version: nobody noted what was made of it
+        if not noted(upload).exists():  # of an earlier version: nobody noted what was made of it
             return
         if time.time() - touched(upload) > UNUSED_SECONDS and upload.name not in self._waited_for():
-            with abandoned(_runs(upload), upload) as free:
-                if free and not self._made_of(upload):
+            with abandoned(noted(upload), upload) as free:
+                if free and not self._made.run_of(upload):
                     self._remove(upload)
 
     def _waited_for(self) -> set[str]:
@@ -193,31 +181,10 @@ class Uploads:
         gone = upload.with_name(f"{upload.name}.{uuid.uuid4().hex}{GONE}")  # one of its key may begin anew meanwhile
         with contextlib.suppress(FileNotFoundError):  # somebody else removed it
             upload.rename(gone)
-        _runs(upload).unlink(missing_ok=True)
+        noted(upload).unlink(missing_ok=True)
         shutil.rmtree(gone, ignore_errors=True)
         self._bytes.pop(upload.name, None)
         self._refused.pop(upload.name, None)
-
-    def _made_of(self, upload: Path) -> str | None:
-        """A run that was made of an upload, if there is one still: in the store, or in its bin."""
-        if self._place is None:
-            return None
-        try:
-            noted = _runs(upload).read_text().split()
-        except OSError:
-            noted = self._runs_of_files(upload)
-        with acting_as(SERVER):  # it is kept for its run, whoever sees that
-            return next((i for i in noted if self._place.store.kept(i)), None)
-
-    def _runs_of_files(self, upload: Path) -> list[str]:
-        """Runs one of whose inputs is remembered to lie in an upload."""
-        if self._place is None:
-            return []
-        there = self._place.registry.files_below(upload)
-        store = self._place.store
-        with acting_as(SERVER):
-            runs = [*store.runs(), *(b.run for b in store.binned())]
-        return [r.run_id for r in runs if any(s["sha256"] in there for s in _sources(r))]
 
     async def receive(self, upload_id: str, name: str, chunks: AsyncIterator[bytes], announced: int | None) -> int:
         """Stream one file to disk; returns its bytes. The file appears under its name only once it is whole.
@@ -282,7 +249,7 @@ class Uploads:
 
     def keep_inputs(self, path: Path, upload: Path) -> None:
         """Raises InputError where a stored run was made of the file that another would replace: it may be read anew."""
-        if os.path.isfile(path) and (made := self._made_of(upload)):
+        if os.path.isfile(path) and (made := self._made.run_of(upload)):
             seen = self._place is not None and self._place.store.kept(made)
             raise InputError(
                 f"the file is an input of {f'run {made}' if seen else 'a stored run'}, and stays as it is",
@@ -356,25 +323,6 @@ class Uploads:
         check_free(self._folder, coming)
 
 
-async def blocks(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    """Small network chunks joined to blocks worth a write. Where the sender is gone, first what came until then."""
-    from starlette.requests import ClientDisconnect  # late: the command line reads uploads without it
-
-    buffer, gone = bytearray(), None
-    try:
-        async for chunk in chunks:
-            buffer += chunk
-            if len(buffer) >= WRITE_BYTES:
-                yield bytes(buffer)
-                buffer.clear()
-    except ClientDisconnect as e:
-        gone = e
-    if buffer:
-        yield bytes(buffer)
-    if gone is not None:
-        raise gone
-
-
 def _files_below(folder: Path) -> list[tuple[str, int]]:
     """(name, bytes) of the files of an upload."""
     found = []
@@ -395,48 +343,3 @@ def _unused(touched_s: float, upload_id: str, files: list[tuple[str, int]]) -> d
         "touched_ns": int(touched_s * 1e9),
         "kept_until_ns": int((touched_s + UNUSED_SECONDS) * 1e9),
     }
-
-
-def lock(file: BinaryIO) -> None:
-    with contextlib.suppress(OSError):  # a file system without locks: age alone tells then
-        fcntl.flock(file, fcntl.LOCK_EX)
-
-
-def locked_now(file: BinaryIO) -> bool:
-    """Whether a file is held from now on: not where another server holds it. It ends with the file."""
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    except OSError:  # a file system without locks
-        return True
-    return True
-
-
-def _runs(upload: Path) -> Path:
-    return upload.with_name(upload.name + RUNS)
-
-
-@contextlib.contextmanager
-def in_use(paths: Iterable[Path], uploads_folder: Path) -> Iterator[None]:
-    """While files are read: uploads among them can be neither discarded nor swept."""
-    with contextlib.ExitStack() as held:
-        for upload in _uploads_of(paths, uploads_folder):
-            with contextlib.suppress(OSError):  # of an earlier version, or a disk that cannot be written
-                runs = held.enter_context(_runs(upload).open("rb"))
-                fcntl.flock(runs, fcntl.LOCK_SH)
-                held.callback(unlock, runs)
-        yield
-
-
-def note_run(paths: Iterable[Path], uploads_folder: Path, run_id: str) -> None:
-    """Note that a run was made of the uploads among these files. Raises InputError where that cannot be written."""
-    for upload in _uploads_of(paths, uploads_folder):
-        with writing(upload):
-            append_line(_runs(upload), run_id)
-
-
-def _uploads_of(paths: Iterable[Path], uploads_folder: Path) -> set[Path]:
-    root = uploads_folder.resolve()
-    below = (p.resolve().relative_to(root).parts for p in paths if p.resolve().is_relative_to(root))
-    return {uploads_folder / parts[0] for parts in below if parts and _ID.fullmatch(parts[0])}

@@ -365,7 +365,7 @@ def test_an_upload_whose_run_is_hidden_stays_and_does_not_name_it(tmp_path):
     place.store.uploads_folder.joinpath(f"{upload}.runs").write_text(teams["quokka"].run)
     with acting_as(WOMBAT):
         assert upload not in [one["upload_id"] for one in uploads.unused()]
-        assert uploads._made_of(path.parent.parent) == teams["quokka"].run  # it is no leftover, whoever looks
+        assert uploads._made.run_of(path.parent.parent) == teams["quokka"].run  # it is no leftover, whoever looks
 
 
 def test_a_viewer_says_nothing_and_an_uploader_what_concerns_their_groups(tmp_path):

@@ -10,7 +10,8 @@ import time
 import pytest
 
 from app.cli.commands.ingest import remember
-from app.serve.uploads import UNUSED_SECONDS, Uploads, in_use
+from app.serve.upload_runs import in_use
+from app.serve.uploads import UNUSED_SECONDS, Uploads
 from collectors.ingest import ingest
 from errors import InputError, QuestionError
 from tests.app.commands import out

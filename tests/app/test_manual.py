@@ -18,7 +18,7 @@ from app.manual.pictures import FOLDER, seen
 from app.manual.site import build, script_hashes
 from app.pages.all import every_page
 from app.serve.guard import Guard
-from app.serve.manual import MISSING, Manual
+from app.serve.manual import Manual
 from simulators.topology import parse
 from tests.app.serving import PROJECT
 
@@ -169,7 +169,7 @@ def test_where_it_begins(client):
 
 def test_without_a_site_one_sentence_says_how_it_is_built(tmp_path):
     answer = TestClient(serving(tmp_path / "none"), base_url="http://127.0.0.1").get(f"{AT}/")
-    assert (answer.status_code, answer.text) == (404, MISSING)
+    assert (answer.status_code, answer.text) == (404, Manual.missing[0])
 
 
 def test_a_link_that_leads_nowhere_is_no_site(tmp_path, monkeypatch):

@@ -12,7 +12,8 @@ from app.library import changes
 from app.quota import OverQuota
 from app.serve.coming import Coming
 from app.serve.resuming import Piece, Resuming
-from app.serve.uploads import Uploads, note_run
+from app.serve.upload_runs import note_run
+from app.serve.uploads import Uploads
 from errors import InputError
 from tests.app import made_runs
 

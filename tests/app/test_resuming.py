@@ -13,10 +13,11 @@ from hypothesis import strategies as st
 from app.identity.asking import acting_as
 from app.identity.base import Identity, Role
 from app.serve import resuming as module
+from app.serve.blocks import WRITE_BYTES
 from app.serve.coming import Coming
 from app.serve.resuming import Busy, NoSuchFile, Piece, Resuming, WrongOffset, WrongSum
 from app.serve.upload_room import LIMIT_VARIABLE, TooLarge
-from app.serve.uploads import WRITE_BYTES, Uploads
+from app.serve.uploads import Uploads
 from errors import InputError
 
 ANN, BEN = (Identity(name=name, role=Role.UPLOADER, how="token") for name in ("ann", "ben"))

@@ -19,7 +19,8 @@ from app.cli.commands.base import JSON, pairs, print_json, printable
 from app.cli.commands.ingest import alerts_of, remember, teller
 from app.ingest_options import OF_A_TERMINAL
 from app.options import add_arguments, add_flags, from_args
-from app.serve.uploads import Uploads, in_use
+from app.serve.upload_runs import in_use
+from app.serve.uploads import Uploads
 from app.workspace import Workspace, workspace
 from errors import ChipledgerError
 from errors import format as fmt

@@ -17,7 +17,7 @@ from app import ingest_options
 from app.cli.commands.base import JSON, pairs, print_json, printable
 from app.ingest_options import AUDIENCE, GROUP, PATHS, PATHS_FROM, TAG, WITHIN
 from app.options import add_arguments, add_flags, from_args
-from app.serve.uploads import in_use, note_run
+from app.serve.upload_runs import in_use, note_run
 from app.workspace import Workspace, workspace
 from errors import ChipledgerError, InputError
 from errors import format as fmt

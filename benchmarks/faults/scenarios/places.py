@@ -35,9 +35,9 @@ def serving(root: Path, before: Callable[[], None] = lambda: None, **environment
 
     def prepare() -> None:
         before()
-        from app.serve import uploads
+        from app.serve import upload_room
 
-        uploads.SPARE_BYTES = 1 << 16  # or a small disk would always count as full
+        upload_room.SPARE_BYTES = 1 << 16  # or a small disk would always count as full
 
     os.environ.update(environment)
     try:
