@@ -82,6 +82,10 @@ class Store:
             keep_private(folder)
         self._scratch.sweep(self._rescue)
 
+    def sweep(self) -> None:
+        """Take away what writers left that were killed."""
+        self._scratch.sweep(self._rescue)
+
     def check(self) -> None:
         """Raises InputError where the store is no longer there, or can no longer be read."""
         if not _readable(self.runs_folder):
@@ -94,6 +98,10 @@ class Store:
     def hold(self) -> Held:
         """A folder for what is being written, removed with its process. Raises OSError where none can be made."""
         return self._scratch.hold()
+
+    def bring_outgoing(self) -> None:
+        """Bring to their places runs that processes without a network wrote, where that takes one. Raises InputError
+        where it cannot be done."""
 
     def ids(self) -> list[str]:
         """Identifiers of all runs, in no particular order. Raises InputError where the store is gone."""

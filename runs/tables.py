@@ -109,49 +109,49 @@ class ParquetTables:
 
     def columns(self, name: str) -> set[str] | None:
         """The columns in the table's own file; None where the run never had one. The file is whole."""
-        path = self._files.whole(_relative(name))
-        if path is None:
-            return None
-        with self._reading(name):
-            return set(pq.read_schema(path).names)
+        with self._files.held(_relative(name)) as path:
+            if path is None:
+                return None
+            with self._reading(name):
+                return set(pq.read_schema(path).names)
 
     def rows(self, name: str) -> int:
-        path = self._files.whole(_relative(name))
-        if path is None:
-            return 0
-        with self._reading(name):
-            return pq.read_metadata(path).num_rows
+        with self._files.held(_relative(name)) as path:
+            if path is None:
+                return 0
+            with self._reading(name):
+                return pq.read_metadata(path).num_rows
 
     def arrow(self, name: str, columns: Sequence[str] | None = None, where: Where | None = None) -> pa.Table:
         schema = _schema(name, columns)
-        path = self._files.whole(_relative(name))
-        if path is None:
-            return schema.empty_table()
         filters = None if where is None else _filter(where)
-        with self._reading(name):
-            return _in_schema(_read(path, schema.names, filters), schema)
+        with self._files.held(_relative(name)) as path:
+            if path is None:
+                return schema.empty_table()
+            with self._reading(name):
+                return _in_schema(_read(path, schema.names, filters), schema)
 
     def first(self, name: str, rows: int) -> pa.Table:
         """At most so many rows of the table's beginning, as `arrow` gives them all."""
         schema = _schema(name, None)
-        path = self._files.whole(_relative(name))
-        if path is None:
-            return schema.empty_table()
-        with self._reading(name), pq.ParquetFile(path) as file:
-            there = [n for n in schema.names if n in file.schema_arrow.names]
-            batches = list(itertools.islice(file.iter_batches(rows, columns=there), 1))
-            return _in_schema(pa.Table.from_batches(batches), schema) if batches else schema.empty_table()
+        with self._files.held(_relative(name)) as path:
+            if path is None:
+                return schema.empty_table()
+            with self._reading(name), pq.ParquetFile(path) as file:
+                there = [n for n in schema.names if n in file.schema_arrow.names]
+                batches = list(itertools.islice(file.iter_batches(rows, columns=there), 1))
+                return _in_schema(pa.Table.from_batches(batches), schema) if batches else schema.empty_table()
 
     def batches(self, name: str, columns: Sequence[str], rows: int) -> Iterator[pa.Table]:
         """The rows in their order, at most so many at a time."""
         schema = _schema(name, columns)
-        path = self._files.whole(_relative(name))
-        if path is None:
-            return
-        with self._reading(name), pq.ParquetFile(path) as file:
-            there = [n for n in schema.names if n in file.schema_arrow.names]
-            for batch in file.iter_batches(rows, columns=there):
-                yield _in_schema(pa.Table.from_batches([batch]), schema)
+        with self._files.held(_relative(name)) as path:
+            if path is None:
+                return
+            with self._reading(name), pq.ParquetFile(path) as file:
+                there = [n for n in schema.names if n in file.schema_arrow.names]
+                for batch in file.iter_batches(rows, columns=there):
+                    yield _in_schema(pa.Table.from_batches([batch]), schema)
 
     @property
     def derived(self) -> Derived | None:

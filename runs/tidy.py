@@ -73,5 +73,6 @@ def keep_tidy(store: Store, registry: Path, stop: threading.Event) -> None:
         with contextlib.suppress(ChipledgerError):
             purge(store, registry)
             forget_gone(store, Shelf(registry))
+            store.sweep()
         if stop.wait(DAY_S):
             return
