@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from errors import InputError
 from runs.objects.base import Entry, MissingError
-from runs.objects.faults import patiently
+from runs.objects.faults import patiently, trouble
 
 A = TypeVar("A")
 CONNECT_S, READ_S = 5, 30  # of a server that says nothing
@@ -22,19 +22,41 @@ WHOLE_BYTES = 64 << 20  # a larger file goes up in parts, and is whole once they
 @dataclass(frozen=True)
 class Cloud:
     """A kind of bucket: `package` reads it, `extra` of this project brings that, `options` are those of its file
-    system."""
+    system; `read` gives bytes of one of its objects by one request."""
 
     scheme: str
     package: str
     extra: str
     options: dict[str, Any]
+    read: Callable[[Any, str, int, int | None], bytes]
+
+
+def _read(fs: Any, place: str, first: int, end: int | None) -> bytes:
+    asked = {"start": first} if first or end is not None else {}
+    return bytes(fs.cat_file(place, **asked, **({} if end is None else {"end": end})))
+
+
+def _read_s3(fs: Any, place: str, first: int, end: int | None) -> bytes:
+    """`cat_file` of s3fs would look first, and list what is not there."""
+    from fsspec.asyn import sync
+
+    bucket, _, key = place.partition("/")
+    some = first or end is not None
+    asked = {"Range": f"bytes={first}-{'' if end is None else max(end - 1, first)}"} if some else {}
+
+    async def got() -> bytes:
+        answer = await fs._call_s3("get_object", Bucket=bucket, Key=key, **asked)
+        async with answer["Body"] as body:
+            return bytes(await body.read())
+
+    return sync(fs.loop, got)
 
 
 _S3_WAITS = {"connect_timeout": CONNECT_S, "read_timeout": READ_S, "retries": {"mode": "standard", "max_attempts": 1}}
 CLOUDS = {
-    "s3": Cloud("s3", "s3fs", "s3", {"config_kwargs": _S3_WAITS}),
-    "gs": Cloud("gs", "gcsfs", "gcs", {}),
-    "az": Cloud("az", "adlfs", "azure", {}),
+    "s3": Cloud("s3", "s3fs", "s3", {"config_kwargs": _S3_WAITS}, _read_s3),
+    "gs": Cloud("gs", "gcsfs", "gcs", {}, _read),
+    "az": Cloud("az", "adlfs", "azure", {}, _read),
 }
 
 
@@ -64,10 +86,15 @@ class BucketObjects:
         return self._opened
 
     def read(self, key: str, first: int = 0, end: int | None = None) -> bytes:
-        asked: dict[str, int] = {} if not first and end is None else {"start": first}
-        if end is not None:
-            asked["end"] = end
-        return self._ask(key, lambda: bytes(self._fs.cat_file(self._at(key), **asked)))
+        def act() -> bytes:
+            try:
+                return self._cloud.read(self._fs, self._at(key), first, end)
+            except Exception as e:
+                if trouble(e).kind == "beyond":
+                    return b""
+                raise
+
+        return self._ask(key, act)
 
     def create(self, key: str, data: bytes) -> bool:
         mine = False

@@ -23,6 +23,7 @@ _NO_BUCKET = frozenset(("NoSuchBucket", "ContainerNotFound", "ContainerBeingDele
 _MISSING = frozenset(("NoSuchKey", "BlobNotFound", "404", "NotFound", "ResourceNotFound"))
 _EXISTS = frozenset(("PreconditionFailed", "BlobAlreadyExists", "412", "ConditionNotMet"))
 _MET = frozenset(("ConditionalRequestConflict", "OperationAborted"))  # another writes it at this moment
+_BEYOND = frozenset(("InvalidRange", "416"))  # what is asked for begins where the object ends
 _CLOCK = frozenset(("RequestTimeTooSkewed", "RequestExpired", "AuthenticationFailedTime"))
 _EXPIRED = frozenset(("ExpiredToken", "ExpiredTokenException", "TokenRefreshRequired", "InvalidToken"))
 _DENIED = frozenset(
@@ -101,6 +102,7 @@ _MEET = "Give the credentials of this machine's own way: environment, profile, r
 _SORTS = {
     "missing": Trouble("missing"),
     "exists": Trouble("exists"),
+    "beyond": Trouble("beyond"),
     "met": Trouble("met", "others write the same object at this moment", "Ask again.", again=True),
     "bucket": Trouble("bucket", "no such bucket", "Is its name right, and does it still exist?"),
     "credentials": Trouble("credentials", "no credentials for it were found", _MEET),
@@ -136,6 +138,7 @@ def trouble(error: BaseException) -> Trouble:
         ("met", _MET),
         ("exists", _EXISTS),
         ("missing", _MISSING),
+        ("beyond", _BEYOND),
     ):
         if any(code in known for code in codes):
             return _SORTS[sort]

@@ -164,15 +164,15 @@ class Index:
 
     def _some(self, number: int) -> list[Happened]:
         """The entries from a number on, as many as one look finds; none: there is none."""
+        raw = self._raw(number)
+        if raw is None:
+            return []
         for level, span in (("of4096", TOGETHER**2), ("of64", TOGETHER)):
             if number % span == 0 and self._there(number + span - 1):
                 with contextlib.suppress(MissingError):
                     return self._joined(level, number // span)
-        found = self._read(range(number, number + 1))
-        if found:
-            rest = (number // TOGETHER + 1) * TOGETHER
-            found += self._read(range(number + 1, rest))
-        return found
+        first = happened(raw, f"{self._objects.url}/{_key(number)}")
+        return [first, *self._read(range(number + 1, (number // TOGETHER + 1) * TOGETHER))]
 
     def _there(self, number: int) -> bool:
         try:
@@ -184,8 +184,8 @@ class Index:
     def _read(self, numbers: range) -> list[Happened]:
         """The entries of these numbers up to the first that is not there."""
         found: list[Happened] = []
-        for start in range(numbers.start, numbers.stop, AT_ONCE):
-            some = range(start, min(start + AT_ONCE, numbers.stop))
+        while len(found) < len(numbers):  # at first one, then ever more: mostly there is nothing new
+            some = numbers[len(found) : len(found) + min(len(found) + 1, AT_ONCE)]
             for number, raw in zip(some, _at_once(self._raw, some), strict=True):
                 if raw is None:
                     return found

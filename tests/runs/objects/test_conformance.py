@@ -155,7 +155,8 @@ def test_a_writer_that_is_killed_is_invisible_and_is_swept(place, at, told):
     process.join(60)
     assert process.exitcode == -signal.SIGKILL
     reader = place.open("reader")
-    assert reader.ids() == [] and place.listed() != []
+    assert reader.ids() == []
+    assert place.listed() != [] or at[0] == "put"  # several files go up at once
     assert sweep(reader, older_than_s=3600.0).objects == 0  # it may be writing yet
     swept = sweep(reader, older_than_s=-3600.0)
     assert swept.found == (["abcd1234"] if told else [])
