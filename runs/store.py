@@ -82,6 +82,11 @@ class Store:
             keep_private(folder)
         self._scratch.sweep(self._rescue)
 
+    @property
+    def where(self) -> str:
+        """Where it lies, as messages say it."""
+        return str(self.root)
+
     def sweep(self) -> None:
         """Take away what writers left that were killed."""
         self._scratch.sweep(self._rescue)
@@ -196,7 +201,7 @@ class Store:
             return run
         if lying:
             raise _is_binned(lying)
-        raise unknown(name, runs, self.live.all(), self.root)
+        raise unknown(name, runs, self.live.all(), self.where)
 
     def _find_live(self, name: str) -> Run:
         live = self.live.read(name)
@@ -204,7 +209,7 @@ class Store:
             known = ", ".join(v.name for v in self.live.all()) or "none yet"
             near = did_you_mean(name, [v.name for v in self.live.all()])
             raise QuestionError(
-                f"no live run {name[:_SHOWN]!r} in this store", where=str(self.root), expected=known, advice=near
+                f"no live run {name[:_SHOWN]!r} in this store", where=self.where, expected=known, advice=near
             )
         if live.run_id and (lying := self.find_binned(live.run_id)):
             raise _is_binned(lying)

@@ -70,6 +70,10 @@ class ObjectStore(Store):
         if self.online:
             self._index.open()
 
+    @property
+    def where(self) -> str:
+        return self.objects.url
+
     def check(self) -> None:
         super().check()
         if not self.bin.is_still:
