@@ -27,7 +27,7 @@ class Cloud:
     scheme: str
     package: str
     extra: str
-    options: dict[str, Any]
+    options: Callable[[], dict[str, Any]]
     read: Callable[[Any, str, int, int | None], bytes]
 
 
@@ -52,11 +52,25 @@ def _read_s3(fs: Any, place: str, first: int, end: int | None) -> bytes:
     return sync(fs.loop, got)
 
 
-_S3_WAITS = {"connect_timeout": CONNECT_S, "read_timeout": READ_S, "retries": {"mode": "standard", "max_attempts": 1}}
+def _s3() -> dict[str, Any]:
+    retries = {"mode": "standard", "max_attempts": 1}  # whether and when it is tried again is told here
+    return {"config_kwargs": {"connect_timeout": CONNECT_S, "read_timeout": READ_S, "retries": retries}}
+
+
+def _gs() -> dict[str, Any]:
+    from aiohttp import ClientTimeout
+
+    return {"requests_timeout": ClientTimeout(total=None, sock_connect=CONNECT_S, sock_read=READ_S)}
+
+
+def _az() -> dict[str, Any]:
+    return {"connection_timeout": CONNECT_S, "read_timeout": READ_S}
+
+
 CLOUDS = {
-    "s3": Cloud("s3", "s3fs", "s3", {"config_kwargs": _S3_WAITS}, _read_s3),
-    "gs": Cloud("gs", "gcsfs", "gcs", {}, _read),
-    "az": Cloud("az", "adlfs", "azure", {}, _read),
+    "s3": Cloud("s3", "s3fs", "s3", _s3, _read_s3),
+    "gs": Cloud("gs", "gcsfs", "gcs", _gs, _read),
+    "az": Cloud("az", "adlfs", "azure", _az, _read),
 }
 
 
@@ -80,7 +94,7 @@ class BucketObjects:
         if self._opened is None:
             import fsspec  # late: a local store does without
 
-            options = {"use_listings_cache": False, "skip_instance_cache": True, **self._cloud.options}
+            options = {"use_listings_cache": False, "skip_instance_cache": True, **self._cloud.options()}
             self._opened = fsspec.filesystem(self._cloud.scheme, **options)
             self._opened.retries = 1  # of s3fs: whether and when it is tried again is told here
         return self._opened

@@ -3,9 +3,10 @@
 import pytest
 
 from tests.runs.objects.places import Place, unique
-from tests.runs.objects.servers import azure_server, s3_server
+from tests.runs.objects.servers import azure_server, google_server, s3_server
 
-PLACES = ("folder", "file", "s3", "az")
+PLACES = ("folder", "file", "s3", "gs", "az")
+SERVERS = {"s3": s3_server, "gs": google_server, "az": azure_server}
 
 
 @pytest.fixture(params=PLACES)
@@ -25,7 +26,7 @@ def made(name, folder, monkeypatch):
     if name == "file":
         (folder / "shared").mkdir()
         return Place(name, f"file://{folder}/shared/store", folder)
-    server = s3_server() if name == "s3" else azure_server()
+    server = SERVERS[name]()
     if isinstance(server, str):
         pytest.skip(server)
     for variable, value in server.environment.items():
