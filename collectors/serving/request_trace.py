@@ -38,7 +38,7 @@ TITLE = "traffic trace"
 HELP = "Traces of traffic (Azure, Mooncake, BurstGPT, any CSV or JSON lines): arrivals, prompt and output lengths."
 
 _SERVED = re.compile(rb"first_token|itls?\"|\bttfts\b|inter_token|scheduled_ts|perf/", re.IGNORECASE)  # others' formats
-_WIDEST = 1 << 1023
+_WIDEST = 1 << 1023  # a whole number that a float still holds
 _FIRST_S, _LAST_S = 9e8, 4.2e9  # 1998 and 2103: numbers between them, in some unit, count from 1970
 _LONGEST_S = 1e8  # three years: a trace that counts from zero and would last longer is not in seconds
 MAX_TOKENS = 1 << 31

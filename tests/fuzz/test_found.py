@@ -52,8 +52,8 @@ VIEWED = [
 FOUND = {
     "a length with more digits than a float holds": (
         request_trace,
-        b'{"timestamp": 0, "input_length": 7, "output_length": %s}\n{"timestamp": 9, "input_length": 5, "output_length": 4}'
-        % (b"9" * 400),
+        b'{"timestamp": 0, "input_length": 7, "output_length": %s}\n' % (b"9" * 400)
+        + b'{"timestamp": 9, "input_length": 5, "output_length": 4}',
     ),
     "a time with more digits than a float holds": (viewer, json.dumps({"traceEvents": VIEWED}).encode()),
     "a key of JSON that is no text": (rocprofv3, b'{"rocprofiler-sdk-tool": [{"\\x": 1}]}'),
