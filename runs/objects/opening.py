@@ -36,7 +36,7 @@ def plain(url: str) -> tuple[str, str]:
     scheme, place = _OTHER_NAMES.get(scheme, scheme), match["place"].rstrip("/") if match else ""
     if scheme == "file" and place.startswith("/") and place.isprintable() and ".." not in place.split("/"):
         return scheme, place
-    if scheme not in _SCHEMES or not _PLACE.fullmatch(place) or {".", ".."} & set(place.split("/")):
+    if scheme not in _SCHEMES or scheme == "file" or not _PLACE.fullmatch(place) or {".", ".."} & set(place.split("/")):
         shown = url.partition("?")[0].rpartition("@")[2][:120] if match else url[:120]
         raise InputError("no address of a store", where=shown, expected=EXPECTED)
     return scheme, place

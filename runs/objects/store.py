@@ -69,6 +69,7 @@ class ObjectStore(Store):
         self.outgoing = Outgoing(self.root / "outgoing")
         if self.online:
             self._index.open()
+            self._refresh()
 
     @property
     def where(self) -> str:
