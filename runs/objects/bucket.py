@@ -53,7 +53,7 @@ def _read_s3(fs: Any, place: str, first: int, end: int | None) -> bytes:
 
 
 def _s3() -> dict[str, Any]:
-    retries = {"mode": "standard", "max_attempts": 1}  # whether and when it is tried again is told here
+    retries = {"mode": "standard", "total_max_attempts": 1}  # whether and when it is tried again is told here
     return {"config_kwargs": {"connect_timeout": CONNECT_S, "read_timeout": READ_S, "retries": retries}}
 
 
