@@ -14,7 +14,6 @@ from errors import InputError
 from runs.objects import faults
 from tests.runs.objects.places import NS, steps, write
 
-
 OWN = ("content-length", "connection", "server", "date")  # heads that each answer has of its own
 
 
