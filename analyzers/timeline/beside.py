@@ -73,8 +73,8 @@ def _nearest(a: Side, b: Side, both: Ints, asked: int) -> str:
 
 
 def told_steps(side: Side) -> str:
-    """Which steps of it have times: `a has steps 3 to 40`."""
+    """Which steps of it have times: `a has steps from 3 to 40`."""
     own = side.steps
-    return (
-        f"{side.name} has steps {int(own[0]):,} to {int(own[-1]):,}" if len(own) else f"{side.name} tells of no steps"
-    )
+    if not len(own):
+        return f"{side.name} tells of no steps with times"
+    return f"{side.name} has steps from {int(own[0]):,} to {int(own[-1]):,}"

@@ -36,7 +36,8 @@ def fill_bins(
     row, start, dur, code, kind, shift, into, bins, busy, count, top, most, longest
 ):  # pragma: no cover - compiled
     """Sum events shorter than a bin of 2^shift ticks by row and bin, `top` by accounts, `most` by kinds; returns how
-    many bins. Where `into` is empty they are counted only. Events in order of row and start, none of a row over another."""
+    many bins. Where `into` is empty they are counted only. Events in order of row and start, none of a row over
+    another."""
     fill = len(into) > 0
     width = np.int64(1) << shift
     n = np.int64(-1)

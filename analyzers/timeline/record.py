@@ -28,7 +28,8 @@ class Row:
 class Timeline:
     """Events in order of row and start, with what they are. Times in ticks of `tick_ps` since `origin_ns`; `dated`:
     whether that is a time of day. `name`: number in `names`; `number`, `capture`, `event`, `op`: see `Part`. `stored`:
-    events that the run holds; `strips`: stretches of accounts, which are drawn beside them; `kinds`: numbers that events have by kinds.
+    events that the run holds; `strips`: stretches of accounts, which are drawn beside them; `kinds`: the numbers that
+    events have by kinds.
 
     Columns may be memory maps of files, and whole numbers in them of 32 bits: see `pyramid.py`."""
 
