@@ -4,7 +4,8 @@
     python -m benchmarks.timeline --keep FOLDER --events 1000000 --devices 1024
 
 Each run is made: 16 devices (or as many as asked, 16 a host) with two lines each, loops that hold nine operations on
-one, copies on the other. It is written by the store's own writer. Measured, each in a process of its own and with the files in the page cache:
+one, copies on the other. It is written by the store's own writer. Measured, each in a process of its own and with the
+files in the page cache:
 
     make      from the question to its answer where nothing of it is kept yet, and the most memory of its own meanwhile
     open      from the question to its answer where it is kept

@@ -122,10 +122,12 @@ export class Touch {
     }
   }
 
-  /** What one finger did is done. */
+  /** What one finger did is done; one that rested and never moved selected nothing. */
   drop() {
-    this.viewer.canvas.classList.remove("moving");
-    this.drag?.end();
+    const { picked, canvas } = this.viewer;
+    canvas.classList.remove("moving");
+    if (this.selects && picked.stretch?.from === picked.stretch?.to) picked.clear();
+    else this.drag?.end();
     this.drag = this.down = null;
     this.selects = false;
   }
