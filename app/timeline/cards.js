@@ -26,7 +26,7 @@ export function legend(root, codes) {
     ...codes.map((code) => {
       const entry = document.createElement("span");
       entry.textContent = code.title;
-    if (code.meaning) entry.title = code.meaning;
+      if (code.meaning) entry.title = code.meaning;
       entry.style.setProperty("--colour", code.colour);
       return entry;
     }),

@@ -36,7 +36,7 @@ CATEGORIES = (
     Category("collective", "Other collectives", "#4A7CA8", "Collectives of another kind, or of which none is told."),
     Category("transfer", "Infeed and outfeed", COLOURS["input_wait"], "Transfers between a host and its devices."),
     Category("control", "Loops and calls", LOOKS["control"].colour, "What holds other operations, or orders them."),
-    Category("whole", "Programs and steps", COLOURS["productive"], "Programs and steps as devices tell of them."),
+    Category("whole", "Programs and steps", "#6A8F5A", "Programs and steps as devices tell of them."),
     Category("host", "Host", "#7C8894", "What threads of hosts did."),
     Category("annotation", "Annotations", "#A87CA0", "Ranges that the program marked."),
     Category("other", "Other", LOOKS["other"].colour, "Operations of no category."),

@@ -18,7 +18,8 @@ export class Pair {
    * @param {Beside} told
    */
   constructor(first, second, told) {
-    [this.first, this.second] = [first, second];
+    this.first = first;
+    this.second = second;
     this.at = told.at;
     this.otherAt = told.other_at;
     this.stepped = told.step;
@@ -85,7 +86,8 @@ export class Pair {
       viewer.lay();
     }
     first.explain();
-    if (first.from !== first.shown) first.look(first.from, first.to); // it was moved meanwhile
+    if (first.from !== first.shown)
+      first.look(first.from, first.to); // it was moved meanwhile
     else if (this.wanted) first.look(this.wanted.from, this.wanted.to);
     else first.fit();
     first.shown = NaN;
