@@ -122,7 +122,7 @@ def test_a_second_run_that_goes_meanwhile_leaves_the_first_alive(both, visit):
     page = paired(visit(f"{address}&with={second.run_id}"))
     gone = re.compile(f"/api/runs/{second.run_id}/")
     page.route(gone, lambda route: route.fulfill(status=404, json={"error": "no such run"}))
-    for _ in range(6):
+    for _ in range(14):
         page.locator(".timeline .stage").first.press("w")
     expect(page.locator(".other .said")).to_have_text("The timeline cannot be drawn: no such run")
     expect(page.locator(".timeline .stage").first).to_have_attribute("aria-busy", "false")

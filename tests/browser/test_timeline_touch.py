@@ -93,7 +93,10 @@ def test_one_finger_draws_the_picture_along_and_a_tap_picks(hand):
     c, d = looked(page)
     assert c - a == pytest.approx((b - a) * 100 / wide, rel=0.2) and d - c == pytest.approx(b - a)
     drawn(page)
-    mark = "t.count.findIndex((n, i) => n === 1 && t.width[i] * t.unit > (v.to - v.from) / 40 && t.begin[i] > 0)"
+    mark = """t.count.findIndex((n, i) => { const span = v.to - v.from, long = t.width[i] * t.unit,
+        middle = t.start + t.begin[i] * t.unit + long / 2, row = v.held.rows[t.row[i]];
+        return n === 1 && long > span / 40 && middle > v.from + span / 10 && middle < v.to - span / 10
+            && v.seen.some(line => line.row === row && line.top < 250) })"""
     at = shown(page, mark)
     hand.down(at)
     hand.up()
