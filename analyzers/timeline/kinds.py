@@ -10,6 +10,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from analyzers.timeline.kernels import CODES
+from runs.schema import OP_CATEGORIES
 
 KINDS = (
     "matmul",
@@ -43,6 +44,7 @@ OF_NAMES = (  # letters of a name, as compilers and libraries of collectives wri
     ("permute", ("permute", "sendrecv", "ppermute")),
     ("broadcast", ("broadcast",)),
 )
+TRANSFERS = ("infeed", "outfeed")
 _LETTERS = re.compile(r"[^a-z]")
 
 
@@ -54,12 +56,19 @@ def collective_kind(name: str) -> str:
 
 def kinds_of(ops: pd.DataFrame) -> NDArray[np.uint8]:
     """The number of each operation's kind; `ops`: its `op`, `category`, `role` and `device`."""
-    category = ops["category"].astype(object).where(ops["category"].notna(), "").astype(str)
-    role = ops["role"].astype(object).where(ops["role"].notna(), "").astype(str)
-    named = {"infeed": "transfer", "outfeed": "transfer"}
-    kind = category.map(lambda said: named.get(said, said if said in NUMBER else "other"))
-    together = (category == "collective").to_numpy()
-    kind = kind.mask(together, ops["op"].astype(object).where(together, "").astype(str).map(collective_kind))
-    kind = kind.mask(role.isin(("step", "module")), "whole")
-    kind = kind.mask(ops["device"].isna() & (role != "compute") & (category != "annotation"), "host")
-    return kind.map(NUMBER).to_numpy(dtype=np.uint8)
+    category, role = _texts(ops["category"]), _texts(ops["role"])
+    found = np.full(len(ops), NUMBER["other"], np.uint8)
+    for name in (*OP_CATEGORIES, *TRANSFERS):
+        kind = "transfer" if name in TRANSFERS else name
+        if kind in NUMBER:
+            found[category == name] = NUMBER[kind]
+    together = category == "collective"
+    which, names = pd.factorize(_texts(ops["op"][together]))
+    found[together] = np.array([NUMBER[collective_kind(str(name))] for name in names], np.uint8)[which]
+    found[(role == "step") | (role == "module")] = NUMBER["whole"]
+    found[ops["device"].isna().to_numpy() & (role != "compute") & (category != "annotation")] = NUMBER["host"]
+    return found
+
+
+def _texts(values: pd.Series) -> NDArray[np.object_]:
+    return values.astype(object).where(values.notna(), "").to_numpy(dtype=object)

@@ -24,7 +24,7 @@ export class Pair {
     this.otherAt = told.other_at;
     this.stepped = told.step;
     const { from, to } = read("");
-    /** Where the address looks; null: at all of both. */
+    /** Where the address looks; null: at all of the shorter one. */
     this.wanted = to > from && Number.isFinite(to - from) ? { from, to } : null;
     first.pair = second.pair = this;
     first.which = `Run A, ${told.names[0]}`;
@@ -89,8 +89,17 @@ export class Pair {
     if (first.from !== first.shown)
       first.look(first.from, first.to); // it was moved meanwhile
     else if (this.wanted) first.look(this.wanted.from, this.wanted.to);
-    else first.fit();
+    else this.shorter();
     first.shown = NaN;
+  }
+
+  /** All of the shorter run: beside it the longer one may last a million times as long. */
+  shorter() {
+    const { first, second } = this,
+      there = this.span(first),
+      [a, b] = [first.ends - first.begins, (second.ends - second.begins) * this.tick(first)];
+    if (there && b < a) first.look(there.first, there.last);
+    else first.look(first.begins, first.ends);
   }
 
   /** To a step, at whose begin both are then laid over one another. @param {string} text */

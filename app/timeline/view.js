@@ -159,8 +159,8 @@ export class Viewer {
     this.lay();
     this.overview.ask();
     const [a, b] = pick;
-    if (b > a && a >= this.first && a < this.last) {
-      this.picked.set(a, Math.min(b, this.last), rowsOf(pickRows, this.layout.rows));
+    if (b > a && a >= this.begins && a < this.ends) {
+      this.picked.set(a, Math.min(b, this.ends), rowsOf(pickRows, this.layout.rows));
       this.picked.settle();
     }
     if (at !== null) this.choice.open(at, row);
@@ -296,7 +296,7 @@ export class Viewer {
    */
   ask(layout) {
     const shown = this.seen.map((line) => line.row),
-      window = { from: this.from, to: this.to, wide: this.wide, first: this.first, last: this.last },
+      window = { from: this.from, to: this.to, wide: this.wide, first: this.begins, last: this.ends },
       stands = shown.length ? standing(this.held, shown, window) : "sharp";
     this.stage.setAttribute("aria-busy", String(stands === "coming"));
     if (stands === "sharp") return;
@@ -429,8 +429,10 @@ export class Viewer {
 
   /** Selects what is shown. */
   pickShown() {
-    if (this.last <= this.first) return;
-    this.picked.set(Math.max(this.from, this.first), Math.min(this.to, this.last), null);
+    const from = Math.max(this.from, this.begins),
+      to = Math.min(this.to, this.ends);
+    if (to <= from) return;
+    this.picked.set(from, to, null);
     this.picked.settle();
   }
 
