@@ -80,7 +80,8 @@ def int_column(table: pa.Table, name: str, missing: int = -1) -> np.ndarray:
     return table[name].combine_chunks().fill_null(missing).to_numpy(zero_copy_only=False).astype(np.int64)
 
 
-def _filter(where: Where) -> "pc.Expression":
+def filter_of(where: Where) -> "pc.Expression":
+    """The conditions, all of which must hold, as Arrow takes them."""
     triples: list[Any] = [tuple(w) for w in where]
     return pq.filters_to_expression(triples)
 
@@ -127,7 +128,7 @@ class ParquetTables:
         path = self._files.whole(_relative(name))
         if path is None:
             return schema.empty_table()
-        filters = None if where is None else _filter(where)
+        filters = None if where is None else filter_of(where)
         with self._reading(name):
             return _in_schema(_read(path, schema.names, filters), schema)
 
@@ -212,7 +213,7 @@ class MemoryTables:
             return schema.empty_table()
         table = self._tables[name]
         if where is not None:
-            table = table.filter(_filter(where))
+            table = table.filter(filter_of(where))
         return table.select(schema.names)
 
 
@@ -231,5 +232,5 @@ class RowsOf:
         if where is None:
             return self._tables.arrow(name, columns).take(self._rows)
         table = self._tables.arrow(name).take(self._rows)
-        table = table.filter(_filter(where))
+        table = table.filter(filter_of(where))
         return table if columns is None else table.select(columns)
