@@ -1,6 +1,7 @@
 """How the dashboard is started: Streamlit's pages and the HTTP API in one process, on the loopback address."""
 
 import contextlib
+import hmac
 import os
 import resource
 import socket
@@ -153,11 +154,24 @@ def serve(
         application.run(
             config={
                 **SETTINGS,
+                **cookies_of(workspace().store.root),
                 "server.address": host,
                 "server.port": port,
                 "browser.serverAddress": urlsplit(url).hostname,
             }
         )
+
+
+def cookies_of(store: Path) -> dict[str, Any]:
+    """What Streamlit signs its cookies with: the same for all servers of a store, so that a browser may come to another.
+    Of one that cannot be written, Streamlit's own."""
+    from app.identity.key import key_of
+
+    try:
+        key = key_of(store)
+    except InputError:
+        return {}
+    return {"server.cookieSecret": hmac.new(key, b"cookies of pages", "sha256").hexdigest()}
 
 
 def _many_files() -> None:

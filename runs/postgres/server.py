@@ -13,6 +13,7 @@ import select
 import threading
 import time
 from collections.abc import Generator, Iterable, Sequence
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -34,8 +35,21 @@ _SETTINGS = (
     f"set lock_timeout = '{int(WAIT_S)}s'; set statement_timeout = '60s'; "
     "set idle_in_transaction_session_timeout = '60s'; set client_min_messages = 'warning'; set timezone = 'UTC'"
 )
+_LOOK = (
+    "select current_setting('server_version'), has_schema_privilege(current_schema(), 'create'), "
+    "to_regclass('chipledger_registry') is not null"
+)
 _ALIVE = {"keepalives": 1, "keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3}
 _ALIVE |= {"tcp_user_timeout": 30_000, "connect_timeout": 5, "application_name": "chipledger"}
+
+
+@dataclass(frozen=True)
+class Look:
+    """`which`: what tells the registry from another; None where its tables are not made yet."""
+
+    version: str
+    may_make: bool
+    which: int | None
 
 
 @cache
@@ -143,6 +157,16 @@ class Server:
     def which(self, db: Connection) -> int:
         found = db.execute("select which from chipledger_registry").fetchone()
         return int(found[0]) if found else 0
+
+    def look(self) -> "Look":
+        """What is there, without making or changing anything. Raises InputError where it cannot be reached."""
+        try:
+            with library().connect(**{**_ALIVE, **self.address.parts}, autocommit=True) as db, told(self.name):
+                found, may, there = db.execute(_LOOK).fetchone()
+                which = db.execute("select which from chipledger_registry").fetchone() if there else None
+        except library().OperationalError as e:
+            raise refusals.unreached(e, self.name) from None
+        return Look(str(found), bool(may), which[0] if which else None)
 
     def bytes(self) -> int:
         """Of its tables with what finds their rows."""
