@@ -94,10 +94,8 @@ def _registry(store: Path) -> Seen:
     name = server(url).name
     other = noted is not None and seen.which not in (None, noted.which)
     lacks = seen.which is None and not seen.may_make
-    wrong = (
-        f"It is not the registry of this store, which was at {noted.url.partition('?')[0]}." if other and noted else ""
-    )
-    wrong = wrong or ("Its tables are to be made, and this user may not make any." if lacks else "")
+    wrong = "Its tables are to be made, and this user may not make any." if lacks else ""
+    wrong = f"It is not the registry of this store, which was at {noted.url.partition('?')[0]}." if other else wrong
     tables = "not made yet" if seen.which is None else "there"
     found = f"{name}, PostgreSQL {seen.version}, its tables are {tables}"
     return Seen(what="registry", found=found, wrong=wrong, fails=bool(wrong))

@@ -9,12 +9,15 @@ import sys
 import webbrowser
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from app.serve.bounds import Working
 from errors import InputError
 from errors import format as fmt
+
+if TYPE_CHECKING:
+    from app.workspace import Workspace
 
 DEFAULT_PORT = 8501
 PORTS_TRIED = 50
@@ -154,7 +157,7 @@ def serve(
         application.run(
             config={
                 **SETTINGS,
-                **cookies_of(workspace().store.root),
+                **cookies_of(workspace()),
                 "server.address": host,
                 "server.port": port,
                 "browser.serverAddress": urlsplit(url).hostname,
@@ -162,13 +165,15 @@ def serve(
         )
 
 
-def cookies_of(store: Path) -> dict[str, Any]:
-    """What Streamlit signs its cookies with: the same for all servers of a store, so that a browser may come to another.
-    Of one that cannot be written, Streamlit's own."""
+def cookies_of(place: "Workspace") -> dict[str, Any]:
+    """What Streamlit signs its cookies with, where a store may have several servers: the same for all of them, so that
+    a browser may come to another. Else Streamlit's own."""
     from app.identity.key import key_of
 
+    if isinstance(place.registry.at, Path):
+        return {}
     try:
-        key = key_of(store)
+        key = key_of(place.store.root)
     except InputError:
         return {}
     return {"server.cookieSecret": hmac.new(key, b"cookies of pages", "sha256").hexdigest()}
