@@ -7,6 +7,7 @@ without one. What `registry.at` says is enough where libpq finds the password it
 address is taken as long as it leads to the same.
 """
 
+import contextlib
 import json
 import os
 from dataclasses import dataclass
@@ -133,7 +134,8 @@ def _begin(root: Path, plain: str, which: int, name: str) -> None:
             where=str(root),
             advice=f"`chipledger registry move {name}` moves it there, with all that people added.",
         )
-    write_note(root, plain, which)
+    with contextlib.suppress(InputError):  # of a store that can only be read
+        write_note(root, plain, which)
 
 
 def read_note(root: Path) -> Noted | None:
