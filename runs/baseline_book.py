@@ -59,7 +59,7 @@ class BaselineBook(Database):
                     expected="a name that is free",
                     advice="`chipledger baseline accept` moves it and keeps the former.",
                 )
-            if now is None and db.execute(f"select count(*) from ({_LAST})").fetchone()[0] >= MOST:
+            if now is None and db.execute(f"select count(*) from ({_LAST}) as kept").fetchone()[0] >= MOST:
                 raise QuestionError(f"{MOST} baselines are kept already", advice="Remove one that nobody needs.")
             return now or _moved(db, Move(name, run_id, run_name, who, why, time.time_ns()))
 
