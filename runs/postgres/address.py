@@ -47,8 +47,10 @@ def address(text: str) -> Address:
         raise InputError(what, expected=FORM)
     try:
         parts = {name: value for name, value in conninfo_to_dict(text.strip()).items() if value is not None}
+        if not all(port.isdigit() for port in str(parts.get("port", "0")).split(",") if port):
+            raise ValueError("a port that is no number")
     except Exception as e:
-        if not is_refusal(e):
+        if not (is_refusal(e) or isinstance(e, ValueError)):
             raise
         advice = "Letters that have a meaning in addresses, such as @ / ? # %, are written as %40 %2F %3F %23 %25."
         raise InputError(what, expected=FORM, advice=advice) from None  # its own words quote what it holds

@@ -70,7 +70,7 @@ def to_file(source: Server, target: Path, *, alone: bool = False) -> Counts:
 
 def _write(db: Any, target: Path) -> Counts:
     with Everything(target).opened() as out:
-        for table in every_table():
+        for table in (name for name in every_table() if name != "changes"):
             names = _columns(out, table)
             marks = ", ".join("?" * len(names))
             put = f"insert into {table} ({', '.join(names)}) values ({marks})"

@@ -138,7 +138,7 @@ def test_what_fails_on_its_way_leaves_nothing(tmp_path, postgres, monkeypatch, f
         patch.setattr(moving, "_load", failing)
         to_server(file, server)
     assert not any(dump(server).values()) and dump(file) == whole
-    with monkeypatch.context() as patch, pytest.raises(InputError, match=f"not every row arrived .{fails_at}: 0 and"):
+    with monkeypatch.context() as patch, pytest.raises(InputError, match=f"not every row arrived .{fails_at}: 1 and 0"):
         patch.setattr(moving, "_load", lambda out, table, db: None if table == fails_at else load(out, table, db))
         to_server(file, server)
     assert not any(dump(server).values())

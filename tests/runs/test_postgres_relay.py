@@ -42,8 +42,8 @@ def test_books_say_the_same_through_it(server, relay, tmp_path):
     assert ShareBook(server, tmp_path).hidden(frozenset()) == {"r"}
     with pytest.raises(QuestionError, match="has no note 99"):
         there.edit_note("r", 99, "x")
-    Registry(relay).remember_files([("ab" * 32, Path("/a"), 1 << 60)])
-    assert Registry(server).files_below(Path("/")) == {"ab" * 32}
+    Registry(relay).remember_files([("ab" * 32, Path("/a/b"), 1 << 60)])
+    assert Registry(server).files_below(Path("/a")) == {"ab" * 32}
 
 
 @pytest.mark.parametrize(
