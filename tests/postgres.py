@@ -23,7 +23,6 @@ QUOTED = "a%20secret%2Fwith%20%40%20letters"
 PROGRAMS = "/usr/lib/postgresql/*/bin"
 FAST = (
     "fsync=off",
-    "synchronous_commit=off",
     "full_page_writes=off",
     "autovacuum=off",
     "shared_buffers=16MB",

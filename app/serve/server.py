@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 DEFAULT_PORT = 8501
 PORTS_TRIED = 50
 MOST_FILES = 1 << 16
+COOKIE_VARIABLE = "STREAMLIT_SERVER_COOKIE_SECRET"
 STANDARD = 2  # the last of the descriptors that every process is given
 
 SETTINGS: dict[str, Any] = {  # the same stand in .streamlit/config.toml for who starts Streamlit by hand
@@ -56,8 +57,11 @@ def serve(
 
     Raises InputError where the address or the port cannot be used.
     """
+    from app.workspace import workspace
+
     port = _free_port(host, port)
     _many_files()
+    one_cookie_key(workspace())
     import streamlit as st
     from starlette.middleware import Middleware
     from streamlit.runtime.pages_manager import PagesManager
@@ -89,7 +93,6 @@ def serve(
     from app.serve.settled import settled
     from app.serve.stopping import heard
     from app.serve.xprof import Xprof
-    from app.workspace import workspace
 
     work = work or Working()
     jobs, xprof, agents = Jobs(workspace(), **work.of_jobs()), Xprof(workspace()), Mounted(workspace())
@@ -157,7 +160,6 @@ def serve(
         application.run(
             config={
                 **SETTINGS,
-                **cookies_of(workspace()),
                 "server.address": host,
                 "server.port": port,
                 "browser.serverAddress": urlsplit(url).hostname,
@@ -165,18 +167,16 @@ def serve(
         )
 
 
-def cookies_of(place: "Workspace") -> dict[str, Any]:
-    """What Streamlit signs its cookies with, where a store may have several servers: the same for all of them, so that
-    a browser may come to another. Else Streamlit's own."""
+def one_cookie_key(place: "Workspace") -> None:
+    """Have Streamlit sign its cookies with one key at all servers of a store, where that may have several: a browser
+    may come to another. It takes it from the environment alone."""
     from app.identity.key import key_of
 
-    if isinstance(place.registry.at, Path):
-        return {}
-    try:
+    if isinstance(place.registry.at, Path) or COOKIE_VARIABLE in os.environ:
+        return
+    with contextlib.suppress(InputError):  # a store that cannot be written: each server has its own
         key = key_of(place.store.root)
-    except InputError:
-        return {}
-    return {"server.cookieSecret": hmac.new(key, b"cookies of pages", "sha256").hexdigest()}
+        os.environ[COOKIE_VARIABLE] = hmac.new(key, b"cookies of pages", "sha256").hexdigest()
 
 
 def _many_files() -> None:
