@@ -52,6 +52,7 @@ class Cluster:
         ]
         command = [str(self.programs / "postgres"), "-D", str(self.folder / "data")]
         log = (self.folder / "log").open("ab")
+        said_before = log.tell()
         command += [word for setting in told for word in ("-c", setting)]
         self.process = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True, **_unprivileged())
         log.close()
@@ -59,7 +60,7 @@ class Cluster:
         while time.monotonic() < until:
             if (
                 b"ready to accept connections"
-                in (self.folder / "log").read_bytes().rpartition(b"starting PostgreSQL")[2]
+                in (self.folder / "log").read_bytes()[said_before:]
             ):
                 return
             if self.process.poll() is not None:
