@@ -58,10 +58,7 @@ class Cluster:
         log.close()
         until = time.monotonic() + START_S
         while time.monotonic() < until:
-            if (
-                b"ready to accept connections"
-                in (self.folder / "log").read_bytes()[said_before:]
-            ):
+            if b"ready to accept connections" in (self.folder / "log").read_bytes()[said_before:]:
                 return
             if self.process.poll() is not None:
                 break
@@ -152,9 +149,14 @@ def postgres():
 @pytest.fixture(params=["sqlite", "postgres"])
 def either_registry(request, monkeypatch):
     """Stores that are opened have their registry in a file, or on a server."""
-    if request.param == "postgres":
-        cluster = request.getfixturevalue("postgres")
-        monkeypatch.setenv(VARIABLE, cluster.url(cluster.schema()))
+    if request.param == "sqlite":
+        yield
+        return
+    cluster = request.getfixturevalue("postgres")
+    url = cluster.url(cluster.schema())
+    monkeypatch.setenv(VARIABLE, url)
+    yield
+    server(url).close()
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
