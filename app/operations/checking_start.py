@@ -91,13 +91,12 @@ def _registry(store: Path) -> Seen:
         seen = server(url).look()
     except ChipledgerError as e:
         return Seen(what="registry", found="PostgreSQL, or where it is cannot be told", wrong=str(e), fails=True)
-    name = server(url).name
-    other = noted is not None and seen.which not in (None, noted.which)
-    lacks = seen.which is None and not seen.may_make
-    wrong = "Its tables are to be made, and this user may not make any." if lacks else ""
-    wrong = f"It is not the registry of this store, which was at {noted.url.partition('?')[0]}." if other else wrong
+    wrong = "Its tables are to be made, and this user may not make any."
+    wrong = wrong if seen.which is None and not seen.may_make else ""
+    if noted is not None and seen.which not in (None, noted.which):
+        wrong = f"It is not the registry of this store, which was at {noted.url.partition('?')[0]}."
     tables = "not made yet" if seen.which is None else "there"
-    found = f"{name}, PostgreSQL {seen.version}, its tables are {tables}"
+    found = f"{server(url).name}, PostgreSQL {seen.version}, its tables are {tables}"
     return Seen(what="registry", found=found, wrong=wrong, fails=bool(wrong))
 
 

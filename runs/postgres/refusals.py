@@ -7,8 +7,10 @@ from runs.postgres.address import EXTRA
 from runs.postgres.library import library
 
 NEWER = "the registry was made by a newer version of Chipledger (its schema is {}, this one knows {})"
-_PASSING = ("refused", "starting up", "not yet accepting", "shutting down", "no such file", "timeout", "timed out")
-_PASSING += ("closed the connection", "too many", "unreachable", "reset by peer", "in recovery", "connection slots")
+_PASSING = (
+    *("refused", "starting up", "not yet accepting", "shutting down", "no such file", "timeout", "timed out"),
+    *("closed the connection", "too many", "unreachable", "reset by peer", "in recovery", "connection slots"),
+)
 _CONNECTING = (
     ("password", "the password is wrong, or none was given", "Put it into the file of `--registry-file`, or where "
      "libpq looks for it (PGPASSWORD, PGPASSFILE)."),

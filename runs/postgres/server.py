@@ -39,8 +39,10 @@ _LOOK = (
     "select current_setting('server_version'), has_schema_privilege(current_schema(), 'create'), "
     "to_regclass('chipledger_registry') is not null"
 )
-_ALIVE = {"keepalives": 1, "keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3}
-_ALIVE |= {"tcp_user_timeout": 30_000, "connect_timeout": 5, "application_name": "chipledger"}
+_ALIVE = {
+    **{"keepalives": 1, "keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3},
+    **{"tcp_user_timeout": 30_000, "connect_timeout": 5, "application_name": "chipledger"},
+}
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from errors import InputError
+from runs.postgres.server import server
+from runs.registry import Registry
+from runs.store import Store
 from tests.app import made_runs
 from tests.app.replicas import address_file, replicas
 from tests.app.serving import command, get, request
@@ -20,7 +24,7 @@ def two(tmp_path_factory, postgres):
     folder = tmp_path_factory.mktemp("replicas")
     file = address_file(folder, postgres.url(postgres.schema()))
     with replicas(folder / "store", 2, CHIPLEDGER_REGISTRY_FILE=file) as begun:
-        yield begun[0].address, begun[1].address, folder, file
+        yield begun[0].address, begun[1].address, folder, file, begun[0]
 
 
 def until(ready, within_s=60.0):
@@ -44,11 +48,11 @@ def job_at(server, job_id):
 
 def test_what_is_uploaded_to_one_is_read_told_and_listed_by_both(two):
     """By a process that can open no connection, which asks its server for the registry."""
-    one, other, _, _ = two
-    for server, name in ((one, "first"), (other, "second")):
+    one, other, _, _, _ = two
+    for asked_of, name in ((one, "first"), (other, "second")):
         text = LOG.replace("loss: 2", f"loss: 2.{len(name)}").encode()
-        asked = {"upload_id": upload(server, {"train.log": text}), "name": name}
-        status, job = request("POST", f"{server}/api/ingest", asked)
+        asked = {"upload_id": upload(asked_of, {"train.log": text}), "name": name}
+        status, job = request("POST", f"{asked_of}/api/ingest", asked)
         assert status == 200, job
         for told in (one, other):
             assert job_at(told, job["job_id"])["run"]["name"] == name
@@ -57,7 +61,7 @@ def test_what_is_uploaded_to_one_is_read_told_and_listed_by_both(two):
 
 
 def test_what_is_said_at_one_is_told_by_the_other(two):
-    one, other, _, _ = two
+    one, other, _, _, _ = two
     [run] = get(f"{one}/api/runs?q=first")[1]["runs"]
     status, said = request("PATCH", f"{one}/api/runs/{run['run_id']}", {"tags": {"team": "ml"}})
     assert status == 200, said
@@ -67,7 +71,7 @@ def test_what_is_said_at_one_is_told_by_the_other(two):
 
 def test_the_command_line_finds_the_registry_by_what_the_store_notes(two):
     """With the password where libpq looks for it, and never in the store."""
-    _, _, folder, _ = two
+    _, _, folder, _, _ = two
     for file in (f for f in folder.joinpath("store").rglob("*") if f.is_file() and f.stat().st_size < 1 << 20):
         assert QUOTED.encode() not in file.read_bytes() and PASSWORD.encode() not in file.read_bytes(), file
     done = command("runs", "--json", "--store", folder / "store", PGPASSWORD=PASSWORD)
@@ -78,7 +82,7 @@ def test_the_command_line_finds_the_registry_by_what_the_store_notes(two):
 
 
 def test_nothing_that_is_told_or_logged_holds_the_password(two):
-    one, _, folder, _ = two
+    one, _, folder, _, _ = two
     told = [json.dumps(get(f"{one}{path}")[1]) for path in ("/readyz", "/api/runs", "/api/jobs")]
     log = (folder / "replicas.log").read_text()
     assert not any(secret in text for text in (*told, log) for secret in (PASSWORD, QUOTED))
@@ -87,18 +91,6 @@ def test_nothing_that_is_told_or_logged_holds_the_password(two):
             assert QUOTED.encode() not in process.read_bytes()
         except OSError:
             continue
-
-
-def test_a_job_of_a_replica_that_is_killed_is_done_by_the_other(tmp_path, postgres):
-    file = address_file(tmp_path, postgres.url(postgres.schema()))
-    with replicas(tmp_path / "store", 2, CHIPLEDGER_REGISTRY_FILE=file) as begun:
-        one, other = begun
-        asked = {"upload_id": upload(one.address, {"goodput.jsonl": made_runs.goodput_log(60_000, "long")})}
-        job = request("POST", f"{one.address}/api/ingest", asked)[1]
-        until(lambda: get(f"{other.address}/api/jobs/{job['job_id']}")[1]["state"] == "running")
-        one.kill()
-        told = job_at(other.address, job["job_id"])
-        assert len(get(f"{other.address}/api/runs")[1]["runs"]) == 1 and told["run"]
 
 
 @pytest.mark.parametrize(
@@ -118,26 +110,53 @@ def test_what_cannot_be_a_registry_is_refused_before_a_server_starts(tmp_path, f
 
 
 def test_a_store_with_a_registry_in_a_file_is_not_begun_anew_elsewhere(tmp_path, postgres):
-    store = tmp_path / "store"
-    (tmp_path / "train.log").write_text(LOG)
-    assert command("ingest", tmp_path / "train.log", "--store", store, "--name", "a").returncode == 0
-    assert command("tag", "a", "team=ml", "--store", store).returncode == 0
-    url = postgres.url(postgres.schema())
+    store, url = tmp_path / "store", postgres.url(postgres.schema())
+    before = Registry(Store(store).root / "registry.db")
+    before.tag("a", "team", "ml")
     file = address_file(tmp_path, url)
     refused = command("runs", "--store", store, CHIPLEDGER_REGISTRY_FILE=file)
     assert refused.returncode == 2 and "chipledger registry move" in refused.stderr
     moved = command("registry", "move", "--registry-file", file, "--store", store)
     assert moved.returncode == 0 and "counted on both sides" in moved.stdout, moved.stderr
-    found = json.loads(command("runs", "--json", "--store", store, CHIPLEDGER_REGISTRY_FILE=file).stdout)["runs"]
-    assert [(r["name"], r["tags"]) for r in found] == [("a", {"team": "ml"})]
+    assert Registry(server(url)).extras("a").tags == {"team": "ml"} and not (store / "registry.db").exists()
+    with pytest.raises(InputError, match="the registry was moved"):
+        before.standing()
     again = command("registry", "move", "--registry-file", file, "--store", store)
     assert again.returncode == 2 and "registry back" in again.stderr
-    other = address_file(tmp_path, postgres.url(postgres.schema()))
-    refused = command("runs", "--store", store, CHIPLEDGER_REGISTRY_FILE=other)
+    address_file(tmp_path, postgres.url(postgres.schema()))
+    refused = command("runs", "--store", store, CHIPLEDGER_REGISTRY_FILE=file)
     assert refused.returncode == 2 and "not the registry of this store" in refused.stderr
     address_file(tmp_path, url)
-    assert command("tag", "a", "seen=yes", "--store", store, CHIPLEDGER_REGISTRY_FILE=file).returncode == 0
+    Registry(server(url)).tag("a", "seen", "yes")
     back = command("registry", "back", "--store", store, CHIPLEDGER_REGISTRY_FILE=file)
     assert back.returncode == 0, back.stderr
-    found = json.loads(command("runs", "--json", "--store", store).stdout)["runs"]
-    assert [r["tags"] for r in found] == [{"team": "ml", "seen": "yes"}]
+    assert Registry(store / "registry.db").extras("a").tags == {"team": "ml", "seen": "yes"}
+    assert not (store / "registry.at").exists()
+
+
+def test_doctor_looks_at_the_registry_that_a_server_would_have(tmp_path, postgres):
+    name = postgres.schema()
+    file = address_file(tmp_path, postgres.url(name))
+
+    def looked(**env):
+        told = command("doctor", "--server", "127.0.0.1:1024", "--store", tmp_path / "store", "--json", **env)
+        [one] = [c for c in json.loads(told.stdout)["checks"] if c["what"] == "registry"]
+        return one
+
+    assert "the file registry.db" in looked()["found"]
+    seen = looked(CHIPLEDGER_REGISTRY_FILE=file)
+    assert "PostgreSQL 1" in seen["found"] and "not made yet" in seen["found"] and not seen["wrong"]
+    assert postgres.sql(f"select count(*) from pg_tables where schemaname = '{name}'") == [(0,)], "nothing was made"
+    address_file(tmp_path, postgres.url(password="wrong"))
+    assert "the password is wrong" in looked(CHIPLEDGER_REGISTRY_FILE=file)["wrong"]
+
+
+def test_a_job_of_a_replica_that_is_killed_is_done_by_the_other(two):
+    """The last of this file: one of the two is gone then."""
+    one, other, _, _, first = two
+    asked = {"upload_id": upload(one, {"goodput.jsonl": made_runs.goodput_log(60_000, "long")}), "name": "long"}
+    job = request("POST", f"{one}/api/ingest", asked)[1]
+    until(lambda: get(f"{other}/api/jobs/{job['job_id']}")[1]["state"] == "running")
+    first.kill()
+    assert job_at(other, job["job_id"])["run"]["name"] == "long"
+    assert [r["name"] for r in get(f"{other}/api/runs?q=long")[1]["runs"]] == ["long"], "and once"
