@@ -23,6 +23,8 @@ from collectors.ingesting.items import items_of, reading
 from collectors.ingesting.lane import Lane
 from collectors.ingesting.naming import OPTION, capped_list, checked_options, kind_of, name_of, names_listed
 from collectors.ingesting.order import begins, natural
+from collectors.ingesting.parts.records import Stored
+from collectors.ingesting.parts.spread import Spread, many
 from collectors.ingesting.recognise import SURE, Together, recognise
 from collectors.ingesting.told import Files, FileTold, Tell, Unknown, line, refusal, unknown, why, with_others
 from collectors.ingesting.unpack import BROKEN, CHUNK, SafeSource
@@ -31,6 +33,8 @@ from errors import InputError
 from runs.devices import devices
 from runs.run import MANIFEST, FactValue, Manifest, Run
 from runs.share_book import Audience
+from runs.spread.engine import Engine
+from runs.spread.processes import Processes
 from runs.store import Store
 
 RESTORED = "the run of this input lay in the bin; it is back in the library, with all that was added to it"
@@ -70,6 +74,7 @@ def ingest(
     tell: Tell | None = None,
     audience: Audience | None = None,
     before: Callable[[str], None] | None = None,
+    engine: Engine | None = None,
 ) -> Ingested:
     """Store the files and folders at `paths` as one run, whole or not at all.
 
@@ -81,6 +86,8 @@ def ingest(
     `progress(done_bytes, total_bytes, what)` is called as files are read, `tell` with a file whenever something is new
     of it; `cancel()` is asked between pieces, and where it is true the ingest ends with Cancelled. `audience`: for whom
     it is read, where not all may see it; `before` is called with the id of a run that is new, just before it is there.
+    `engine`: whose workers read the files, to parts of tables; None: this process, or processes of this machine where
+    there are many.
 
     A file that no reader knows, or that cannot be read, costs a warning where others can be read; what was read of it
     before the fault stays.
@@ -118,7 +125,7 @@ def ingest(
                 run_id = audience.new_id(run_id, store.kept(run_id) is not None)
             work = _Ingest(
                 *(store, options, gathered, _without_copies(jobs, gathered), progress, check, known, scratch.folder),
-                *(files, before or (audience and audience.begin)),
+                *(files, before or (audience and audience.begin), engine),
             )
             return work.store_as(run_id, name_of(paths), replace=stored is not None)
     except BROKEN as e:  # not a file's fault: those are dealt with where files are read
@@ -258,6 +265,7 @@ class _Ingest:
     scratch: Path
     files: Files
     before: Callable[[str], None] | None
+    engine: Engine | None
 
     def __post_init__(self) -> None:
         self.files.passed_over(self.gathered)
@@ -269,10 +277,11 @@ class _Ingest:
 
     def store_as(self, run_id: str, name: str, replace: bool) -> Ingested:
         with self.store.writer() as writer:
-            files = [(job.source, job.collector.NAME) for job in self.jobs if isinstance(job.collector, ModuleType)]
-            with Lane(writer) as lane, Ahead(files, self.scratch, self.check) as ahead:
-                self._read_all(lane, ahead)
+            with Lane(writer) as lane, self._reader() as reader:
+                self._read_all(lane, reader)
                 lane.finish()
+                if isinstance(reader, Spread):
+                    reader.settle(writer)
             if self.changed:  # what was read is not what the id was made from: that input may come yet
                 run_id, replace = made_anew(run_id), False
             facts = self._settled_facts()
@@ -309,7 +318,14 @@ class _Ingest:
         files = self.files.all()
         return Ingested(run_id, told.tables, told.warnings, existed=not made, replaced=replace and made, files=files)
 
-    def _read_all(self, lane: Lane, ahead: Ahead) -> None:
+    def _reader(self) -> Ahead | Spread:
+        if self.engine is not None or many(self.jobs):
+            engine = self.engine or Processes()
+            return Spread(self.jobs, engine, self.scratch, self.check, lambda done: self._report(done, "reading"))
+        files = [(job.source, job.collector.NAME) for job in self.jobs if isinstance(job.collector, ModuleType)]
+        return Ahead(files, self.scratch, self.check)
+
+    def _read_all(self, lane: Lane, ahead: Ahead | Spread) -> None:
         """Read every file. Raises the first error where not one file with content could be read."""
         failures = list(self.gathered.failures)
         self.warnings += [str(e) for e in failures]
@@ -334,7 +350,7 @@ class _Ingest:
                     self.files.set(job.source.name, state="read", progress=1.0)
                     break
                 self.check()
-                kept |= isinstance(item, Rows)
+                kept |= isinstance(item, Rows | Stored)
                 self._take(item, job, lane)
                 self._read_of(job, done, ahead.bytes_read(job.source))
             if job.changed():
@@ -347,7 +363,7 @@ class _Ingest:
         if failures and not whole:
             raise with_others(failures[0], sum(f.state == "refused" for f in self.files.all()) - 1)
 
-    def _items(self, job: _Job, ahead: Ahead, done: int) -> Iterator[Item]:
+    def _items(self, job: _Job, ahead: Ahead | Spread, done: int) -> Iterator[Item | Stored]:
         """What a file holds, read by another process where that is worth it."""
         if not ahead.has(job.source):
             return items_of(job.source, job.collector)
@@ -367,11 +383,13 @@ class _Ingest:
         self.files.read(job.source.name, read / job.size if job.size else 1.0)
         self._report(done + min(read, job.size), job.source.name)
 
-    def _take(self, item: Item, job: _Job, lane: Lane) -> None:
+    def _take(self, item: Item | Stored, job: _Job, lane: Lane) -> None:
         if isinstance(item, Rows | Blob):
             lane.put(item)
             if isinstance(item, Rows) and item.table == "ops":
                 self.devices |= devices(pa.Table.from_batches([item.batch]))
+        elif isinstance(item, Stored):
+            self.devices |= item.devices
         elif isinstance(item, Fact) and not _held(item.value):
             self.warnings.append(f"{job.source.name}: {item.name}: a number that 64 bits do not hold, passed over")
         elif isinstance(item, Fact):

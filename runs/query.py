@@ -1,6 +1,7 @@
 """SQL over the tables of a run: one SELECT, read-only, bounded in time, memory and rows, without any other file.
 
-DuckDB reads the Parquet files itself, so that of a large table only the columns and row groups asked for are read.
+DuckDB reads the Parquet files itself, so that of a large table only the columns and row groups asked for are read; of a
+table in parts, all of them as one.
 """
 
 import contextlib
@@ -106,17 +107,17 @@ def _dead(done: subprocess.CompletedProcess[bytes]) -> dict[str, Any]:
 
 
 def _told(run: Run, table: TableSchema) -> dict[str, Any]:
-    """A table as the process is told of it: columns that its file lacks, and files that the run lacks, are null.
+    """A table as the process is told of it: columns that its files lack, and files that the run lacks, are null.
 
-    Its file is named from the run's folder: a folder above it may be called what DuckDB would take for a pattern."""
+    Its files are named from the run's folder: a folder above it may be called what DuckDB would take for a pattern."""
     there = run.tables.columns(table.name)
-    path = None if there is None else f"tables/{table.name}.parquet"
+    paths = run.tables.files(table.name)
     columns = ", ".join(
         f'"{c.name}"' if c.name in (there or ()) else f'cast(null as {sql_type(c.type)}) as "{c.name}"'
         for c in table.columns
     )
-    source = f" from read_parquet('{path}')" if path else " where false"
-    return {"name": table.name, "path": path, "view": f'create view "{table.name}" as select {columns}{source}'}
+    source = f" from read_parquet({paths})" if paths else " where false"
+    return {"name": table.name, "paths": paths, "view": f'create view "{table.name}" as select {columns}{source}'}
 
 
 def sql_type(kind: pa.DataType) -> str:
@@ -130,7 +131,8 @@ def _in_a_line(error: str, tables: list[dict[str, Any]]) -> str:
     """What DuckDB says, without the copy of the SQL below it; files of the run go by the names of their tables."""
     said = " ".join(error.split("\n\nLINE ")[0].split())
     for table in tables:
-        said = said.replace(table["path"], table["name"]) if table["path"] else said
+        for path in table["paths"]:
+            said = said.replace(path, table["name"])
     return said[:400].rstrip(".?!")
 
 
