@@ -4,7 +4,6 @@
 
 import contextlib
 import functools
-import itertools
 from collections.abc import Generator, Hashable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -94,8 +93,8 @@ def _schema(name: str, columns: Sequence[str] | None) -> pa.Schema:
 
 
 class ParquetTables:
-    """Tables as Parquet files of a run: one, `tables/<name>.parquet`, or parts of it (`runs/parts.py`). A table that the
-    run never had reads as empty; a file that is missing or was changed is an InputError that names it.
+    """Tables as Parquet files of a run: `tables/<name>.parquet`, or parts of it (`runs/parts.py`). A table that the run
+    never had reads as empty; a file that is missing or was changed is an InputError that names it.
 
     `counts`: rows by table, as the run was written; those of a table in parts are not counted anew.
     """

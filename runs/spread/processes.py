@@ -1,4 +1,4 @@
-"""Work by processes of this machine, each with a limit of memory. One that ends is made anew, and costs its task alone."""
+"""Work by processes of this machine, each with a limit of memory. One that ends is made anew: it costs its task."""
 
 import contextlib
 import os

@@ -199,4 +199,3 @@ def key_of(jobs: Sequence[Job]) -> str:
     """What the rows of these files depend on: their bytes, names and numbers, and what reads them."""
     files = [[job.digest, job.source.name, job.source.index, job.collector.NAME] for job in jobs]
     return hashlib.sha256(json.dumps([files, work.stamp()]).encode("utf-8", "surrogateescape")).hexdigest()[:32]
-
