@@ -1,11 +1,8 @@
 """From files to a stored run: each file to the collector that knows it, rows to Parquet as they come, one commit."""
 
 import contextlib
-import hashlib
-import os
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType
@@ -17,6 +14,7 @@ from collectors.base import Blob, Fact, Item, Lost, Rows
 from collectors.ingesting.ahead import LEAST_BYTES, Ahead
 from collectors.ingesting.beside import left_out
 from collectors.ingesting.chip_facts import most_chips, settled_chips, unknown_chip
+from collectors.ingesting.digests import State, hashed, states
 from collectors.ingesting.gather import Cancelled, Gathered, gather
 from collectors.ingesting.identity import faults, made_anew, made_of, not_applied, readers, stored_before
 from collectors.ingesting.items import items_of, reading
@@ -27,7 +25,7 @@ from collectors.ingesting.parts.records import Stored
 from collectors.ingesting.parts.spread import Spread, many
 from collectors.ingesting.recognise import SURE, Together, recognise
 from collectors.ingesting.told import Files, FileTold, Tell, Unknown, line, refusal, unknown, why, with_others
-from collectors.ingesting.unpack import BROKEN, CHUNK, SafeSource
+from collectors.ingesting.unpack import BROKEN, SafeSource
 from collectors.own import sidecar
 from errors import InputError
 from runs.devices import devices
@@ -101,13 +99,14 @@ def ingest(
             raise Cancelled("cancelled; nothing was stored")
 
     try:
-        with store.hold() as scratch:  # swept by the store where this process is killed
-            files = Files(tell)
+        # the scratch folder is swept by the store where this process is killed
+        with store.hold() as scratch, contextlib.ExitStack() as held:
+            engine, files = engine and held.enter_context(engine), Files(tell)
             gathered = gather([Path(p) for p in paths], scratch.folder, check)
             jobs, left = left_out(_recognise(gathered, scratch.folder, files, check))
             for aside in left:
                 gathered.pass_over(*aside)
-            jobs = _in_order(_hashed(jobs, check))
+            jobs = _in_order(_hashed(jobs, check, engine))
             run_id, known = made_of(jobs, options), None
             stored, restored = _found(store, run_id, jobs, options, audience)
             if restored:
@@ -123,8 +122,10 @@ def ingest(
                     gathered.notes.append(f"what was stored of this input was damaged, and was read anew: {fault.what}")
             elif audience is not None:
                 run_id = audience.new_id(run_id, store.kept(run_id) is not None)
+            jobs = _without_copies(jobs, gathered)
+            engine = engine or (held.enter_context(Processes()) if many(jobs) else None)
             work = _Ingest(
-                *(store, options, gathered, _without_copies(jobs, gathered), progress, check, known, scratch.folder),
+                *(store, options, gathered, jobs, progress, check, known, scratch.folder),
                 *(files, before or (audience and audience.begin), engine),
             )
             return work.store_as(run_id, name_of(paths), replace=stored is not None)
@@ -154,22 +155,13 @@ class _Job:
     size: int
     begins: tuple[float, float]
     digest: str = ""
-    state: tuple[tuple[int, ...], ...] = ()
+    state: State = ()
 
     def changed(self) -> bool:
         """Whether somebody wrote to the file since."""
         with contextlib.suppress(OSError):
-            return _states(self.source) != self.state
+            return states(self.source) != self.state
         return True
-
-
-def _states(source: SafeSource) -> tuple[tuple[int, ...], ...]:
-    return tuple(_state(file) for _, file in source.parts)
-
-
-def _state(path: Path) -> tuple[int, ...]:
-    told = path.stat()
-    return told.st_size, told.st_mtime_ns, told.st_ino
 
 
 def _recognise(gathered: Gathered, scratch: Path, files: Files, check: Check) -> list[_Job]:
@@ -210,25 +202,10 @@ def _in_order(jobs: list[_Job]) -> list[_Job]:
     return [replace(job, source=replace(job.source, index=n)) for n, job in enumerate(ordered)]
 
 
-def _hashed(jobs: list[_Job], check: Check) -> list[_Job]:
-    """With the SHA-256 of each file as it lies on disk; of a folder that is one input, that of its files together."""
-
-    def hashed(job: _Job) -> _Job:
-        digest, parts = hashlib.sha256(), job.source.parts
-        with reading(job.source):
-            state = _states(job.source)
-            for name, file in parts:
-                if name:
-                    digest.update(f"{name}\0{file.stat().st_size}\0".encode("utf-8", "surrogateescape"))
-                with file.open("rb") as f:
-                    while chunk := f.read(CHUNK):
-                        check()
-                        digest.update(chunk)
-        return replace(job, digest=digest.hexdigest(), state=state)
-
+def _hashed(jobs: list[_Job], check: Check, engine: Engine | None) -> list[_Job]:
     _prepare(jobs)
-    with ThreadPoolExecutor(max_workers=min(4, os.cpu_count() or 1)) as pool:
-        return list(pool.map(hashed, jobs))
+    told = hashed([job.source for job in jobs], check, engine)
+    return [replace(job, digest=digest, state=state) for job, (digest, state) in zip(jobs, told, strict=True)]
 
 
 def _prepare(jobs: list[_Job]) -> None:
@@ -319,9 +296,8 @@ class _Ingest:
         return Ingested(run_id, told.tables, told.warnings, existed=not made, replaced=replace and made, files=files)
 
     def _reader(self) -> Ahead | Spread:
-        if self.engine is not None or many(self.jobs):
-            engine = self.engine or Processes()
-            return Spread(self.jobs, engine, self.scratch, self.check, lambda done: self._report(done, "reading"))
+        if self.engine is not None:
+            return Spread(self.jobs, self.engine, self.scratch, self.check, lambda n: self._report(n, "reading"))
         files = [(job.source, job.collector.NAME) for job in self.jobs if isinstance(job.collector, ModuleType)]
         return Ahead(files, self.scratch, self.check)
 

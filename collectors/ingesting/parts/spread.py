@@ -23,7 +23,7 @@ from runs.writer import RunWriter
 READ = Work(function=f"{work.__name__}:read", stamp=f"{work.__name__}:stamp")
 TASK_BYTES = 1 << 25  # of files as they lie there: small ones wait until there are so many for one task
 TASK_FILES = 64
-GATHERED_BYTES = 1 << 25  # a table of which all parts take no more is one file in the run
+GATHERED_BYTES = 1 << 22  # a table of which all parts take no more is one file in the run
 MANY_FILES, MANY_BYTES = 64, 1 << 30  # a run of so many files and bytes is read in parts, whatever was asked for
 
 
@@ -70,14 +70,13 @@ class Spread:
         self.peak_bytes = 0  # the most memory that a worker had
 
     def __enter__(self) -> Self:
-        self._engine.__enter__()
         tasks = [task for task in self._planned if isinstance(task, Task)]
         self._outcomes = self._engine.map(READ, tasks, self._check, self._report)
         self._next = iter(self._planned)
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
-        self._engine.__exit__(kind, error, tb)
+        """The engine is ended by whoever began it."""
 
     def has(self, source: SafeSource) -> bool:
         return True
