@@ -251,6 +251,7 @@ class _Ingest:
         self.warnings: list[str] = list(self.gathered.notes)
         self.total = sum(job.size for job in self.jobs)
         self.changed: list[_Job] = []  # while they were read
+        self.reported = 0  # bytes
 
     def store_as(self, run_id: str, name: str, replace: bool) -> Ingested:
         with self.store.writer() as writer:
@@ -389,8 +390,9 @@ class _Ingest:
         return settled
 
     def _report(self, done: int, what: str) -> None:
+        self.reported = max(self.reported, done)  # workers may be ahead of the file that is taken in
         if self.progress is not None:
-            self.progress(done, self.total, what)
+            self.progress(self.reported, self.total, what)
 
 
 def _held(value: Any) -> bool:

@@ -53,6 +53,11 @@ def _meets(low: int, high: int, operator: str, value: Any) -> bool:
     return True
 
 
+def whole(table: str) -> str:
+    """Where a table lies that is one file."""
+    return f"{TABLES}{table}{ENDING}"
+
+
 def part_of(relative: str) -> Part | None:
     """The part that a file of a run is; None for any other file."""
     found = _PART.fullmatch(relative)

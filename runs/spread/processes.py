@@ -84,6 +84,7 @@ class Processes:
                 _pipe(child.stdin).flush()
                 kind, told = pickle.load(_pipe(child.stdout))
             except (OSError, EOFError, pickle.UnpicklingError):
+                child.kill()  # it is gone already, or says what nobody understands
                 code = child.wait()
                 how = f"signal {-code}" if code < 0 else f"exit code {code}"
                 if self._ended:

@@ -17,6 +17,7 @@ from collectors.ingesting.items import items_of
 from collectors.ingesting.parts import work
 from collectors.ingesting.parts.records import FileRead, PartMade, Stored, TaskRead
 from collectors.ingesting.unpack import SafeSource
+from runs.parts import whole
 from runs.spread.engine import Engine, Outcome, Task, Work
 from runs.writer import RunWriter
 
@@ -134,12 +135,12 @@ class Spread:
         for table, parts in tables.items():
             parts.sort(key=lambda one: one[0].part.number)
             self._check()
-            if len(parts) > 1 and sum(made.mark.bytes for made, _ in parts) > GATHERED_BYTES:
-                for made, path in parts:
-                    writer.take(made.part.relative, path, made.mark)
-                writer.counts[table] = sum(made.rows for made, _ in parts)
-            else:
+            if len(parts) > 1 and sum(made.mark.bytes for made, _ in parts) <= GATHERED_BYTES:
                 _gather(table, [path for _, path in parts], writer, self._check)
+                continue
+            for made, path in parts:
+                writer.take(made.part.relative if len(parts) > 1 else whole(table), path, made.mark)
+            writer.counts[table] = sum(made.rows for made, _ in parts)
 
 
 def _gather(table: str, paths: Sequence[Path], writer: RunWriter, check: Callable[[], None]) -> None:
