@@ -53,7 +53,7 @@ def _meets(low: int, high: int, operator: str, value: Any) -> bool:
     return True
 
 
-def whole(table: str) -> str:
+def one_file(table: str) -> str:
     """Where a table lies that is one file."""
     return f"{TABLES}{table}{ENDING}"
 

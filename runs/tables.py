@@ -16,7 +16,7 @@ from errors import QuestionError
 from runs.columns import nulls
 from runs.derived import Derived
 from runs.integrity import TABLES, Files
-from runs.parts import Part, parts_of, whole
+from runs.parts import Part, one_file, parts_of
 from runs.schema import SCHEMAS
 
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ class ParquetTables:
 
     def path(self, name: str) -> Path:
         """Where the file of a table lies that is one file."""
-        return self._files.folder / whole(name)
+        return self._files.folder / one_file(name)
 
     def files(self, name: str, where: Where | None = None) -> list[str]:
         """The files of a table, below the run's folder, in the order of its rows: those that may hold rows for which
@@ -122,8 +122,8 @@ class ParquetTables:
         return found
 
     def _named(self, name: str, where: Where | None) -> list[str]:
-        if whole(name) in self._files.marks:
-            return [whole(name)]
+        if one_file(name) in self._files.marks:
+            return [one_file(name)]
         if name not in self._parts:
             self._parts[name] = parts_of(self._files.marks, name)
         parts = self._parts[name]
@@ -148,7 +148,7 @@ class ParquetTables:
 
     def rows(self, name: str) -> int:
         found = self._named(name, None)
-        if found != [whole(name)]:
+        if found != [one_file(name)]:
             return self._counts.get(name, 0) if found else 0
         path = self._whole(found[0])
         with self._reading(found[0]):

@@ -17,7 +17,7 @@ from collectors.ingesting.items import items_of
 from collectors.ingesting.parts import work
 from collectors.ingesting.parts.records import FileRead, PartMade, Stored, TaskRead
 from collectors.ingesting.unpack import SafeSource
-from runs.parts import whole
+from runs.parts import one_file
 from runs.spread.engine import Engine, Outcome, Task, Work
 from runs.writer import RunWriter
 
@@ -139,7 +139,7 @@ class Spread:
                 _gather(table, [path for _, path in parts], writer, self._check)
                 continue
             for made, path in parts:
-                writer.take(made.part.relative if len(parts) > 1 else whole(table), path, made.mark)
+                writer.take(made.part.relative if len(parts) > 1 else one_file(table), path, made.mark)
             writer.counts[table] = sum(made.rows for made, _ in parts)
 
 
