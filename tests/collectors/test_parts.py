@@ -8,6 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from app.library import changes
 from app.questions import question
 from app.questions.asking import ask
 from app.workspace import workspace
@@ -15,6 +16,7 @@ from collectors.ingest import ingest
 from collectors.ingesting.gather import Cancelled
 from collectors.ingesting.parts import spread, work
 from errors import InputError, QuestionError
+from runs.backup import Backups
 from runs.parts import in_parts, parts_of
 from runs.query import query
 from runs.schema import SCHEMAS
@@ -187,6 +189,20 @@ def test_a_damaged_part_is_named_where_it_is_opened_and_read_anew(tmp_path, host
     assert broken.relative in store.get(run.run_id).damage
     done = ingest([hosts], store, engine=Processes(2))
     assert done.replaced and list(store.get(run.run_id).files.verify()) == []
+
+
+def test_a_backup_holds_every_part_and_the_bin_gives_it_back(tmp_path, hosts, small_parts):
+    _, run, store = kept(hosts, tmp_path / "store", Processes(2))
+    place, before = workspace(str(store.root)), rows(run)
+    backups = Backups(tmp_path / "backups")
+    made = backups.make(place.store, place.registry.path)
+    assert backups.verify(made) == [] and made.damaged == ()
+    backups.restore(backups.find(), tmp_path / "again")
+    again = Store(tmp_path / "again").get(run.run_id)
+    assert rows(again) == before and list(again.files.verify()) == []
+    changes.bin_many(place, [run.run_id], who="ann")
+    back = ingest([hosts], store)
+    assert back.restored and rows(store.get(run.run_id)) == before
 
 
 def test_the_rows_of_parts_are_read_in_pieces(tmp_path, hosts, small_parts):
