@@ -18,7 +18,7 @@ from collectors.ingesting.digests import State, hashed, states
 from collectors.ingesting.gather import Cancelled, Gathered, gather
 from collectors.ingesting.identity import faults, made_anew, made_of, not_applied, readers, stored_before
 from collectors.ingesting.items import items_of, reading
-from collectors.ingesting.lane import Lane
+from collectors.ingesting.lane import Lane, StoreFault
 from collectors.ingesting.naming import OPTION, capped_list, checked_options, kind_of, name_of, names_listed
 from collectors.ingesting.order import begins, natural
 from collectors.ingesting.parts.records import Stored
@@ -31,7 +31,7 @@ from errors import InputError
 from runs.devices import devices
 from runs.run import MANIFEST, FactValue, Manifest, Run
 from runs.share_book import Audience
-from runs.spread.engine import Engine
+from runs.spread.engine import Engine, EngineError
 from runs.spread.processes import Processes
 from runs.store import Store
 
@@ -314,8 +314,8 @@ class _Ingest:
             while True:
                 try:
                     item = next(items, None)
-                except Cancelled:
-                    raise  # the file is sound; nobody waits for it any more
+                except (Cancelled, StoreFault, EngineError):
+                    raise  # the file is sound
                 except InputError as e:
                     if job.collector is sidecar:
                         raise  # what a person declared must not be dropped with a warning

@@ -16,12 +16,13 @@ from collections.abc import Callable, Iterator, Sequence
 from types import TracebackType
 from typing import Any, Self
 
-from errors import ChipledgerError, InputError
+from errors import ChipledgerError
 from errors import format as fmt
 from runs.spread.engine import (
     ASK_S,
     ATTEMPTS,
     SAME,
+    EngineError,
     OtherVersionError,
     Outcome,
     Task,
@@ -41,14 +42,14 @@ LACKING = "Install it with `pip install 'chipledger[cluster]'`."
 
 class Cluster:
     """An engine of the workers at `address`. `priority`: of two jobs at once the tasks of the one with the higher
-    number go first. Raises InputError, in one sentence, where there is no cluster, no worker, or no Dask here."""
+    number go first. Raises EngineError, in one sentence, where there is no cluster, no worker, or no Dask here."""
 
     def __init__(self, address: str, priority: int = 0):
         self._address, self._priority = checked(address), priority
         try:
             import distributed
         except ImportError as e:
-            raise InputError("work on a cluster needs Dask", where=address, advice=LACKING) from e
+            raise EngineError("work on a cluster needs Dask", where=address, advice=LACKING) from e
         _reach(address)
         self._distributed: Any = distributed
         self._futures: dict[str, Any] = {}
@@ -61,7 +62,7 @@ class Cluster:
             if (client := getattr(self, "_client", None)) is None:
                 raise _nobody(self._address, "no Dask scheduler answers") from e
             client.close()
-            raise InputError("the cluster has no workers", where=self._address, advice=START) from e
+            raise EngineError("the cluster has no workers", where=self._address, advice=START) from e
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
@@ -92,7 +93,7 @@ class Cluster:
                 place += 1
 
     def _room(self) -> int:
-        """How many tasks may be under way. Workers come and go; raises InputError where all are gone for long."""
+        """How many tasks may be under way. Workers come and go; raises EngineError where all are gone for long."""
         try:
             threads = sum(self._client.nthreads().values())
         except (OSError, TimeoutError, ValueError) as e:
@@ -103,7 +104,7 @@ class Cluster:
         self._seen_s = now if threads else self._seen_s
         if now - self._seen_s > WITHOUT_WORKERS_S:
             what = f"the cluster has had no workers for {WITHOUT_WORKERS_S:g} s"
-            raise InputError(what, where=self._address, advice=START)
+            raise EngineError(what, where=self._address, advice=START)
         return AHEAD * threads
 
     def _of_this_version(self, work: Work, stamp: str) -> None:
@@ -181,17 +182,17 @@ def _problem(future: Any) -> str:
 
 
 def checked(address: str) -> str:
-    """Raises InputError for what is no address of a scheduler."""
+    """Raises EngineError for what is no address of a scheduler."""
     found = ADDRESS.fullmatch(address)
     if found is None or not 0 < int(found[3]) < 1 << 16:
-        raise InputError(
+        raise EngineError(
             "no address of a Dask scheduler", where=address[:200], expected="tcp://HOST:PORT or tls://HOST:PORT"
         )
     return address
 
 
 def _reach(address: str) -> None:
-    """Raises InputError at once where nobody listens: Dask would try for long."""
+    """Raises EngineError at once where nobody listens: Dask would try for long."""
     found = ADDRESS.fullmatch(address)
     assert found is not None
     try:
@@ -200,8 +201,8 @@ def _reach(address: str) -> None:
         raise _nobody(address, f"no Dask scheduler answers ({e.strerror or e})") from e
 
 
-def _nobody(address: str, what: str) -> InputError:
-    return InputError(what, where=address, advice=START)
+def _nobody(address: str, what: str) -> EngineError:
+    return EngineError(what, where=address, advice=START)
 
 
 def _stamp(function: str) -> str:

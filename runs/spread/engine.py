@@ -41,7 +41,11 @@ class Outcome:
     problem: str = ""
 
 
-class OtherVersionError(InputError):
+class EngineError(InputError):
+    """Nobody is there to do it, or not as it is asked: no fault of a file."""
+
+
+class OtherVersionError(EngineError):
     """A worker is not of the version of whoever asks it."""
 
 
@@ -58,8 +62,7 @@ class Engine(Protocol):
         self, work: Work, tasks: Sequence[Task], check: Callable[[], None], report: Callable[[int], None]
     ) -> Iterator[Outcome]:
         """The outcome of each task, in their order. Few are under way at a time. `check` is called often and may raise;
-        `report` is told the weight of all that was done so far. Raises OtherVersionError, and InputError where there
-        is nobody left to do it."""
+        `report` is told the weight of all that was done so far. Raises EngineError."""
         ...
 
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 from pathlib import Path
 
@@ -29,8 +30,7 @@ from tests.collectors.test_ahead import RANKS, write
 HOSTS = 8
 
 
-@pytest.fixture
-def hosts(folder):
+def made_in(folder):
     """Traces of eight hosts, a log, a sidecar, one trace cut short and one that is empty."""
     write(folder, ranks=HOSTS)
     (folder / "broken.pt.trace.json").write_bytes((folder / "rank0.pt.trace.json").read_bytes()[:-700])
@@ -39,11 +39,38 @@ def hosts(folder):
     return folder
 
 
-@pytest.fixture
-def small_parts(monkeypatch):
+@pytest.fixture(scope="module")
+def hosts(tmp_path_factory):
+    return made_in(tmp_path_factory.mktemp("inputs"))
+
+
+@pytest.fixture(scope="module", autouse=True)
+def small_parts():
     """As if these tables were large, and three of the files a task."""
-    monkeypatch.setattr(spread, "GATHERED_BYTES", 0)
-    monkeypatch.setattr(spread, "TASK_FILES", 3)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(spread, "GATHERED_BYTES", 0)
+        patch.setattr(spread, "TASK_FILES", 3)
+        yield
+
+
+@pytest.fixture(scope="module")
+def one(hosts, tmp_path_factory):
+    """(what became of it, run, store) of one process."""
+    return kept(hosts, tmp_path_factory.mktemp("one"))
+
+
+@pytest.fixture(scope="module")
+def several(hosts, small_parts, tmp_path_factory):
+    """The same of two."""
+    return kept(hosts, tmp_path_factory.mktemp("several"), Processes(2))
+
+
+@pytest.fixture
+def copy(several, tmp_path):
+    """A copy of the latter, to be damaged."""
+    _, run, store = several
+    shutil.copytree(store.root, tmp_path / "copy")
+    return Store(tmp_path / "copy").get(run.run_id)
 
 
 def rows(run):
@@ -57,11 +84,10 @@ def kept(folder, where, engine=None, **asked):
     return done, store.get(done.run_id), store
 
 
-def test_rows_facts_and_warnings_are_those_of_one_process(tmp_path, hosts, small_parts):
-    one, before, _ = kept(hosts, tmp_path / "one")
-    several, after, store = kept(hosts, tmp_path / "several", Processes(2))
+def test_rows_facts_and_warnings_are_those_of_one_process(one, several):
+    (told, before, _), (said, after, store) = one, several
     assert rows(before) == rows(after) and len(rows(before)) >= 8
-    assert one == several and before.manifest.facts == after.manifest.facts
+    assert told == said and before.manifest.facts == after.manifest.facts
     assert in_parts(after.manifest.files) and not in_parts(before.manifest.files)
     assert (before.manifest.schema_version, after.manifest.schema_version) == (5, 6)
     assert {name: after.tables.rows(name) for name in SCHEMAS} == {name: before.tables.rows(name) for name in SCHEMAS}
@@ -69,24 +95,24 @@ def test_rows_facts_and_warnings_are_those_of_one_process(tmp_path, hosts, small
     assert list(after.files.verify()) == [] and after.damage is None
 
 
-def test_small_tables_are_gathered_and_the_run_is_as_ever(tmp_path, hosts):
-    _, before, _ = kept(hosts, tmp_path / "one")
+def test_small_tables_are_gathered_and_the_run_is_as_ever(tmp_path, hosts, one, monkeypatch):
+    monkeypatch.setattr(spread, "GATHERED_BYTES", 1 << 22)
+    before = one[1]
     _, after, _ = kept(hosts, tmp_path / "several", Processes(2))
     assert rows(before) == rows(after)
     assert after.manifest.schema_version == 5
     assert sorted(after.manifest.files) == sorted(before.manifest.files)
 
 
-def test_however_many_workers_write_the_files_are_the_same_to_the_last_byte(tmp_path, hosts, small_parts):
+def test_however_many_workers_write_the_files_are_the_same_to_the_last_byte(tmp_path, hosts, several):
     found = []
-    for count in (1, 3):
-        _, run, _ = kept(hosts, tmp_path / str(count), Processes(count))
+    for _, run, _ in (several, kept(hosts, tmp_path / "alone", Processes(1))):
         found.append({p.relative_to(run.folder): p.read_bytes() for p in run.folder.rglob("*.parquet")})
     assert found[0] == found[1] and len(found[0]) > 20
 
 
-def test_a_question_about_one_capture_opens_one_part(tmp_path, hosts, small_parts):
-    _, run, _ = kept(hosts, tmp_path / "several", Processes(2))
+def test_a_question_about_one_capture_opens_one_part(several):
+    run = several[1]
     parts = parts_of(run.manifest.files, "op_events")
     assert len(parts) > 2
     for part in parts:
@@ -97,11 +123,10 @@ def test_a_question_about_one_capture_opens_one_part(tmp_path, hosts, small_part
     assert run.tables.arrow("op_events", None, [("capture", "==", 10**6)]).num_rows == 0
 
 
-def test_questions_and_sql_answer_alike(tmp_path, hosts, small_parts):
+def test_questions_and_sql_answer_alike(one, several):
     sql = "select capture, count(*) as n, sum(dur_ps) as ps from op_events group by capture order by capture"
     told = []
-    for where, engine in (("one", None), ("several", Processes(2))):
-        _, run, store = kept(hosts, tmp_path / where, engine)
+    for _, run, store in (one, several):
         place = workspace(str(store.root))
         answers = [_answer(run, place, name) for name in ("ledger", "stragglers", "collectives", "overlap", "ops")]
         told.append((query(run, sql).table.to_pylist(), answers))
@@ -115,8 +140,7 @@ def _answer(run, place, name):
         return str(e)
 
 
-def test_a_worker_that_is_killed_costs_its_task_alone(tmp_path, hosts, small_parts, monkeypatch):
-    _, before, _ = kept(hosts, tmp_path / "one")
+def test_a_worker_that_is_killed_costs_its_task_alone(tmp_path, hosts, one, monkeypatch):
     made, killed = Processes._child, []
 
     def child(self):
@@ -129,10 +153,10 @@ def test_a_worker_that_is_killed_costs_its_task_alone(tmp_path, hosts, small_par
 
     monkeypatch.setattr(Processes, "_child", child)
     _, after, _ = kept(hosts, tmp_path / "several", Processes(2))
-    assert len(killed) == 2 and rows(before) == rows(after)
+    assert len(killed) == 2 and rows(one[1]) == rows(after)
 
 
-def test_a_file_that_ends_every_worker_is_named_and_the_others_are_kept(tmp_path, hosts, small_parts, monkeypatch):
+def test_a_file_that_ends_every_worker_is_named_and_the_others_are_kept(tmp_path, hosts, monkeypatch):
     made = Processes._done
 
     def done(self, stamp, what, task):
@@ -146,16 +170,10 @@ def test_a_file_that_ends_every_worker_is_named_and_the_others_are_kept(tmp_path
     assert run.tables.rows("captures") == HOSTS
 
 
-def test_whoever_changes_their_mind_leaves_nothing(hosts, store, small_parts):
-    asked = []
-
-    def cancel():
-        asked.append(1)
-        return len(asked) > 40
-
+def test_whoever_changes_their_mind_leaves_nothing(hosts, store):
     engine = Processes(2)
     with pytest.raises(Cancelled):
-        ingest([hosts], store, cancel=cancel, engine=engine)
+        ingest([hosts], store, cancel=lambda: bool(engine._children), engine=engine)
     assert engine._children and all(child.poll() is not None for child in engine._children)
     assert nothing_stored(store)
 
@@ -168,14 +186,8 @@ def test_a_worker_of_another_version_is_refused_in_one_sentence(hosts, store, mo
     assert nothing_stored(store)
 
 
-def test_progress_rises_to_the_whole(hosts, store):
-    seen = []
-    ingest([hosts], store, engine=Processes(2), progress=lambda done, total, what: seen.append((done, total)))
-    assert seen[-1][0] == seen[-1][1] > 0 and all(0 <= done <= total for done, total in seen)
-
-
-def test_a_damaged_part_is_named_where_it_is_opened_and_read_anew(tmp_path, hosts, small_parts):
-    _, run, store = kept(hosts, tmp_path / "several", Processes(2))
+def test_a_damaged_part_is_named_where_it_is_opened_and_read_anew(hosts, copy):
+    run, store = copy, Store(copy.folder.parents[1])
     broken, whole = parts_of(run.manifest.files, "op_events")[:2]
     path = run.folder / broken.relative
     data = bytearray(path.read_bytes())
@@ -191,8 +203,8 @@ def test_a_damaged_part_is_named_where_it_is_opened_and_read_anew(tmp_path, host
     assert done.replaced and list(store.get(run.run_id).files.verify()) == []
 
 
-def test_a_backup_holds_every_part_and_the_bin_gives_it_back(tmp_path, hosts, small_parts):
-    _, run, store = kept(hosts, tmp_path / "store", Processes(2))
+def test_a_backup_holds_every_part_and_the_bin_gives_it_back(tmp_path, hosts, copy):
+    run, store = copy, Store(copy.folder.parents[1])
     place, before = workspace(str(store.root)), rows(run)
     backups = Backups(tmp_path / "backups")
     made = backups.make(place.store, place.registry.path)
@@ -205,8 +217,8 @@ def test_a_backup_holds_every_part_and_the_bin_gives_it_back(tmp_path, hosts, sm
     assert back.restored and rows(store.get(run.run_id)) == before
 
 
-def test_the_rows_of_parts_are_read_in_pieces(tmp_path, hosts, small_parts):
-    _, run, _ = kept(hosts, tmp_path / "several", Processes(2))
+def test_the_rows_of_parts_are_read_in_pieces(several):
+    run = several[1]
     pieces = list(run.tables.batches("op_events", ["capture", "event"], 50))
     assert max(piece.num_rows for piece in pieces) <= 50
     whole = run.tables.arrow("op_events", ["capture", "event"])
@@ -219,11 +231,13 @@ def test_few_files_are_read_as_ever(hosts, store, monkeypatch):
     assert ingest([hosts], store).tables["captures"] == HOSTS + 1
 
 
-def test_many_large_files_are_read_in_parts_without_being_asked(hosts, store, monkeypatch, small_parts):
+def test_many_large_files_are_read_in_parts_without_being_asked(hosts, store, monkeypatch):
     monkeypatch.setattr(spread, "MANY_FILES", RANKS)
     monkeypatch.setattr(spread, "MANY_BYTES", 0)
-    done = ingest([hosts], store)
+    seen = []
+    done = ingest([hosts], store, progress=lambda done, total, what: seen.append(done / total))
     assert in_parts(store.get(done.run_id).manifest.files)
+    assert seen == sorted(seen) and seen[-1] == 1.0
 
 
 def test_a_worker_that_does_not_see_the_store_says_so(tmp_path):

@@ -30,6 +30,7 @@ from runs.devices import devices
 from runs.durable import sync
 from runs.integrity import Mark, mark
 from runs.parts import Part
+from runs.spread.engine import EngineError
 from runs.writer import TableFiles
 
 SUMMARY = "read.pickle"
@@ -46,7 +47,7 @@ def read(asked: dict[str, Any]) -> TaskRead:
     and collector of each."""
     above = Path(asked["folder"])
     if not above.is_dir():
-        raise InputError(
+        raise EngineError(
             "a worker does not see the folder of the store",
             where=str(above),
             advice="Workers need the store and the inputs at the same paths as the command; or the ingest has ended.",
@@ -147,7 +148,7 @@ class _Parts:
 
     def keep(self, item: Rows | Blob, index: int) -> None:
         if not self._folder.is_dir():
-            raise StoreFault("the ingest that this was for has ended")
+            raise EngineError("the ingest that this was for has ended")
         if isinstance(item, Rows):
             self._rows(item, index)
         else:
