@@ -10,6 +10,7 @@ import itertools
 import queue
 import re
 import socket
+import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
@@ -55,15 +56,32 @@ class Cluster:
         self._futures: dict[str, Any] = {}
 
     def __enter__(self) -> Self:
+        self._client = self._connected()
         try:
-            self._client = self._distributed.Client(self._address, timeout=CONNECT_S, set_as_default=False)
             self._client.wait_for_workers(1, timeout=CONNECT_S)
-        except (OSError, TimeoutError, ValueError) as e:
-            if (client := getattr(self, "_client", None)) is None:
-                raise _nobody(self._address, "no Dask scheduler answers") from e
-            client.close()
+        except (OSError, TimeoutError) as e:
+            self._client.close(timeout=CONNECT_S)
             raise EngineError("the cluster has no workers", where=self._address, advice=START) from e
         return self
+
+    def _connected(self) -> Any:
+        """Its client, made on a thread of its own: where something else listens there, Dask waits without end."""
+        made: queue.Queue[Any] = queue.Queue()
+
+        def make() -> None:
+            try:
+                made.put(self._distributed.Client(self._address, timeout=CONNECT_S, set_as_default=False))
+            except Exception as e:
+                made.put(e)
+
+        threading.Thread(target=make, name="dask", daemon=True).start()
+        try:
+            client = made.get(timeout=2 * CONNECT_S)
+        except queue.Empty:
+            client = None
+        if client is None or isinstance(client, Exception):
+            raise _nobody(self._address, "no Dask scheduler answers") from client
+        return client
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
         with contextlib.suppress(Exception):  # a scheduler that is gone must not hide `error`
