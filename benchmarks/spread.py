@@ -102,7 +102,7 @@ def measure(
     done.slow = [f"{row['host']}" for row in late["ranks"]]
     ledger, *cost = ask(store, done.run_id, "ledger")
     done.asked["ledger"] = (cost[0], cost[1])
-    done.ledger = dict(_accounts(ledger["ledger"], ""))
+    done.ledger = dict(_accounts(ledger["account"], ""))
     return done
 
 

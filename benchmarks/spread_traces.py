@@ -2,8 +2,9 @@
 
 Hosts come in groups of four that train together, as the reference run does: group g is its processes under the numbers
 4 g to 4 g + 3, with devices and collectives numbered accordingly. Each host has a clock of its own, off by up to a
-second. One host is slow: in each step an operation of its own takes DELAY_NS longer, and by as much longer the other
-three of its group wait in the collective that follows; what comes after comes later on all four.
+second. One host is slow: in each step an operation of its own takes DELAY_NS longer. As much longer its partner waits
+for it in their first collective, and the other two wait in the collective in which they meet these; what comes after
+comes later on all four.
 """
 
 import bisect
@@ -20,42 +21,46 @@ from benchmarks.xspace import XSpace
 from collectors.device.hlo.shapes import HLO
 from collectors.device.xplane.ops import CPU_DEVICES_PER_PROCESS as DEVICES
 
-WINDOW = TRACES / "attempt_1" / "window_0"
+WINDOWS = ("window_0", "window_2")  # of 19 steps each, and who is slow is said of 20 at least; in window_1 one is slow
 GROUP = 4  # processes that the reference run has
-DELAY_NS = 50_000_000
+DELAY_NS = 200_000_000
 CLOCKS_NS = 1_000_000_000  # clocks are off by up to so much
 MEETING = b"all-reduce"
+OF_PAIR, OF_PAIRS = b"all-reduce", b"all-reduce.25"
+"""The first meeting of a step, of processes 0 and 1, and 2 and 3; and the last, of 0 and 2, and 1 and 3."""
 
 
-def path_of(folder: Path, host: int) -> Path:
+def path_of(folder: Path, window: str, host: int) -> Path:
     """Where a host's trace lies; the profiler's own names, with the number of the process."""
-    return folder / f"process_{host}" / "vm.xplane.pb"
+    return folder / window / f"process_{host}" / "vm.xplane.pb"
 
 
 def write(folder: Path, hosts: int, slow: int | None, seed: int = 1) -> int:
     """Write the traces of so many hosts below `folder`, `slow` among them being slow; returns their bytes."""
     assert hosts % GROUP == 0 and (slow is None or 0 <= slow < hosts)
     draw, written = Random(seed), 0
-    plain = [_Trace(process, None, ()) for process in range(GROUP)]
-    late = [] if slow is None else _late(slow % GROUP)
-    for host in range(hosts):
-        of = late if slow is not None and host // GROUP == slow // GROUP else plain
-        path = path_of(folder, host)
-        path.parent.mkdir(parents=True)
-        written += path.write_bytes(of[host % GROUP].told(host // GROUP, draw.randint(0, CLOCKS_NS)))
+    clocks_ns = [draw.randint(0, CLOCKS_NS) for _ in range(hosts)]
+    for window in WINDOWS:
+        plain = [_Trace(window, process, None, ()) for process in range(GROUP)]
+        late = [] if slow is None else _late(window, slow % GROUP)
+        for host in range(hosts):
+            of = late if slow is not None and host // GROUP == slow // GROUP else plain
+            path = path_of(folder, window, host)
+            path.parent.mkdir(parents=True)
+            written += path.write_bytes(of[host % GROUP].told(host // GROUP, clocks_ns[host]))
     return written
 
 
-def _late(slow: int) -> list["_Trace"]:
+def _late(window: str, slow: int) -> list["_Trace"]:
     """The traces of a group of which one process is slow."""
-    seen = [_Trace(process, None, ()) for process in range(GROUP)]
-    meetings = [trace.meetings() for trace in seen]
+    seen = [_Trace(window, process, None, ()) for process in range(GROUP)]
+    meetings = [trace.meetings(OF_PAIR if n // 2 == slow // 2 else OF_PAIRS) for n, trace in enumerate(seen)]
     count = min(len(found) for found in meetings)
     delayed = []
     for process, trace in enumerate(seen):
         found = meetings[process][:count]
         at = trace.work_before(found) if process == slow else [(start + end) // 2 for start, end in found]
-        delayed.append(_Trace(process, DELAY_NS * 1000, tuple(at)))
+        delayed.append(_Trace(window, process, DELAY_NS * 1000, tuple(at)))
     return delayed
 
 
@@ -63,27 +68,26 @@ def _late(slow: int) -> list["_Trace"]:
 class _Trace:
     """What one process recorded, with a delay (ps) put in at each of the times `at` (ps since the epoch), rising."""
 
+    window: str
     process: int
     delay_ps: int | None
     at: tuple[int, ...]
     space: Any = field(init=False)
 
     def __post_init__(self) -> None:
-        packed = next((WINDOW / f"process_{self.process}").glob("*.xplane.pb.gz")).read_bytes()
+        folder = TRACES / "attempt_1" / self.window / f"process_{self.process}"
+        packed = next(folder.glob("*.xplane.pb.gz")).read_bytes()
         self.space = XSpace.FromString(gzip.decompress(packed))
         if self.delay_ps:
             for _, line in self._lines():
                 self._delay(line, self.delay_ps)
-        self._ordinals = list(self._of_devices())
-        self._clocks = list(self._of_clocks())
-        self._programs = list(self._of_programs())
 
     def told(self, group: int, clock_ns: int) -> bytes:
         """The trace as the process of that group tells it, its clock so far ahead."""
         told = XSpace()
         told.CopyFrom(self.space)
         other = object.__new__(_Trace)
-        other.process, other.space = self.process, told
+        other.space = told
         shift = group * GROUP * DEVICES
         for stat in other._of_devices():
             name = stat.WhichOneof("value")
@@ -97,29 +101,26 @@ class _Trace:
             stat.bytes_value = _assigned(stat.bytes_value, shift)
         return told.SerializeToString()
 
-    def meetings(self) -> list[tuple[int, int]]:
-        """(start, end) of each meeting that all devices of the process had together, ps since the epoch: of the
-        operation that took most time."""
-        spans: dict[bytes, dict[int, list[tuple[int, int]]]] = defaultdict(lambda: defaultdict(list))
-        for name, device, start, end in self.executed():
-            if name.startswith(MEETING):
-                spans[name][device].append((start, end))
-        devices = max(spans.values(), key=lambda of: sum(e - s for some in of.values() for s, e in some))
+    def meetings(self, name: bytes) -> list[tuple[int, int]]:
+        """(start, end) of each time that all devices of the process met in this operation, ps since the epoch."""
+        devices: dict[int, list[tuple[int, int]]] = defaultdict(list)
+        for executed, device, start, end in self.executed():
+            if executed == name:
+                devices[device].append((start, end))
         each = [sorted(some) for some in devices.values()]
-        met = [(max(s for s, _ in k), min(e for _, e in k)) for k in zip(*each, strict=False)]
+        met = [(max(s for s, _ in k), min(e for _, e in k)) for k in zip(*each, strict=True)]
         assert met and all(start < end for start, end in met), "the devices of a process met at different times"
         return met
 
     def work_before(self, meetings: list[tuple[int, int]]) -> list[int]:
-        """The middle of the longest operation of its own before each of these meetings."""
-        work = sorted((s, e) for name, _, s, e in self.executed() if not name.startswith(MEETING))
-        starts, found, since = [s for s, _ in work], [], 0
-        for start, end in meetings:
-            some = work[bisect.bisect_left(starts, since) : bisect.bisect_left(starts, start)]
-            some = [(s, e) for s, e in some if e <= start] or [(start - 2000, start - 1000)]
-            longest = max(some, key=lambda span: span[1] - span[0])
+        """The middle of the longest operation of its own before each of these meetings, and after any other."""
+        executed = sorted((s, e, name.startswith(MEETING)) for name, _, s, e in self.executed())
+        found = []
+        for start, _ in meetings:
+            since = max((e for _, e, meeting in executed if meeting and e <= start), default=0)
+            some = [(s, e) for s, e, meeting in executed if not meeting and s >= since and e <= start]
+            longest = max(some, default=(start - 2000, start - 1000), key=lambda span: span[1] - span[0])
             found.append(sum(longest) // 2)
-            since = end
         return found
 
     def executed(self) -> Iterator[tuple[bytes, int, int, int]]:
