@@ -96,6 +96,7 @@ def peak_bytes(pid: int) -> int:
 def _below(pid: int) -> Iterator[int]:
     """A process and all that it started and that live."""
     yield pid
-    with contextlib.suppress(OSError):
-        for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split():
-            yield from _below(int(child))
+    for thread in Path(f"/proc/{pid}/task").glob("*"):  # a child is that of the thread that started it
+        with contextlib.suppress(OSError):
+            for child in (thread / "children").read_text().split():
+                yield from _below(int(child))
