@@ -8,7 +8,7 @@ from app.cli.commands import COMMANDS
 from app.cli.commands.base import STORE
 from app.ingest_options import OPTIONS
 from app.manual import marks
-from app.manual.http import api_text
+from app.manual.api_routes import api_text
 from app.manual.records import page_text, pages_text, question_text, questions_text
 from app.manual.said import said_text
 from app.options import form_of

@@ -2,6 +2,7 @@
 
 import contextlib
 import gzip
+import json
 import pickle
 import sqlite3
 import tempfile
@@ -9,7 +10,7 @@ import tempfile
 import pytest
 
 from collectors.base import Lost
-from collectors.device import memory_snapshot, nsys, xplane
+from collectors.device import memory_snapshot, nsys, viewer, xplane
 from collectors.device.rocm import rocpd, rocprofv3
 from collectors.ingesting.items import items_of
 from collectors.ingesting.unpack import SafeSource
@@ -42,7 +43,13 @@ def wordless() -> bytes:
     return space.SerializeToString()
 
 
+VIEWED = [
+    {"ph": "M", "pid": 1, "name": "process_name", "args": {"name": "/host:CPU"}},
+    {"ph": "X", "pid": 1, "tid": 2, "ts": 10**400, "dur": 1, "name": "step"},
+]
+
 FOUND = {
+    "a time with more digits than a float holds": (viewer, json.dumps({"traceEvents": VIEWED}).encode()),
     "a key of JSON that is no text": (rocprofv3, b'{"rocprofiler-sdk-tool": [{"\\x": 1}]}'),
     "a table of operations without what they are": (
         pipeline_trace,
