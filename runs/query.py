@@ -6,6 +6,7 @@ table in parts, all of them as one.
 
 import contextlib
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -111,13 +112,14 @@ def _told(run: Run, table: TableSchema) -> dict[str, Any]:
 
     Its files are named from the run's folder: a folder above it may be called what DuckDB would take for a pattern."""
     there = run.tables.columns(table.name)
-    paths = run.tables.files(table.name)
+    files = run.tables.files(table.name)
+    path = os.path.commonpath(files) if files else None  # of parts their folder
     columns = ", ".join(
         f'"{c.name}"' if c.name in (there or ()) else f'cast(null as {sql_type(c.type)}) as "{c.name}"'
         for c in table.columns
     )
-    source = f" from read_parquet({paths})" if paths else " where false"
-    return {"name": table.name, "paths": paths, "view": f'create view "{table.name}" as select {columns}{source}'}
+    source = f" from read_parquet({files})" if files else " where false"
+    return {"name": table.name, "path": path, "files": files, "view": f'create view "{table.name}" as select {columns}{source}'}
 
 
 def sql_type(kind: pa.DataType) -> str:
@@ -131,8 +133,7 @@ def _in_a_line(error: str, tables: list[dict[str, Any]]) -> str:
     """What DuckDB says, without the copy of the SQL below it; files of the run go by the names of their tables."""
     said = " ".join(error.split("\n\nLINE ")[0].split())
     for table in tables:
-        for path in table["paths"]:
-            said = said.replace(path, table["name"])
+        said = said.replace(table["path"], table["name"]) if table["path"] else said
     return said[:400].rstrip(".?!")
 
 

@@ -98,7 +98,7 @@ def answer(asked: dict[str, Any]) -> tuple[dict[str, Any], Any]:
         },
     )
     check(con, asked["sql"], {t["name"] for t in asked["tables"]})
-    con.execute("set allowed_paths = $1", [[path for t in asked["tables"] for path in t["paths"]]])
+    con.execute("set allowed_paths = $1", [[file for t in asked["tables"] for file in t["files"]]])
     for table in asked["tables"]:
         con.execute(table["view"])
     con.execute("set enable_external_access = false")
