@@ -119,7 +119,8 @@ def _told(run: Run, table: TableSchema) -> dict[str, Any]:
         for c in table.columns
     )
     source = f" from read_parquet({files})" if files else " where false"
-    return {"name": table.name, "path": path, "files": files, "view": f'create view "{table.name}" as select {columns}{source}'}
+    view = f'create view "{table.name}" as select {columns}{source}'
+    return {"name": table.name, "path": path, "files": files, "view": view}
 
 
 def sql_type(kind: pa.DataType) -> str:
