@@ -162,7 +162,11 @@ class _Course:
         )
         self._futures[key] = future
         self.under_way += 1
-        future.add_done_callback(lambda _: self._ended.put((number, task, key)))
+
+        def over(future: Any) -> None:
+            self._ended.put((number, task, key))
+
+        future.add_done_callback(over)
 
     def ended(self) -> Iterator[tuple[int, Outcome]]:
         """Those that ended since, waiting a moment for the first. One whose workers were lost is tried again."""
