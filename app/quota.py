@@ -99,7 +99,7 @@ def begin(place: Workspace, upload_id: str) -> None:
     identity = who()
     admit(place, 1)
     if identity.name or identity.groups:
-        UploadBook(place.registry.path).note(upload_id, identity.name, identity.groups)
+        UploadBook(place.registry.at).note(upload_id, identity.name, identity.groups)
 
 
 def admit(place: Workspace, coming: int) -> None:
@@ -146,7 +146,7 @@ def forget() -> None:
 
 def add_up(place: Workspace) -> Kept:
     """What is kept now. Of uploads that are gone nobody needs to know whose they were."""
-    book, kept = UploadBook(place.registry.path), Kept()
+    book, kept = UploadBook(place.registry.at), Kept()
     owners = book.owners()
     seen = set[tuple[int, int]]()  # a content that was sent twice lies there once
     runs = {p.name: _run_bytes(p, seen) for folder in ("runs", "bin") for p in _below(place.store.root / folder)}

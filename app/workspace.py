@@ -9,8 +9,10 @@ from pathlib import Path
 
 from app.facts.settled import saying
 from app.identity.asking import who
+from app.registry_place import registry_at
 from errors import InputError, QuestionError
 from errors.numbers import Number
+from runs.database import At
 from runs.demo_runs import DemoRuns
 from runs.live import PREFIX
 from runs.objects.opening import address_of, is_url, local_folder, note
@@ -32,7 +34,7 @@ class Workspace:
 
     @property
     def shares(self) -> ShareBook:
-        return _shares(self.registry.path)
+        return _shares(self.registry.at, self.store.root)
 
     def tells_of(self, run_id: str) -> bool:
         """Whether what is kept of a run, or of a live run by its address, beside the store may be told to whoever asks.
@@ -45,19 +47,19 @@ class Workspace:
 
     @property
     def demo(self) -> DemoRuns:
-        return DemoRuns(self.registry.path)
+        return DemoRuns(self.registry.at)
 
 
 @functools.cache
-def _shares(registry: Path) -> ShareBook:
+def _shares(registry: At, root: Path) -> ShareBook:
     """One in a process: it keeps what groups hide."""
-    return ShareBook(registry)
+    return ShareBook(registry, root)
 
 
-def _hidden(registry: Path) -> Groups:
+def _hidden(registry: At, root: Path) -> Groups:
     """What whoever asks may not see: the one place where that is decided."""
     asks = who()
-    return NONE if asks.sees_all else _shares(registry).hidden(asks.groups)
+    return NONE if asks.sees_all else _shares(registry, root).hidden(asks.groups)
 
 
 def store_path(given: str | None = None) -> Path:
@@ -101,10 +103,10 @@ def workspace(given: str | None = None) -> Workspace:
     with _opening:
         if path not in _opened:
             store = open_store(path)
-            registry = Registry(store.root / "registry.db")
+            registry = Registry(registry_at(store.root))
             store.said = partial(saying, registry, store.runs_folder)
-            store.hidden = partial(_hidden, registry.path)
+            store.hidden = partial(_hidden, registry.at, store.root)
             _opened[path] = Workspace(store, registry)
-            purge_on_opening(store, registry.path)
+            purge_on_opening(store, registry.at)
     _opened[path].store.check()
     return _opened[path]

