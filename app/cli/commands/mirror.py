@@ -30,10 +30,11 @@ RUNS = Option(
 MOVE = Option("move", SWITCH, False, "put each run into the bin here once it is there", local=True)
 ARGUMENTS = (TO, RUNS)
 OPTIONS = (MOVE, JSON)
+MAY_LACK = (RUNS,)
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    add_arguments(parser, ARGUMENTS, (RUNS,))
+    add_arguments(parser, ARGUMENTS, MAY_LACK)
     add_flags(parser, OPTIONS)
 
 
