@@ -283,7 +283,7 @@ async def _tab(
 
     async def act() -> None:
         try:
-            if next(acts) % 9 == 0:
+            if next(acts) % 9 == 0 or not await page.locator(".groups button").count():  # a link led away from runs
                 await page.goto("/".join((address, "?".join(rng.choice(every)))))
                 await page.locator(".pages a").first.wait_for()
                 return

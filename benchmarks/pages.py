@@ -13,7 +13,8 @@ its picture. Seconds are the tab's own, from the begin of its navigation:
     python -m benchmarks.pages --fresh [--run all]
 
 Instead: deep links. A session opens each page once, so that the server is warm; then each is opened by a browser that
-has nothing of it yet, and told is when its first figure is there (where it has none, when it is drawn).
+has nothing of it yet, and nobody looks into it; told is when its first figure is there (where it has none, when it is
+drawn).
 """
 
 import argparse
@@ -31,6 +32,7 @@ from app.pages.all import every_page
 from app.workspace import workspace
 from benchmarks.library import Waits, serving
 from benchmarks.load import warmed
+from benchmarks.unwatched import browser
 
 DRAWN = """() => new Promise(told => {
     const all = selector => [...document.querySelectorAll(selector)];
@@ -52,7 +54,7 @@ FIRST = """() => new Promise(told => {
         ? told(performance.now() / 1000) : requestAnimationFrame(look);
     look();
 })"""
-EITHER = f"async () => Promise.race([({FIRST})(), ({DRAWN})()])"
+EITHER = f"Promise.race([({FIRST})(), ({DRAWN})()])"
 PATIENCE_MS = 120_000
 ALL, ASKED_S = "all", 2.0
 
@@ -108,32 +110,24 @@ def _walk(pages: list[tuple[str, str]], times: int, profile: Path) -> None:
 
 
 def _fresh(pages: list[tuple[str, str]], times: int) -> None:
-    from playwright.sync_api import sync_playwright
-
     worst: list[tuple[float, str]] = []
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium(), args=["--no-sandbox"])
+    with browser() as unwatched:
         for name, address in pages:
-            seconds = []
-            for _ in range(times):
-                context = browser.new_context(viewport={"width": 1440, "height": 900})
-                seconds.append(_opened(context, address, EITHER))
-                context.close()
+            seconds = [unwatched.fresh(address, EITHER) for _ in range(times)]
             worst.append((statistics.median(seconds), name))
             print(f"{name:60} {worst[-1][0]:5.2f} s, worst {max(seconds):5.2f} s of {times}", flush=True)
-        browser.close()
     worst.sort(reverse=True)
     late = sum(s > ASKED_S for s, _ in worst)
     median = statistics.median(s for s, _ in worst)
     print(f"{len(worst)} pages: median {median:.2f} s, worst {worst[0][0]:.2f} s, {late} over {ASKED_S:.0f} s")
 
 
-def _opened(context: Any, address: str, until: str = DRAWN) -> float:
-    """Seconds from the begin of a new tab's navigation until the page is drawn, or what `until` awaits."""
+def _opened(context: Any, address: str) -> float:
+    """Seconds from the begin of a new tab's navigation until the page is drawn."""
     tab = context.new_page()
     tab.set_default_timeout(PATIENCE_MS)
     tab.goto(address)
-    seconds = tab.evaluate(until)
+    seconds = tab.evaluate(DRAWN)
     tab.close()
     return seconds
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from app.manual.site import build
+from app.manual.site_files import build
 
 ROOT = Path(__file__).parents[1]
 PARTS = ("errors", "runs", "catalog", "collectors", "analyzers", "simulators", "app", "reference", "benchmarks")

@@ -2,7 +2,7 @@
 
 import sys
 
-from app.manual.site import build
+from app.manual.site_files import build
 
 if __name__ == "__main__":
     sys.exit(build())

@@ -6,6 +6,7 @@ Instead what has stayed is set aside (`gc.freeze`) as soon as to look at it take
 nobody is there: what was set aside and is no longer needed, such as a session that left, goes then.
 """
 
+import asyncio
 import contextlib
 import ctypes
 import functools
@@ -15,13 +16,17 @@ import pkgutil
 import sys
 import threading
 import time
+from collections import deque
 from collections.abc import Generator
 from dataclasses import dataclass, field
+
+from streamlit.runtime import get_instance
 
 SOON_S = 10.0  # after the start: a server that is asked one thing and ended need not load all others
 EVERY_S = 1.0  # between two looks, where pages were drawn
 LONG_S = 0.02  # of a processor: a look that takes longer sets aside what it found
 IDLE_S = 15.0  # without a drawing: then nobody waits for a look at all
+LEFT_S = 135.0  # without a drawing: sessions that nobody came back to, which are kept for 120 s, can be given up
 AT_LEAST_S = 600.0  # a server that is never left alone looks at all so often
 DRAWN_WITH = ("app.components", "app.figures", "app.pages", "app.questions")  # with all modules below them
 
@@ -56,29 +61,55 @@ def _first() -> None:
 def settled() -> Generator[None]:
     """Within it what pages need is loaded before somebody asks for it, and what is kept is set aside; leaving does not
     wait for what is being done."""
-    stop = threading.Event()
-    threading.Thread(target=_keep, args=(stop,), name="settling", daemon=True).start()
+    stop, loop = threading.Event(), _loop()
+    threading.Thread(target=_keep, args=(stop, loop), name="settling", daemon=True).start()
     try:
         yield
     finally:
         stop.set()
 
 
-def _keep(stop: threading.Event) -> None:
+def _loop() -> asyncio.AbstractEventLoop | None:
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:  # of a caller that serves nobody
+        return None
+
+
+def _keep(stop: threading.Event, loop: asyncio.AbstractEventLoop | None) -> None:
     if stop.wait(SOON_S):
         return
     bring(stop)
     look_at_all()
-    seen, aside, since_s = _drawings.count, False, time.monotonic()
+    seen, owed, since_s = _drawings.count, deque[float](), time.monotonic()
     while not stop.wait(EVERY_S):
         now = time.monotonic()
-        idle = now - _drawings.last_s > IDLE_S
         if _drawings.count != seen:
-            seen, aside = _drawings.count, True
+            seen, owed = _drawings.count, deque((IDLE_S, LEFT_S))
             look()
-        if aside and (idle or now - since_s > AT_LEAST_S):
+        if owed and now - _drawings.last_s > owed[0]:
+            if owed.popleft() == LEFT_S and loop is not None:
+                give_up_sessions(loop)
             look_at_all()
-            aside, since_s = not idle, now
+            since_s = now
+        elif owed and now - since_s > AT_LEAST_S:
+            look_at_all()
+            since_s = now
+
+
+def give_up_sessions(loop: asyncio.AbstractEventLoop) -> None:
+    """Have Streamlit give up the sessions whose time to come back is over. It does so by itself when the next one
+    leaves, which may be never: what they hold would stay."""
+    done = threading.Event()
+
+    def give_up() -> None:
+        with contextlib.suppress(Exception):  # of another Streamlit: they go when the next one leaves
+            get_instance()._session_mgr._session_storage._cache.expire()  # type: ignore[attr-defined]
+        done.set()
+
+    with contextlib.suppress(RuntimeError):  # the loop is closed: nobody is served any more
+        loop.call_soon_threadsafe(give_up)
+        done.wait(EVERY_S)
 
 
 def bring(stop: threading.Event | None = None) -> None:

@@ -55,7 +55,7 @@ def changes(seed: int) -> tuple[ServedChange, ...]:
     one = dataclasses.replace(plan, engine=dataclasses.replace(ENGINE, max_seqs=1))
     longer = tuple(dataclasses.replace(t, output_tokens=2 * t.output_tokens) for t in TENANTS)
     return (
-        ServedChange("batch_limit", one, ("max num seqs",), ("queue_s",)),
+        ServedChange("batch_limit", one, ("limit of running requests",), ("queue_s",)),
         ServedChange("shape", dataclasses.replace(plan, tenants=longer), ("output tokens",), ("decode_s", "queue_s")),
         ServedChange("slow_host", plan, (), ("decode_s", "prefill_s", "queue_s"), host_s=0.003),
         ServedChange("nothing", plan, (), ()),

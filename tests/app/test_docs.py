@@ -10,7 +10,7 @@ from app.cli import parser
 from app.cli.commands import COMMANDS
 from app.docs import FILES
 from app.manual import folder
-from app.manual.http import routes, said
+from app.manual.api_routes import routes, said
 from app.manual.said import OPENS
 from app.pages.all import every_page
 from app.questions import QUESTIONS

@@ -2,6 +2,7 @@
 
 import json
 import re
+import sys
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -13,9 +14,9 @@ from starlette.testclient import TestClient
 
 from analyzers.flops.mxu import padded_flops
 from app.manual import AT, SCRIPTS, address
-from app.manual.http import routes
+from app.manual.api_routes import routes
 from app.manual.pictures import FOLDER, seen
-from app.manual.site import build, script_hashes
+from app.manual.site_files import build, script_hashes
 from app.pages.all import every_page
 from app.serve.guard import Guard
 from app.serve.manual import Manual
@@ -173,7 +174,7 @@ def test_without_a_site_one_sentence_says_how_it_is_built(tmp_path):
 
 
 def test_a_link_that_leads_nowhere_is_no_site(tmp_path, monkeypatch):
-    from app.manual import site as building
+    from app.manual import site_files as building
 
     (tmp_path / "docs").mkdir()
     (tmp_path / "docs/index.md").write_text("# A\n\n[gone](gone.md)\n")
@@ -205,3 +206,9 @@ def test_curl_in_the_docs_asks_routes_that_exist():
     for path in DOCS.rglob("*.md"):
         for asked in re.findall(r"curl [^\n]*?http://127\.0\.0\.1:8501(/[^\s\"?]*)", path.read_text(encoding="utf-8")):
             assert any(re.fullmatch(k, asked) for k in known), asked
+
+
+def test_no_file_beside_the_hook_hides_one_of_pythons_own():
+    """While it is loaded, its folder is looked through first: whatever imports such a module then gets ours."""
+    beside = {path.stem for path in (PROJECT / "app" / "manual").iterdir()}
+    assert "hook" in beside and not beside & set(sys.stdlib_module_names)

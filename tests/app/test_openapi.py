@@ -10,7 +10,7 @@ import pytest
 from jsonschema import Draft202012Validator
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
-from app.manual.http import routes
+from app.manual.api_routes import routes
 from app.openapi.document import FOLDER, OF_MODELS, document, operations
 from app.openapi.page import page
 from app.openapi.takes import TAKES

@@ -7,7 +7,7 @@ from urllib.parse import quote, urlsplit
 
 import pytest
 
-from app.manual.http import routes
+from app.manual.api_routes import routes
 from app.mcp import PATH
 from tests.app.serving import get
 

@@ -1,13 +1,19 @@
 """What a server keeps is looked at seldom, and what it no longer needs goes all the same."""
 
+import asyncio
 import gc
+import inspect
 import subprocess
 import sys
 import threading
 import time
 import weakref
+from types import SimpleNamespace
 
 import pytest
+from streamlit.runtime import Runtime
+from streamlit.runtime.memory_session_storage import MemorySessionStorage
+from streamlit.runtime.websocket_session_manager import WebsocketSessionManager
 
 from app.serve import settled
 from tests.app.serving import PROJECT
@@ -56,6 +62,7 @@ def test_a_server_looks_after_drawings_and_at_all_once_nobody_is_there(monkeypat
     monkeypatch.setattr(settled, "SOON_S", 0.0)
     monkeypatch.setattr(settled, "EVERY_S", 0.01)
     monkeypatch.setattr(settled, "IDLE_S", 0.05)
+    monkeypatch.setattr(settled, "LEFT_S", float("inf"))
     with settled.settled():
         while looks != ["bring", "all"]:
             time.sleep(0.01)
@@ -64,6 +71,38 @@ def test_a_server_looks_after_drawings_and_at_all_once_nobody_is_there(monkeypat
         settled._drawings.one_more()
         assert enough.wait(30)
     assert looks[2:4] == ["look", "all"] and looks.count("all") == 2
+
+
+def test_sessions_that_nobody_came_back_to_are_given_up_though_no_other_leaves(monkeypatch):
+    """Streamlit's own storage, with a clock that is put forward; what a server has is of this kind."""
+    storage = MemorySessionStorage()
+    stays, goes = SimpleNamespace(session=SimpleNamespace(id="stays")), SimpleNamespace(session=Left())
+    goes.session.id = "goes"
+    gone, hour = weakref.ref(goes.session), [0.0]
+    storage._cache._timer = lambda: hour[0]
+    storage.save(goes)
+    hour[0] = 100.0
+    storage.save(stays)
+    hour[0] = 130.0
+    del goes
+    gc.collect()
+    assert gone() is not None and [s.session.id for s in storage.list()] == ["stays"], "it is kept, and cannot be had"
+    manager = SimpleNamespace(_session_storage=storage)
+    monkeypatch.setattr(settled, "get_instance", lambda: SimpleNamespace(_session_mgr=manager))
+
+    async def serving():
+        await asyncio.to_thread(settled.give_up_sessions, asyncio.get_running_loop())
+
+    asyncio.run(serving())
+    gc.collect()
+    assert gone() is None and [s.session.id for s in storage.list()] == ["stays"]
+
+
+def test_what_a_server_gives_up_sessions_by_is_there():
+    """The names of Streamlit's own that it goes by: were they others, nothing would be given up, and nobody told."""
+    assert "_session_mgr" in inspect.getsource(Runtime.__init__)
+    assert "_session_storage" in inspect.getsource(WebsocketSessionManager.__init__)
+    assert callable(MemorySessionStorage()._cache.expire) and MemorySessionStorage()._cache.ttl < settled.LEFT_S
 
 
 def test_a_server_that_ends_soon_loads_nothing(monkeypatch):

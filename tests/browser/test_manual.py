@@ -7,7 +7,7 @@ from playwright.sync_api import expect
 
 from analyzers.flops.mxu import padded_flops
 from app.manual import SITE
-from app.manual.site import build
+from app.manual.site_files import build
 from app.questions.mfu import MFU
 from app.theme import contrast
 from tests.browser.test_look import hexes
