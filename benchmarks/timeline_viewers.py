@@ -40,7 +40,7 @@ from benchmarks.library import Waits, serving
 from benchmarks.timeline_browser import FLAGS
 
 DEVICES, KINDS, INSIDE = 4, 200, 9
-SIZE = {"width": 1440, "height": 900}
+WIDTH, HEIGHT = 1440, 900
 LOOK_S, PATIENCE_S, SETTLED = 0.1, 120.0, 2
 NAME = "plugins"  # of the run: its files lie in a folder of this name, as XProf wants it
 OPEN_ALL = 240, 155  # of Perfetto's page, in pixels
@@ -121,7 +121,7 @@ def viewed(address: str, path: str, server: int, picture: Path | None, first: Ca
     with counting(host, int(port)) as (proxy, counted), sync_playwright() as playwright:
         profile = tempfile.mkdtemp()
         browser = playwright.chromium.launch_persistent_context(
-            profile, executable_path=chromium(), args=list(FLAGS), viewport=SIZE
+            profile, executable_path=chromium(), args=list(FLAGS), viewport={"width": WIDTH, "height": HEIGHT}
         )
         page = browser.pages[0]
         page.goto("about:blank")
