@@ -9,6 +9,7 @@ from app.timeline import viewer
 from app.timeline.beside import laid
 from tests.app import made_runs
 from tests.app.test_pages import opened
+from tests.app.test_timeline_links import leads
 
 PAGE, S = "questions/timeline/page.py", 1_000_000_000
 
