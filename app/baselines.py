@@ -46,7 +46,7 @@ class Baseline:
 
 
 def book(place: Workspace) -> BaselineBook:
-    return BaselineBook(place.registry.path)
+    return BaselineBook(place.registry.at)
 
 
 def _of(place: Workspace, name: str) -> Move | None:

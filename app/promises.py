@@ -94,7 +94,7 @@ def signed(share: float) -> str:
 
 
 def book(place: Workspace) -> PromiseBook:
-    return PromiseBook(place.registry.path)
+    return PromiseBook(place.registry.at)
 
 
 def standing(place: Workspace) -> list[Promise]:

@@ -1,6 +1,6 @@
 """The library with many runs: a store of 10,000, and how long a browser and the API wait for it.
 
-    python -m benchmarks.library [--store FOLDER] [--runs 10000] [--times 10]
+    python -m benchmarks.library [--store FOLDER] [--runs 10000] [--times 10] [--no-browser] [--registry-file FILE]
 
 The store is made of a few small runs, each of other chips, names and lengths, whose folders are copied under ids of
 their own: tables are hard links, each `run.json` is its own. A tenth has tags, notes, stars or a group, a twentieth is
@@ -12,7 +12,8 @@ store already is measured as it is. Measured, in Chromium against `chipledger se
     search    from Enter in the search field to the first row of what was found
     memory    resident bytes of the server after all of it
 
-Each is given as median and worst of `--times`, with the load of the machine (`os.getloadavg`) before and after.
+Each is given as median, 95th of 100 and worst of `--times`, with the load of the machine (`os.getloadavg`) before and
+after.
 """
 
 import argparse
@@ -36,7 +37,9 @@ from analyzers.fleet.spent import ID_LENGTH
 from app.cli.commands.doctor import chromium
 from app.library.answers import glimpse_of
 from app.library.working import key_of
+from app.registry_place import FILE_VARIABLE
 from app.workspace import Workspace, workspace
+from runs.database import put
 from runs.registry import Extras
 from runs.run import MANIFEST, Run, facts_of
 from runs.schema import SCHEMAS
@@ -62,14 +65,20 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("--store", type=Path)
     parser.add_argument("--runs", type=int, default=10_000)
     parser.add_argument("--times", type=int, default=10)
+    parser.add_argument("--no-browser", action="store_true", help="ask the API alone")
+    parser.add_argument(
+        "--registry-file", help="a file with the address of a registry on PostgreSQL, of this store or none"
+    )
     asked = parser.parse_args(arguments)
+    more = {FILE_VARIABLE: asked.registry_file} if asked.registry_file else {}
+    os.environ.update(more)
     with tempfile.TemporaryDirectory() as folder:
         store = asked.store or Path(folder) / "store"
         if not (store / "runs").is_dir():
             began = time.monotonic()
             make(store, asked.runs)
             print(f"made {asked.runs:,} runs in {time.monotonic() - began:.0f} s", flush=True)
-        for line in measure(store, asked.times):
+        for line in measure(store, asked.times, browser=not asked.no_browser, **more):
             print(line, flush=True)
 
 
@@ -78,7 +87,7 @@ def make(store: Path, count: int) -> None:
     place = workspace(str(store))
     patterns = [_pattern(place, number) for number in range(PATTERNS)]
     told = [(run, glimpse_of(run, place.registry).to_json()) for run in patterns]
-    rng, shelf = random.Random(1), Shelf(place.registry.path)
+    rng, shelf = random.Random(1), Shelf(place.registry.at)
     copies = [_copy(place, *rng.choice(told), number, rng) for number in range(count - len(patterns))]
     _keep_numbers(shelf, [(r.run_id, key_of(r, Extras()), text) for r, text in copies])
     ids = [run.run_id for run, _ in copies]
@@ -147,7 +156,7 @@ def _copy(place: Workspace, run: Run, told: str, number: int, rng: random.Random
 def _keep_numbers(shelf: Shelf, rows: list[tuple[str, str, str]]) -> None:
     """In one transaction: ten thousand of them would take minutes."""
     with shelf._connect() as db:
-        db.executemany("insert or replace into glimpses (run_id, key, told) values (?, ?, ?)", rows)
+        db.executemany(put("glimpses", "run_id", "key, told"), rows)
 
 
 @dataclass
@@ -164,16 +173,17 @@ class Waits:
 
     def lines(self) -> Iterator[str]:
         for what, took in self.seconds.items():
-            worst = f", worst {1e3 * max(took):,.0f} ms of {len(took)}" if len(took) > 1 else ""
+            late = sorted(took)[int(0.95 * len(took))]
+            worst = f", 95th {1e3 * late:,.0f} ms, worst {1e3 * max(took):,.0f} ms of {len(took)}" if took[1:] else ""
             yield f"{what:34} median {1e3 * statistics.median(took):,.0f} ms{worst}"
 
 
-def measure(store: Path, times: int, *, browser: bool = True) -> Iterator[str]:
+def measure(store: Path, times: int, *, browser: bool = True, **env: str) -> Iterator[str]:
     """What is measured of a store, a line each."""
     from tests.app.serving import get
 
     load, waits = os.getloadavg(), Waits()
-    with serving(store, waits) as (address, process):
+    with serving(store, waits, **env) as (address, process):
         found = waits.time("cold: first list of all (API)", lambda: get(f"{address}/api/runs?limit=50"))
         assert found[0] == 200, found
         for query in SEARCHES:
@@ -219,7 +229,7 @@ def _search(page: Any, query: str, waits: Waits) -> None:
 
 
 @contextmanager
-def serving(store: Path, waits: Waits, log: Path = Path(os.devnull)) -> Iterator[tuple[str, int]]:
+def serving(store: Path, waits: Waits, log: Path = Path(os.devnull), **env: str) -> Iterator[tuple[str, int]]:
     """(its address, its process id). `log`: where it writes what it says."""
     from tests.app.serving import environment, free_port, get
 
@@ -227,7 +237,7 @@ def serving(store: Path, waits: Waits, log: Path = Path(os.devnull)) -> Iterator
     command = [sys.executable, "-m", "app.cli", "serve", "--store", str(store), "--port", str(port)]
     with (
         log.open("wb") as said,
-        subprocess.Popen(command, stdout=said, stderr=said, env=environment()) as process,
+        subprocess.Popen(command, stdout=said, stderr=said, env=environment(**env)) as process,
     ):
         address = f"http://127.0.0.1:{port}"
 

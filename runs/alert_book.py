@@ -1,10 +1,9 @@
 """What is kept of alerts: the thresholds people set, where messages go, and which alerts are open. In the registry."""
 
-import sqlite3
 import time
 from dataclasses import dataclass
 
-from runs.database import Database
+from runs.database import Connection, Database, put
 
 _SCHEMA = """
 create table if not exists alert_rules (rule text primary key, threshold real not null) without rowid;
@@ -97,7 +96,7 @@ class AlertBook(Database):
                     (time.time_ns(), SWITCHED_OFF, rule),
                 )
             else:
-                db.execute("insert or replace into alert_rules values (?, ?)", (rule, threshold))
+                db.execute(put("alert_rules", "rule", "threshold"), (rule, threshold))
 
     def target(self) -> Target | None:
         with self._connect() as db:
@@ -124,8 +123,8 @@ class AlertBook(Database):
             if found.state == "open":
                 figures = (found.run_id, found.name, found.value, found.threshold, found.sentence)
                 db.execute(
-                    "insert or ignore into alerts (rule, subject, run_id, name, value, threshold, sentence, opened_ns) "
-                    "values (?, ?, ?, ?, ?, ?, ?, ?)",
+                    "insert into alerts (rule, subject, run_id, name, value, threshold, sentence, opened_ns) "
+                    "values (?, ?, ?, ?, ?, ?, ?, ?) on conflict do nothing",
                     (*about, *figures, time.time_ns()),
                 )
                 db.execute(
@@ -141,7 +140,7 @@ class AlertBook(Database):
                 )
 
     @staticmethod
-    def _newest(db: sqlite3.Connection, found: Judged) -> bool:
+    def _newest(db: Connection, found: Judged) -> bool:
         """Whether a run is the newest that was judged by a rule still in force; it is noted then."""
         about = (found.rule, found.subject)
         watched = db.execute("select 1 from alert_rules where rule = ?", (found.rule,)).fetchone()
@@ -149,7 +148,7 @@ class AlertBook(Database):
         last = db.execute(asked, about).fetchone()
         if watched is None or (last is not None and tuple(last) > found.moment):
             return False
-        db.execute("insert or replace into alert_moments values (?, ?, ?, ?)", (*about, *found.moment))
+        db.execute(put("alert_moments", "rule, subject", "until_ns, stored_ns"), (*about, *found.moment))
         return True
 
     def is_open(self, rule: str, subject: str) -> bool:
@@ -161,7 +160,7 @@ class AlertBook(Database):
 
     def alerts(self) -> list[Alert]:
         """Open ones first, then the latest resolved."""
-        return self._select(f"1 order by resolved_ns is not null, opened_ns desc limit {HISTORY}")
+        return self._select(f"1 = 1 order by resolved_ns is not null, opened_ns desc limit {HISTORY}")
 
     def untold(self) -> list[Alert]:
         """Those whose opening, or whose resolution, nobody was told of."""
@@ -177,7 +176,7 @@ class AlertBook(Database):
                 return False
             taken = db.execute(
                 "insert into alert_claims values (?, ?, ?) on conflict (alert, about) do update "
-                "set claimed_ns = excluded.claimed_ns where claimed_ns <= ?",
+                "set claimed_ns = excluded.claimed_ns where alert_claims.claimed_ns <= ?",
                 (alert.id, about, now, now - CLAIM_NS),
             )
             return taken.rowcount == 1

@@ -6,12 +6,11 @@ REFUSED_A_MINUTE of unknown people in a minute, or KNOWN_REFUSED_A_MINUTE of one
 there were more. So whoever is not known crowds out nobody who is.
 """
 
-import sqlite3
 import time
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from runs.database import Database
+from runs.database import Connection, Database
 
 _SCHEMA = """
 create table if not exists audit (id integer primary key autoincrement, at_ns integer not null, who text not null,
@@ -75,7 +74,7 @@ class AuditBook(Database):
             return [Entry(**dict(zip(names, row, strict=True))) for row in db.execute(asked, (since_ns, most))]
 
 
-def _room(db: sqlite3.Connection, now: int, who: str) -> bool:
+def _room(db: Connection, now: int, who: str) -> bool:
     """Whether one refusal more of this person, or of all unknown ones, is told in this minute. With a minute's first
     the oldest go, where there are too many; the last says that what follows is not told."""
     most = KNOWN_REFUSED_A_MINUTE if who else REFUSED_A_MINUTE

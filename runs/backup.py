@@ -6,7 +6,8 @@ before (hard links), and which says of every file what it was.
     <folder>/.partial-<random>/         one that is being made; swept by whoever makes the next
     <folder>/.lock                      held by who makes or removes one
 
-What is copied when keeps it consistent: first the registry, by SQLite's own backup, so that every run of which it tells
+What is copied when keeps it consistent: first the registry, by SQLite's own backup or as a file made of one
+moment of PostgreSQL, so that every run of which it tells
 is still to come; then what is followed, cursors before what they point into; then runs, which never change, each held
 against its own checksums; then uploads, which stay as long as their runs. A run that is moved, removed or read anew
 meanwhile is looked for again.
@@ -26,6 +27,7 @@ from errors import InputError
 from errors.shapes import is_list, is_object
 from runs.backup_files import LIST, STORE, Backup, Entry, as_json, checksum_of, copied, hashed, names, room, writing_to
 from runs.backup_making import Making, Progress
+from runs.database import At
 from runs.durable import PRIVATE, sync, write_whole
 from runs.scratch import unlock
 from runs.store import Store
@@ -73,7 +75,7 @@ class Backups:
                 return Backup(name=name, files=files, damaged=tuple(told.pop("damaged")), **told)
         return None
 
-    def make(self, store: Store, registry: Path, progress: Progress | None = None) -> Backup:
+    def make(self, store: Store, registry: At, progress: Progress | None = None) -> Backup:
         """Raises InputError where there is no room, where the folder cannot be written, or lies in the store."""
         self._apart(store.root)
         with writing_to(self.folder), self._alone():

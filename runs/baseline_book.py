@@ -4,7 +4,6 @@ Only moves are kept, one a row; what a name leads to is the run of its last move
 away is lost, and who did it and why stands beside.
 """
 
-import sqlite3
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,7 +11,7 @@ from typing import Any
 
 from errors import InputError, QuestionError
 from errors.nearest import did_you_mean
-from runs.database import Database
+from runs.database import Connection, Database
 from runs.naming import elsewhere
 from runs.shelf import clean_name
 
@@ -60,7 +59,7 @@ class BaselineBook(Database):
                     expected="a name that is free",
                     advice="`chipledger baseline accept` moves it and keeps the former.",
                 )
-            if now is None and db.execute(f"select count(*) from ({_LAST})").fetchone()[0] >= MOST:
+            if now is None and db.execute(f"select count(*) from ({_LAST}) as kept").fetchone()[0] >= MOST:
                 raise QuestionError(f"{MOST} baselines are kept already", advice="Remove one that nobody needs.")
             return now or _moved(db, Move(name, run_id, run_name, who, why, time.time_ns()))
 
@@ -120,13 +119,13 @@ def clean_why(text: str) -> str:
     return clean_name(text, "reason", WHY_LENGTH) if text.strip() else ""
 
 
-def _standing(db: sqlite3.Connection, name: str) -> Move | None:
+def _standing(db: Connection, name: str) -> Move | None:
     asked = f"select {_COLUMNS} from baseline_moves where name = ? order by id desc limit 1"
     row = db.execute(asked, (name,)).fetchone()
     return None if row is None or row[1] is None else Move(*row)
 
 
-def _known(db: sqlite3.Connection, name: str) -> Move:
+def _known(db: Connection, name: str) -> Move:
     found = _standing(db, name)
     if found is None:
         raise unknown_baseline(name, [m.name for m in _all(db)])
@@ -140,12 +139,12 @@ def unknown_baseline(name: str, names: Sequence[str]) -> QuestionError:
     return QuestionError(f"no baseline {name[:80]!r}", expected=listed, advice=advice)
 
 
-def _all(db: sqlite3.Connection) -> list[Move]:
+def _all(db: Connection) -> list[Move]:
     asked = f"select {_COLUMNS} from baseline_moves where id in ({_LAST}) and run_id is not null order by name"
     return [Move(*row) for row in db.execute(asked)]
 
 
-def _moved(db: sqlite3.Connection, move: Move) -> Move:
+def _moved(db: Connection, move: Move) -> Move:
     row = tuple(vars(move).values())
     db.execute(f"insert into baseline_moves ({_COLUMNS}) values (?, ?, ?, ?, ?, ?)", row)
     return move

@@ -6,7 +6,7 @@ from typing import Any, Literal, get_args
 
 from errors import QuestionError
 from errors.nearest import did_you_mean
-from runs.database import Database
+from runs.database import Database, put
 
 _SCHEMA = """
 create table if not exists budgets (team text not null, unit text not null, amount real not null, who text not null,
@@ -39,7 +39,7 @@ class BudgetBook(Database):
         """Keep it in place of what the team had in this unit."""
         row = (budget.team, budget.unit, budget.amount, budget.who, time.time_ns())
         with self._connect() as db:
-            db.execute("insert or replace into budgets values (?, ?, ?, ?, ?)", row)
+            db.execute(put("budgets", "team, unit", "amount, who, written_ns"), row)
 
     def remove(self, team: str, unit: Unit | None = None) -> None:
         """Of this unit, or of both. Raises QuestionError where the team has none."""

@@ -1,12 +1,18 @@
-"""A small SQLite file beside the store: opened anew for each call, safe for several processes."""
+"""What is kept beside the runs: in a small SQLite file beside the store, opened anew for each call and safe for several
+processes, or where `Elsewhere` says.
+
+The SQL of the books is what SQLite (3.35 and later) and PostgreSQL both take, with `?` for values; `begin immediate`
+keeps all others from writing what a book keeps until the block ends. What differs stands in `runs/postgres/`.
+"""
 
 import contextlib
 import os
 import re
 import sqlite3
-from collections.abc import Generator
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
+from typing import Any, Protocol
 
 from errors import InputError
 from runs.durable import keep_private
@@ -16,6 +22,57 @@ _CLOSED = (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM
 _ALTERED = ("no such table", "no such column", "Could not decode", "unsupported file format")
 _TABLE = re.compile(r"create table if not exists (\w+) ([^;]*);")
 _FULL = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR)
+NOTE = "registry.at"  # beside a file that is the registry no more; see app/registry_place.py
+
+
+class Cursor(Protocol):
+    """The rows that a statement found, or how many it changed."""
+
+    @property
+    def rowcount(self) -> int: ...
+    @property
+    def description(self) -> Any: ...
+    def fetchone(self) -> Any: ...
+    def fetchall(self) -> list[Any]: ...
+    def __iter__(self) -> Iterator[Any]: ...
+
+
+class Connection(Protocol):
+    """What a book asks of its database: of `sqlite3.Connection` as little as all of them have."""
+
+    def execute(self, sql: str, values: Sequence[Any] = ..., /) -> Cursor: ...
+    def executemany(self, sql: str, rows: Iterable[Sequence[Any]], /) -> Any: ...
+
+
+class Elsewhere(Protocol):
+    """A registry that is no file. One object of it in a process.
+
+    name    as people are told it: without what is secret
+    """
+
+    @property
+    def name(self) -> str: ...
+    def connect(self, schema: str) -> contextlib.AbstractContextManager[Connection]:
+        """One short transaction of who keeps this `schema`. Raises InputError where it cannot be used."""
+        ...
+
+    def which(self, db: Connection) -> int:
+        """What tells this registry from another that came into its place."""
+        ...
+
+    def bytes(self) -> int: ...
+
+
+At = Path | Elsewhere
+
+
+@cache
+def put(table: str, by: str, rest: str) -> str:
+    """SQL that keeps a row in the place of one of the same key: values of the columns `by`, then of those of `rest`."""
+    names = f"{by}, {rest}".split(", ")
+    told = ", ".join(f"{name} = excluded.{name}" for name in rest.split(", "))
+    marks = ", ".join("?" * len(names))
+    return f"insert into {table} ({', '.join(names)}) values ({marks}) on conflict ({by}) do update set {told}"
 
 
 class Database:
@@ -24,9 +81,36 @@ class Database:
 
     SCHEMA = ""
 
-    def __init__(self, path: Path):
-        self.path = path
-        self._make()
+    def __init__(self, at: At):
+        self.at = at
+        if isinstance(at, Path):
+            self._make()
+
+    @property
+    def path(self) -> Path:
+        """The file. Only where it is one: `at` leads to the registry wherever it is."""
+        assert isinstance(self.at, Path)
+        return self.at
+
+    @property
+    def name(self) -> str:
+        """As people are told it."""
+        return str(self.at) if isinstance(self.at, Path) else self.at.name
+
+    def bytes(self) -> int:
+        """What it takes, with what SQLite keeps beside it. Raises OSError where the file is gone."""
+        if not isinstance(self.at, Path):
+            return self.at.bytes()
+        return self.at.stat().st_size + sum(_bytes_of(_beside(self.at, ending)) for ending in ("-wal", "-shm"))
+
+    def _which(self, db: Connection) -> int:
+        """What tells this registry from another in its place; 0 where it is gone."""
+        if not isinstance(self.at, Path):
+            return self.at.which(db)
+        try:
+            return self.at.stat().st_ino
+        except OSError:
+            return 0
 
     def _make(self) -> None:
         """Make the file and what is kept there. Where nothing can be written, what is there is read."""
@@ -49,15 +133,31 @@ class Database:
     def copy_to(self, target: Path) -> str:
         """Copy all of it, as it stands at one moment, into a file that is not there; others write meanwhile. Returns
         what is damaged of it, else an empty text."""
-        with self._connect() as db, contextlib.closing(sqlite3.connect(target)) as out:
+        with self.opened() as db, contextlib.closing(sqlite3.connect(target)) as out:
             db.backup(out)
             out.execute("pragma journal_mode = delete")  # all of it in one file
             (whole,) = out.execute("pragma integrity_check(1)").fetchone()
         return "" if whole == "ok" else str(whole)[:200]
 
+    def everything(self) -> contextlib.AbstractContextManager[Connection]:
+        """All that is kept here, of whichever book: for who counts or copies it."""
+        return self._connect()
+
+    def _connect(self) -> contextlib.AbstractContextManager[Connection]:
+        return self.opened() if isinstance(self.at, Path) else self.at.connect(self.SCHEMA)
+
+    def _stays(self) -> None:
+        """Raises InputError where the registry was moved while this process ran: a new one would take its place."""
+        if self.path.with_name(NOTE).exists():
+            raise InputError(
+                "the registry was moved", where=str(self.path), advice="Start this anew: it then finds where it is."
+            )
+
     @contextlib.contextmanager
-    def _connect(self) -> Generator[sqlite3.Connection]:
+    def opened(self) -> Generator[sqlite3.Connection]:
+        """The file, for one transaction."""
         if not os.path.exists(self.path):
+            self._stays()
             self._make()  # removed while this process ran
         db, refused = None, None
         try:

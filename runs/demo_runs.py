@@ -16,7 +16,7 @@ class DemoRuns(Database):
     def add(self, run_id: str) -> bool:
         """Note that a run came with the product; whether that is new."""
         with self._connect() as db:
-            return db.execute("insert or ignore into demo_runs values (?)", (run_id,)).rowcount > 0
+            return db.execute("insert into demo_runs values (?) on conflict do nothing", (run_id,)).rowcount > 0
 
     def ids(self) -> set[str]:
         with self._connect() as db:
@@ -24,7 +24,9 @@ class DemoRuns(Database):
 
     def hide(self, hidden: bool) -> None:
         with self._connect() as db:
-            db.execute("insert or ignore into demo_hidden values (1)" if hidden else "delete from demo_hidden")
+            db.execute(
+                "insert into demo_hidden values (1) on conflict do nothing" if hidden else "delete from demo_hidden"
+            )
 
     def hidden(self) -> bool:
         with self._connect() as db:

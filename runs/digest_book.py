@@ -52,7 +52,7 @@ class DigestBook(Database):
         with self._connect() as db:
             taken = db.execute(
                 "insert into digests (week, claimed_ns) values (?, ?) on conflict (week) do update "
-                "set claimed_ns = excluded.claimed_ns where told_ns is null and claimed_ns <= ?",
+                "set claimed_ns = excluded.claimed_ns where digests.told_ns is null and digests.claimed_ns <= ?",
                 (week, now, now - CLAIM_NS),
             )
             return taken.rowcount == 1

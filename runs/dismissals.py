@@ -20,7 +20,7 @@ class Dismissals(Database):
     def dismiss(self, run_id: str, warnings: Sequence[str]) -> None:
         with self._connect() as db:
             known = (run_id, _digest(warnings), time.time_ns())
-            db.execute("insert or ignore into dismissals values (?, ?, ?)", known)
+            db.execute("insert into dismissals values (?, ?, ?) on conflict do nothing", known)
 
     def recall(self, run_id: str) -> None:
         """Show them again."""

@@ -9,7 +9,6 @@ behind everybody's first, a small upload goes before bulk, and bulk waits for a 
 """
 
 import json
-import sqlite3
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -18,7 +17,7 @@ from typing import Any
 
 from errors import QuestionError
 from errors import format as fmt
-from runs.database import Database
+from runs.database import Connection, Database, put
 
 _SCHEMA = """
 create table if not exists jobs (
@@ -42,6 +41,7 @@ KEPT = 500  # ended jobs that can still be asked for
 WITH_FILES = 20  # of these, the newest, whose files can: a list of thousands is not kept forever
 _OPEN = "state in ('waiting', 'parked', 'running')"
 _FREE = "state in ('waiting', 'parked')"
+_ALL = 1 << 62  # more rows than there ever are
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -266,8 +266,9 @@ class JobBook(Database):
     def newest(self, most: int, who: str | None = None) -> list[Entry]:
         """`who`: those that this person began; None: all."""
         with self._connect() as db:
-            asked = f"select {_COLUMNS} from jobs where ? is null or who = ? order by number desc limit ?"
-            return [_read(row) for row in db.execute(asked, (who, who, most))]
+            whose, given = ("", ()) if who is None else ("where who = ?", (who,))
+            asked = f"select {_COLUMNS} from jobs {whose} order by number desc limit ?"
+            return [_read(row) for row in db.execute(asked, (*given, most))]
 
     def by_state(self) -> Counter[tuple[str, str]]:
         """How many jobs are kept, by what they do and their state."""
@@ -300,7 +301,7 @@ _NAMES = (
 _COLUMNS = ", ".join(_NAMES)
 
 
-def _entry(db: sqlite3.Connection, job_id: str) -> Entry:
+def _entry(db: Connection, job_id: str) -> Entry:
     row = db.execute(f"select {_COLUMNS} from jobs where job_id = ?", (job_id,)).fetchone()
     if row is None:
         raise no_job(job_id)
@@ -320,14 +321,14 @@ def _read(row: Sequence[Any]) -> Entry:
     return Entry(**told)
 
 
-def _room(db: sqlite3.Connection, most: int) -> None:
+def _room(db: Connection, most: int) -> None:
     """Raises QuestionError where no more may wait."""
     (there,) = db.execute(f"select count(*) from jobs where {_OPEN}").fetchone()
     if there >= most:
         raise QuestionError(f"{fmt.count(most, 'job')} run or wait already", advice="Ask again once some have ended.")
 
 
-def _turn(db: sqlite3.Connection, who: str, priority: int) -> int:
+def _turn(db: Connection, who: str, priority: int) -> int:
     """The turn of a person's next job of a priority."""
     (now,) = db.execute("select max(turn) from jobs where attempts > 0").fetchone()
     asked = f"select max(turn) from jobs where who = ? and priority = ? and {_FREE}"
@@ -335,13 +336,13 @@ def _turn(db: sqlite3.Connection, who: str, priority: int) -> int:
     return max(now or 0, last or 0) + STEP[priority]
 
 
-def _keep_files(db: sqlite3.Connection, told: Beat) -> None:
+def _keep_files(db: Connection, told: Beat) -> None:
     rows = [(told.job_id, name, number, json.dumps(file)) for name, (number, file) in told.files.items()]
-    db.executemany("insert or replace into job_files values (?, ?, ?, ?)", rows)
+    db.executemany(put("job_files", "job_id, name", "number, told"), rows)
 
 
-def _forget(db: sqlite3.Connection) -> None:
+def _forget(db: Connection) -> None:
     """Ended jobs beyond the newest KEPT, and the files of all but the newest WITH_FILES."""
-    ended = f"select job_id from jobs where not {_OPEN} order by number desc limit -1 offset ?"
+    ended = f"select job_id from jobs where not {_OPEN} order by number desc limit {_ALL} offset ?"
     db.execute(f"delete from job_files where job_id in ({ended})", (WITH_FILES,))
     db.execute(f"delete from jobs where job_id in ({ended})", (KEPT,))

@@ -12,13 +12,23 @@ import os
 import time
 import uuid
 from pathlib import Path
+from typing import Protocol
 
 from runs.durable import PRIVATE
 from runs.scratch import unlock
 
 FOLDER = "jobs"
 SILENT_S = 60.0  # a worker of another machine that said nothing for so long is gone, where its lock does not say so
+ABSENT_S = 10.0  # the same of one whose connection to the registry is gone as well
 _BOOT = Path("/proc/sys/kernel/random/boot_id")
+
+
+class Presence(Protocol):
+    """What shows workers to one another: held by each as long as its connection to the registry lives."""
+
+    def hold(self, worker: str) -> None: ...
+    def is_held(self, worker: str) -> bool: ...
+    def leave(self) -> None: ...
 
 
 def machine() -> str:
@@ -31,11 +41,21 @@ def machine() -> str:
 class JobLocks:
     """The locks of the jobs of a store, as one worker has them."""
 
-    def __init__(self, store: Path):
+    def __init__(self, store: Path, presence: Presence | None = None):
         self.folder = store / FOLDER
         self.worker = f"{machine()}:{uuid.uuid4().hex}"
+        self._presence = presence
         self._held: dict[str, int] = {}
         self._silent: dict[str, tuple[tuple[str, int], float]] = {}  # (worker, beat) of a job, and since when it is
+
+    def be_seen(self) -> None:
+        """Have workers of other machines see that this one is there, where the registry can show it."""
+        if self._presence:
+            self._presence.hold(self.worker)
+
+    def leave(self) -> None:
+        if self._presence:
+            self._presence.leave()
 
     def take(self, job_id: str) -> bool:
         """Have the lock of a job; whether nobody else has it. A disk that cannot lock leaves it to the beats."""
@@ -64,12 +84,17 @@ class JobLocks:
 
     def gone(self, job_id: str, worker: str, beat: int) -> bool:
         """Whether who runs a job is gone, its process too. Of another machine, whose locks may not be seen here, only
-        once nothing was heard of it for SILENT_S, by this process's own steady clock."""
-        silent = self._silent_s(job_id, (worker, beat)) > SILENT_S
+        once nothing was heard of it for SILENT_S, by this process's own steady clock; or for ABSENT_S, where the
+        registry sees that its worker is not connected any more."""
+        silent_s = self._silent_s(job_id, (worker, beat))
+        silent = silent_s > SILENT_S or (silent_s > ABSENT_S and self._absent(worker))
         locked = self._locked(job_id)
         if locked is None:
             return silent
         return not locked and (worker.partition(":")[0] == self.worker.partition(":")[0] or silent)
+
+    def _absent(self, worker: str) -> bool:
+        return self._presence is not None and not self._presence.is_held(worker)
 
     def forget(self, job_id: str) -> None:
         """A job whose worker was gone was given back."""

@@ -57,8 +57,8 @@ class PromiseBook(Database):
         said = (promise.low_share, promise.likely_share, promise.high_share, json.dumps(promise.draws))
         with self._connect() as db:
             db.execute(
-                "insert or ignore into promises (run_id, cause, place, job, title, low_share, likely_share, "
-                "high_share, draws, made_ns) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                "insert into promises (run_id, cause, place, job, title, low_share, likely_share, "
+                "high_share, draws, made_ns) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) on conflict do nothing",
                 (*about, promise.job, promise.title[:TEXT], *said, time.time_ns()),
             )
             row = db.execute(

@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Generator
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +20,7 @@ import pyarrow as pa
 from errors import QuestionError
 from runs import query_child
 from runs.columns import TableSchema
+from runs.integrity import TABLES as TABLES_FOLDER
 from runs.limits import FIRST_TO_GO, NO_MEMORY, Limits
 from runs.query_options import ROWS, TIMEOUT
 from runs.run import Run
@@ -64,9 +66,18 @@ def query(run: Run, sql: str, timeout: float = TIMEOUT.default, rows: int = ROWS
         raise QuestionError("the SQL", expected=f"a SELECT statement of up to {SQL_CHARACTERS:,} characters")
     asked = {"sql": sql, "memory_mib": MEMORY_MIB, "rows": rows, "bytes": ANSWER_BYTES}
     began = time.monotonic()
-    with run.reading():
+    with run.reading(), _held(run):
         told, stream = _answered(run, asked | {"tables": [_told(run, t) for t in TABLES]}, timeout)
     return Answer(_settled(pa.ipc.open_stream(stream).read_all()), told["cut"], time.monotonic() - began)
+
+
+@contextlib.contextmanager
+def _held(run: Run) -> Generator[None]:
+    """The tables stay where the process of the query reads them."""
+    with contextlib.ExitStack() as stack:
+        for relative in (r for r in run.files.marks if r.startswith(TABLES_FOLDER)):
+            stack.enter_context(run.files.held(relative))
+        yield
 
 
 def _answered(run: Run, asked: dict[str, Any], timeout: float) -> tuple[dict[str, Any], bytes]:

@@ -6,7 +6,6 @@ Runs themselves are never changed; the registry can be lost and only these addit
 
 import hashlib
 import json
-import sqlite3
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,7 +14,7 @@ from typing import Any
 
 from errors import InputError, QuestionError
 from errors.numbers import USD
-from runs.database import Database
+from runs.database import Connection, Database, put
 from runs.registry_schema import REGISTRY_SCHEMA
 from runs.run import FactValue, Said
 
@@ -113,7 +112,7 @@ class Registry(Database):
             if name is None:
                 db.execute("delete from names where run_id = ?", (owner,))
             else:
-                db.execute("insert or replace into names values (?, ?, ?, ?)", (owner, name, who, now))
+                db.execute(put("names", "run_id", "name, who, written_ns"), (owner, name, who, now))
             row = (owner, name, who, now)
             db.execute("insert into renames (run_id, name, who, written_ns) values (?, ?, ?, ?)", row)
 
@@ -140,7 +139,7 @@ class Registry(Database):
         What was added to the run itself before stays hidden while it stands for another.
         """
         with self._connect() as db:
-            db.execute("insert or replace into stands values (?, ?)", (run_id, owner))
+            db.execute(put("stands", "run_id", "stands_for"), (run_id, owner))
 
     def owners(self, run_ids: Iterable[str]) -> dict[str, str]:
         """Whose additions runs have: each its own, or those of the live run that it is a snapshot of."""
@@ -163,7 +162,7 @@ class Registry(Database):
             if value is None:
                 db.execute("delete from tags where run_id = ? and key = ?", (run_id, key))
             else:
-                db.execute("insert or replace into tags values (?, ?, ?)", (run_id, key, _short(value, "tag")))
+                db.execute(put("tags", "run_id, key", "value"), (run_id, key, _short(value, "tag")))
 
     def note(self, run_id: str, text: str) -> None:
         with self._connect() as db:
@@ -181,7 +180,7 @@ class Registry(Database):
     def remember_files(self, files: Iterable[tuple[str, Path, int]]) -> None:
         """Note where input files lie: (SHA-256 in hex, path, bytes) of each. The newest place of a content counts."""
         with self._connect() as db:
-            db.executemany("insert or replace into files values (?, ?, ?)", [(h, str(p), n) for h, p, n in files])
+            db.executemany(put("files", "sha256", "path, bytes"), [(h, str(p), n) for h, p, n in files])
 
     def files_below(self, folder: Path) -> set[str]:
         """Contents (SHA-256 in hex) of the remembered files that lie below a folder."""
@@ -204,13 +203,13 @@ class Registry(Database):
         return path if same else None
 
 
-def owner_of(db: sqlite3.Connection, run_id: str) -> str:
+def owner_of(db: Connection, run_id: str) -> str:
     """Whose additions a run's are: its own, or those of the live run that it is a snapshot of."""
     row = db.execute("select stands_for from stands where run_id = ?", (run_id,)).fetchone()
     return row[0] if row else run_id
 
 
-def _declare(db: sqlite3.Connection, owner: str, said: Declaration) -> None:
+def _declare(db: Connection, owner: str, said: Declaration) -> None:
     """Keep one fact where it belongs, and note it."""
     value = None if said.value is None else json.dumps(said.value)
     note = (owner, said.key, value, said.who, said.written_ns)
@@ -218,11 +217,11 @@ def _declare(db: sqlite3.Connection, owner: str, said: Declaration) -> None:
     if said.key == PRICE and said.value is None:
         db.execute("delete from prices where run_id = ?", (owner,))
     elif said.key == PRICE:
-        db.execute("insert or replace into prices values (?, ?, ?)", (owner, said.value, said.written_ns))
+        db.execute(put("prices", "run_id", "usd_per_chip_hour, written_ns"), (owner, said.value, said.written_ns))
     elif said.value is None:
         db.execute("delete from declared where run_id = ? and key = ?", (owner, said.key))
     else:
-        db.execute("insert or replace into declared values (?, ?, ?, ?, ?)", note)
+        db.execute(put("declared", "run_id, key", "value, who, written_ns"), note)
 
 
 def declared_by(who: str, written_ns: int) -> str:

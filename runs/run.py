@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from errors import ChipledgerError, InputError
 from errors.shapes import is_list, is_object
-from runs.integrity import AGAIN, Files, Mark
+from runs.integrity import AGAIN, ELSEWHERE, Files, Mark
 
 if TYPE_CHECKING:
     from runs.tables import ParquetTables
@@ -251,6 +251,8 @@ class Run:
 
     @cached_property
     def files(self) -> Files:
+        if ELSEWHERE and (there := ELSEWHERE.get(self.folder.parent.parent)):
+            return there(self)
         return Files(self.folder, self.written.marks, self.moved)
 
     def moved(self) -> str:

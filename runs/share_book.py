@@ -9,14 +9,13 @@ sorted, hide nothing.
 
 import hashlib
 import secrets
-import sqlite3
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from errors import InputError, QuestionError
-from runs.database import Database
+from runs.database import At, Connection, Database
 from runs.durable import write_whole, writing
 from runs.registry import owner_of
 from runs.registry_schema import REGISTRY_SCHEMA
@@ -35,9 +34,10 @@ class ShareBook(Database):
 
     SCHEMA = REGISTRY_SCHEMA
 
-    def __init__(self, path: Path):
-        super().__init__(path)
-        self._mark = path.parent / MARK
+    def __init__(self, at: At, store: Path | None = None):
+        """`store`: its folder, where the registry is no file in it."""
+        super().__init__(at)
+        self._mark = (store or self.path.parent) / MARK
         self._hidden: dict[Groups, tuple[tuple[int, int], Groups]] = {}
 
     def hidden(self, groups: Groups) -> Groups:
@@ -49,7 +49,7 @@ class ShareBook(Database):
         with self._connect() as db:
             self._check(db)
             count = int(db.execute("select coalesce(max(count), 0) from changes").fetchone()[0])
-            state, kept = (self._inode(), count), self._hidden.get(groups)
+            state, kept = (self._which(db), count), self._hidden.get(groups)
             if kept and kept[0] == state:
                 return kept[1]
             shared = _by_run(db.execute("select run_id, team from shared"))
@@ -64,7 +64,7 @@ class ShareBook(Database):
         self._hidden[groups] = state, found
         return found
 
-    def _check(self, db: sqlite3.Connection) -> None:
+    def _check(self, db: Connection) -> None:
         try:
             marked = self._mark.read_text(encoding="utf-8")
         except FileNotFoundError:
@@ -75,26 +75,20 @@ class ShareBook(Database):
         if row is None or row[0] != marked:
             raise InputError(
                 "the registry is not the one in which was said who sees which run",
-                where=str(self.path),
+                where=self.name,
                 advice=f"Bring it back from a backup. Where it is lost for good, take {self._mark.name} away beside "
                 "it: then all who are signed in see every run.",
             )
 
-    def _marked(self, db: sqlite3.Connection) -> str:
+    def _marked(self, db: Connection) -> str:
         """What tells this registry from another."""
-        db.execute("insert or ignore into share_mark values (1, ?)", (secrets.token_hex(16),))
+        db.execute("insert into share_mark values (1, ?) on conflict do nothing", (secrets.token_hex(16),))
         return str(db.execute("select mark from share_mark").fetchone()[0])
 
     def _keep_mark(self, mark: str) -> None:
         if not self._mark.exists():  # another registry's stays: a person has to say that it is lost
             with writing(self._mark):
                 write_whole(self._mark, mark)
-
-    def _inode(self) -> int:
-        try:
-            return self.path.stat().st_ino
-        except OSError:
-            return 0
 
     def all(self) -> Mapping[str, Groups]:
         """Groups of each run that belongs to any, by whose additions the run has."""
@@ -129,7 +123,7 @@ class ShareBook(Database):
         """Let a run belong to one group more."""
         with self._connect() as db:
             row = (owner_of(db, run_id), group, who, time.time_ns())
-            db.execute("insert or ignore into shared values (?, ?, ?, ?)", row)
+            db.execute("insert into shared values (?, ?, ?, ?) on conflict do nothing", row)
             mark = self._marked(db)
         self._keep_mark(mark)
 

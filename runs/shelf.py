@@ -12,12 +12,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from errors import InputError, QuestionError
-from runs.database import Database
+from runs.database import Database, put
 from runs.registry import MAX_TEXT, owner_of
 from runs.registry_schema import OF_A_RUN, REGISTRY_SCHEMA
 
 NAME_LENGTH, GROUP_LENGTH, QUERY_LENGTH = 200, 100, 2000  # characters
 MOST_SEARCHES = 500
+_MARK = put("note_marks", "id", "who, edited_ns")
 _JOINERS = "\u200c\u200d"  # invisible, but part of how words and pictures are written
 
 
@@ -111,13 +112,10 @@ class Shelf(Database):
     SCHEMA = REGISTRY_SCHEMA
 
     def state(self) -> tuple[int, int]:
-        """What tells that anything changed which a list of runs shows: the file, and how often it did."""
+        """What tells that anything changed which a list of runs shows: the registry, and how often it did."""
         with self._connect() as db:
             count = int(db.execute("select coalesce(max(count), 0) from changes").fetchone()[0])
-        try:
-            return self.path.stat().st_ino, count
-        except OSError:
-            return 0, count
+            return self._which(db), count
 
     def places(self) -> dict[str, Place]:
         """Where runs stand, by whose additions they are; a run of which nothing was said is not among them."""
@@ -168,9 +166,10 @@ class Shelf(Database):
         """Returns its number."""
         with self._connect() as db:
             row = (owner_of(db, run_id), time.time_ns(), note_text(text))
-            number = db.execute("insert into notes (run_id, written_ns, text) values (?, ?, ?)", row).lastrowid
-            db.execute("insert or replace into note_marks values (?, ?, null)", (number, who))
-        return int(number or 0)
+            added = "insert into notes (run_id, written_ns, text) values (?, ?, ?) returning id"
+            number = int(db.execute(added, row).fetchone()[0])
+            db.execute(_MARK, (number, who, None))
+        return number
 
     def edit_note(self, run_id: str, number: int, text: str, who: str = "", was: str | None = None) -> None:
         """`was`: its text as whoever asks has seen it, given where nobody else's may be lost."""
@@ -185,7 +184,7 @@ class Shelf(Database):
             db.execute("update notes set text = ? where id = ?", (note_text(text), number))
             mark = db.execute("select who from note_marks where id = ?", (number,)).fetchone()
             row = (number, who or (mark[0] if mark else ""), time.time_ns())
-            db.execute("insert or replace into note_marks values (?, ?, ?)", row)
+            db.execute(_MARK, row)
 
     def delete_note(self, run_id: str, number: int) -> None:
         with self._connect() as db:
@@ -209,7 +208,7 @@ class Shelf(Database):
                     if value is None:
                         db.execute("delete from tags where run_id = ? and key = ?", (owner, key))
                     else:
-                        db.execute("insert or replace into tags values (?, ?, ?)", (owner, key, value))
+                        db.execute(put("tags", "run_id, key", "value"), (owner, key, value))
 
     def searches(self) -> list[Search]:
         with self._connect() as db:
@@ -231,7 +230,7 @@ class Shelf(Database):
                 >= MOST_SEARCHES
             ):
                 raise InputError(f"{MOST_SEARCHES} searches are kept already", advice="Delete one first.")
-            db.execute("insert or replace into searches values (?, ?, ?, ?, ?, ?)", row)
+            db.execute(put("searches", "name", "query, columns, sort, who, written_ns"), row)
 
     def delete_search(self, name: str) -> None:
         """Raises QuestionError where none of that name is kept."""
@@ -242,7 +241,8 @@ class Shelf(Database):
     def note_binned(self, run_id: str, name: str, who: str) -> None:
         """Note who put a run into the bin."""
         with self._connect() as db:
-            db.execute("insert or replace into binned values (?, ?, ?, ?)", (run_id, name, who, time.time_ns()))
+            row = (run_id, name, who, time.time_ns())
+            db.execute(put("binned", "run_id", "name, who, binned_ns"), row)
 
     def who_binned(self) -> dict[str, str]:
         """Who put runs into the bin, by run, as far as noted."""
@@ -280,7 +280,7 @@ class Shelf(Database):
 
     def keep_glimpse(self, run_id: str, key: str, told: str) -> None:
         with self._connect() as db:
-            db.execute("insert or replace into glimpses values (?, ?, ?)", (run_id, key, told))
+            db.execute(put("glimpses", "run_id", "key, told"), (run_id, key, told))
 
 
 def note_text(text: str) -> str:

@@ -80,7 +80,8 @@ def int_column(table: pa.Table, name: str, missing: int = -1) -> np.ndarray:
     return table[name].combine_chunks().fill_null(missing).to_numpy(zero_copy_only=False).astype(np.int64)
 
 
-def _filter(where: Where) -> "pc.Expression":
+def filter_of(where: Where) -> "pc.Expression":
+    """The conditions, all of which must hold, as Arrow takes them."""
     triples: list[Any] = [tuple(w) for w in where]
     return pq.filters_to_expression(triples)
 
@@ -135,14 +136,10 @@ class ParquetTables:
             self._of_capture[name, one] = [part.relative for part in parts if part.may_hold(only)]
         return self._of_capture[name, one]
 
-    def _whole(self, relative: str) -> Path:
-        return self._files.whole(relative) or self._files.folder / relative
-
     def columns(self, name: str) -> set[str] | None:
         """The columns in the table's own files; None where the run never had one. The first file is whole."""
         for relative in self._named(name, None):
-            path = self._whole(relative)
-            with self._reading(relative):
+            with self._held(relative) as path:
                 return set(pq.read_schema(path).names)
         return None
 
@@ -150,17 +147,15 @@ class ParquetTables:
         found = self._named(name, None)
         if found != [one_file(name)]:
             return self._counts.get(name, 0) if found else 0
-        path = self._whole(found[0])
-        with self._reading(found[0]):
+        with self._held(found[0]) as path:
             return pq.read_metadata(path).num_rows
 
     def arrow(self, name: str, columns: Sequence[str] | None = None, where: Where | None = None) -> pa.Table:
         schema = _schema(name, columns)
-        filters = None if where is None else _filter(where)
+        filters = None if where is None else filter_of(where)
         read: list[pa.Table] = []
         for relative in self._named(name, where):
-            path = self._whole(relative)
-            with self._reading(relative):
+            with self._held(relative) as path:
                 read.append(_in_schema(_read(path, schema.names, filters), schema))
         if len(read) < 2:
             return read[0] if read else schema.empty_table()
@@ -177,8 +172,7 @@ class ParquetTables:
     def _pieces(self, name: str, columns: Sequence[str] | None, rows: int) -> Iterator[pa.Table]:
         schema = _schema(name, columns)
         for relative in self._named(name, None):
-            path = self._whole(relative)
-            with self._reading(relative), pq.ParquetFile(path) as file:
+            with self._held(relative) as path, pq.ParquetFile(path) as file:
                 there = [n for n in schema.names if n in file.schema_arrow.names]
                 for batch in file.iter_batches(rows, columns=there):
                     yield _in_schema(pa.Table.from_batches([batch]), schema)
@@ -190,8 +184,14 @@ class ParquetTables:
         return Derived(folder.parents[1], folder.name) if folder.parent.name == "runs" else None
 
     @contextlib.contextmanager
+    def _held(self, relative: str) -> Generator[Path]:
+        """A file of the run, which is whole and stays. What Parquet says of a damaged one that no checksum is known of
+        becomes an InputError that names it."""
+        with self._files.held(relative) as path, self._reading(relative):
+            yield path or self._files.folder / relative
+
+    @contextlib.contextmanager
     def _reading(self, relative: str) -> Generator[None]:
-        """What Parquet says of a damaged file that no checksum is known of becomes an InputError that names it."""
         try:
             yield
         except (pa.ArrowException, OSError, ValueError, TypeError, KeyError, OverflowError) as e:
@@ -238,7 +238,7 @@ class MemoryTables:
             return schema.empty_table()
         table = self._tables[name]
         if where is not None:
-            table = table.filter(_filter(where))
+            table = table.filter(filter_of(where))
         return table.select(schema.names)
 
 
@@ -257,5 +257,5 @@ class RowsOf:
         if where is None:
             return self._tables.arrow(name, columns).take(self._rows)
         table = self._tables.arrow(name).take(self._rows)
-        table = table.filter(_filter(where))
+        table = table.filter(filter_of(where))
         return table if columns is None else table.select(columns)

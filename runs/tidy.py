@@ -8,6 +8,7 @@ from pathlib import Path
 
 from errors import ChipledgerError
 from runs.bin import KEPT_S
+from runs.database import At
 from runs.derived import FOLDER, forget
 from runs.durable import HALF
 from runs.live import LOCK
@@ -19,7 +20,7 @@ OPENING_S = 1.0  # of emptying the bin whenever a store is opened
 DAY_S = 86_400.0
 
 
-def purge(store: Store, registry: Path, older_than_s: float = KEPT_S, within_s: float = float("inf")) -> list[str]:
+def purge(store: Store, registry: At, older_than_s: float = KEPT_S, within_s: float = float("inf")) -> list[str]:
     """Empty the bin of what has lain there longer, with all that was added to it. Returns the ids of what is gone."""
     gone = store.bin.empty(older_than_s, within_s)
     if gone:
@@ -27,7 +28,7 @@ def purge(store: Store, registry: Path, older_than_s: float = KEPT_S, within_s: 
     return gone
 
 
-def purge_on_opening(store: Store, registry: Path) -> None:
+def purge_on_opening(store: Store, registry: At) -> None:
     """As far as it can be done while somebody waits; a store that cannot be written is opened all the same."""
     with contextlib.suppress(ChipledgerError):
         purge(store, registry, within_s=OPENING_S)
@@ -67,11 +68,12 @@ def forget_gone(store: Store, shelf: Shelf) -> None:
         shelf.forget(gone)
 
 
-def keep_tidy(store: Store, registry: Path, stop: threading.Event) -> None:
+def keep_tidy(store: Store, registry: At, stop: threading.Event) -> None:
     """Once a day, until `stop`."""
     while True:
         with contextlib.suppress(ChipledgerError):
             purge(store, registry)
             forget_gone(store, Shelf(registry))
+            store.sweep()
         if stop.wait(DAY_S):
             return

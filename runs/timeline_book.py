@@ -51,13 +51,11 @@ class TimelineBook(Database):
             owner = owner_of(db, run_id)
             if db.execute("select count(*) from timeline_marks where run_id = ?", (owner,)).fetchone()[0] >= MOST:
                 raise QuestionError(f"{MOST} marks are kept on this timeline already", advice="Delete one first.")
-            return int(
-                db.execute(
-                    "insert into timeline_marks (run_id, text, who, written_ns, place) values (?, ?, ?, ?, ?)",
-                    (owner, said, who, time.time_ns(), place),
-                ).lastrowid
-                or 0
+            added = db.execute(
+                "insert into timeline_marks (run_id, text, who, written_ns, place) values (?, ?, ?, ?, ?) returning id",
+                (owner, said, who, time.time_ns(), place),
             )
+            return int(added.fetchone()[0])
 
     def delete(self, run_id: str, number: int) -> None:
         """Raises QuestionError where the run has none of that number."""

@@ -4,14 +4,13 @@ What a token is stands nowhere: only whoever was shown it once has it.
 """
 
 import json
-import sqlite3
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from errors import InputError, QuestionError
-from runs.database import Database
+from runs.database import Connection, Database
 from runs.shelf import clean_name
 
 _SCHEMA = """
@@ -84,7 +83,8 @@ class TokenBook(Database):
         """Note that it was used."""
         with self._connect() as db:
             db.execute(
-                "update tokens set used_ns = max(coalesce(used_ns, 0), ?) where token_id = ?", (now_ns, token_id)
+                "update tokens set used_ns = ? where token_id = ? and coalesce(used_ns, 0) < ?",
+                (now_ns, token_id, now_ns),
             )
 
     def revoke(self, name: str) -> Token:
@@ -98,7 +98,7 @@ class TokenBook(Database):
         return _token(row)
 
 
-def _named(db: sqlite3.Connection, name: str) -> str:
+def _named(db: Connection, name: str) -> str:
     """The id that is meant."""
     asked = "select token_id from tokens where token_id = ? union select token_id from tokens where name = ? and "
     rows = db.execute(f"{asked} revoked_ns is null", (name, name)).fetchall()

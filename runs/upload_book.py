@@ -5,7 +5,7 @@ import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from runs.database import Database
+from runs.database import Database, put
 
 _SCHEMA = """
 create table if not exists upload_owners (upload_id text primary key, who text not null, groups text not null,
@@ -30,7 +30,7 @@ class UploadBook(Database):
     def note(self, upload_id: str, who: str, groups: Iterable[str]) -> None:
         row = (upload_id, who, json.dumps(sorted(groups)), time.time_ns())
         with self._connect() as db:
-            db.execute("insert or replace into upload_owners values (?, ?, ?, ?)", row)
+            db.execute(put("upload_owners", "upload_id", "who, groups, began_ns"), row)
 
     def owners(self) -> dict[str, Owner]:
         """By upload; one that nobody is known of is not among them."""

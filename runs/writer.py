@@ -1,8 +1,10 @@
 """Writing a run: rows and blobs into a folder of its own, one commit that renames it into place."""
 
 import contextlib
+import dataclasses
 import errno
 import os
+import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -160,6 +162,33 @@ class RunWriter:
             run.__dict__["written"] = Manifest.from_json(written, run_id)
         sync(self._runs_folder)
         return run
+
+    def copy(self, run: Run, cancel: Callable[[], None] = lambda: None) -> bool:
+        """Take over a run of another store as it was written. Whether it came to be here; False: one of its id is here
+        already, and stays. Raises InputError where a file of it is not what was written."""
+        run.written  # noqa: B018 - raises where it cannot be read
+        raw = (run.folder / MANIFEST).read_bytes()
+        for relative in sorted(run.files.marks):
+            cancel()
+            with run.files.held(relative) as path:
+                target = self._folder / relative
+                target.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(path or run.folder / relative, target)
+        marks = self._synced()
+        manifest = Manifest.from_json(raw, run.run_id)
+        if manifest.files is None:  # of a version that did not mark files
+            raw = dataclasses.replace(manifest, files=marks).to_json().encode()
+        elif wrong := next((name for name, known in manifest.files.items() if marks.get(name) != known), None):
+            raise run.files.error(wrong, "is not what was written (its checksum differs)")
+        return self._place_with(raw, run.run_id)
+
+    def _place_with(self, raw: bytes, run_id: str) -> bool:
+        (self._folder / MANIFEST).write_bytes(raw)
+        sync(self._folder / MANIFEST)
+        sync(self._folder)
+        self.placed = self._place(self._runs_folder / run_id, replace=False)
+        sync(self._runs_folder)
+        return self.placed
 
     def _synced(self) -> dict[str, Mark]:
         """Have the disk hold every file, and mark what each is."""

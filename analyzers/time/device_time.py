@@ -13,6 +13,7 @@ from analyzers.grouped import Grouped
 from analyzers.intervals import Spans, joined, spans, union
 from analyzers.ranks.waits import Waits
 from analyzers.time.history import natural_key
+from runs.at_once import AtOnce
 from runs.devices import seen_devices
 from runs.tables import Tables, frame
 
@@ -60,7 +61,8 @@ def devices(tables: Tables) -> list[tuple[str, int]]:
 
 
 def device_traces(tables: Tables, waited: Waits) -> Iterator[DeviceTrace]:
-    """One trace at a time, so that memory is bounded by the events of one host's device."""
+    """One trace at a time, so that memory is bounded by the events of one host's device, or by what `AtOnce` holds."""
+    tables = AtOnce(tables)
     captures = frame(tables, "captures", ["capture", "host", "start_ns", "stop_ns"])
     steps = frame(tables, "steps", ["host", "step", "start_ns", "dur_ns", "capture", "device"])
     steps = steps[steps["capture"].notna()].dropna(subset=["start_ns", "dur_ns"])

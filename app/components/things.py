@@ -2,7 +2,6 @@
 has put it away."""
 
 import functools
-from pathlib import Path
 
 import streamlit as st
 
@@ -12,6 +11,7 @@ from app.identity.may import changing
 from app.workspace import workspace
 from errors import ChipledgerError
 from errors import format as fmt
+from runs.database import At
 from runs.dismissals import Dismissals
 from runs.run import Run
 
@@ -19,7 +19,7 @@ SHOWN = 20  # of thousands; all of them stand under "How this is computed"
 
 
 @functools.cache
-def _dismissals(registry: Path) -> Dismissals:
+def _dismissals(registry: At) -> Dismissals:
     return Dismissals(registry)
 
 
@@ -27,7 +27,7 @@ def things_to_know(run: Run) -> None:
     """One line that opens; nothing where there is nothing to know, or where it was dismissed."""
     warnings = run.manifest.warnings
     try:
-        if not warnings or _dismissals(workspace().registry.path).dismissed(run.run_id, warnings):
+        if not warnings or _dismissals(workspace().registry.at).dismissed(run.run_id, warnings):
             return
     except ChipledgerError:
         pass  # a registry that cannot be read hides nothing
@@ -44,7 +44,7 @@ HELP = "Not shown on this run's pages any more; it stays under “How this is co
 
 @changing("dismiss warnings")
 def _put_away(run: Run) -> None:
-    _dismissals(workspace().registry.path).dismiss(run.run_id, run.manifest.warnings)
+    _dismissals(workspace().registry.at).dismiss(run.run_id, run.manifest.warnings)
 
 
 def _dismiss(run: Run) -> None:

@@ -20,7 +20,7 @@ MOST = 1_000
 
 
 def book(place: Workspace) -> BudgetBook:
-    return BudgetBook(place.registry.path)
+    return BudgetBook(place.registry.at)
 
 
 @changing("set a budget")

@@ -147,7 +147,7 @@ def of_last_week(place: Workspace, zone: tzinfo = UTC, numbers: Numbers = "later
 
 
 def book(place: Workspace) -> DigestBook:
-    return DigestBook(place.registry.path)
+    return DigestBook(place.registry.at)
 
 
 def body(digest: Digest, target: Target) -> dict[str, Any]:
@@ -167,7 +167,7 @@ def _asked(digest: Digest) -> dict[str, str]:
 
 def tell(place: Workspace, zone: tzinfo, now_ns: int | None = None) -> str:
     """Send the last week's where nobody did yet. Returns what happened, as a sentence; never raises for the message."""
-    target, kept = AlertBook(place.registry.path).target(), book(place)
+    target, kept = AlertBook(place.registry.at).target(), book(place)
     if target is None:
         return "No webhook is set: `chipledger alerts --webhook URL` sets one."
     now = time.time_ns() if now_ns is None else now_ns

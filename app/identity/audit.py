@@ -20,7 +20,7 @@ COLUMNS = ("at_ns", "who", "how", "role", "token_id", "what", "about", "address"
 
 def entries(place: Workspace, since_ns: int | None = None, most: int | None = None) -> list[Entry]:
     """The newest first."""
-    return AuditBook(place.registry.path).entries(since_ns or 0, most or MOST_TOLD)
+    return AuditBook(place.registry.at).entries(since_ns or 0, most or MOST_TOLD)
 
 
 def csv_of(told: Iterable[Entry]) -> str:

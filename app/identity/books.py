@@ -46,7 +46,7 @@ class Books:
     def __init__(self, settings: Settings, place: Workspace):
         self.settings, self.place = settings, place
         self.key = key_of(place.store.root)
-        self.tokens, self.logins = TokenBook(place.registry.path), LoginBook(place.registry.path)
+        self.tokens, self.logins = TokenBook(place.registry.at), LoginBook(place.registry.at)
         self.seen = Seen()
         self.used: dict[str, int] = {}  # when the use of a token was noted last, by its id
 

@@ -13,7 +13,7 @@ class Noting:
     """Adds entries to the audit log of a workspace."""
 
     def __init__(self, place: Workspace):
-        self._book = AuditBook(place.registry.path)
+        self._book = AuditBook(place.registry.at)
 
     def note(
         self, identity: Identity, what: str, about: str, outcome: Outcome, more: str = "", address: str = ""

@@ -17,7 +17,7 @@ DAYS, MOST_DAYS = 90, 3650
 
 
 def book(place: Workspace) -> TokenBook:
-    return TokenBook(place.registry.path)
+    return TokenBook(place.registry.at)
 
 
 def digest(key: bytes, text: str) -> str:

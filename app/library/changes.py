@@ -265,7 +265,7 @@ def binned(place: Workspace) -> list[InBin]:
 @changing("empty the bin", Role.ADMIN)
 def purge(place: Workspace, older_than_s: float = KEPT_S) -> list[str]:
     """Empty the bin of what has lain there longer, with all that was added to it. Returns the ids of what is gone."""
-    return tidy.purge(place.store, place.registry.path, older_than_s)
+    return tidy.purge(place.store, place.registry.at, older_than_s)
 
 
 def _name(run: Run) -> str:

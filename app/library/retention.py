@@ -3,6 +3,7 @@
 Nothing goes for good here: what a rule takes lies in the bin for 30 days, like anything that is deleted.
 """
 
+import contextlib
 import os
 import time
 from collections import defaultdict
@@ -13,9 +14,10 @@ from typing import Any
 from app.library import changes
 from app.library.table import shelf
 from app.workspace import Workspace
-from errors import ChipledgerError, QuestionError
+from errors import ChipledgerError, InputError, QuestionError
 from errors import format as fmt
 from runs.baseline_book import BaselineBook
+from runs.integrity import ELSEWHERE
 from runs.promise_book import PromiseBook
 from runs.run import Run
 
@@ -132,8 +134,8 @@ def _tagged(place: Workspace) -> set[str]:
 
 _KEEPERS: Sequence[tuple[str, Callable[[Workspace], set[str]]]] = (
     ("starred", lambda place: {i for i, where in shelf(place).places().items() if where.starred}),
-    ("a baseline", lambda place: {str(m.run_id) for m in BaselineBook(place.registry.path).standing()}),
-    ("promised", lambda place: {p.run_id for p in PromiseBook(place.registry.path).standing()}),
+    ("a baseline", lambda place: {str(m.run_id) for m in BaselineBook(place.registry.at).standing()}),
+    ("promised", lambda place: {p.run_id for p in PromiseBook(place.registry.at).standing()}),
     ("followed", _followed),
     (f"tagged {KEEP_TAG}", _tagged),
     ("bundled", lambda place: place.demo.ids()),
@@ -142,6 +144,10 @@ _KEEPERS: Sequence[tuple[str, Callable[[Workspace], set[str]]]] = (
 
 def bytes_of(run: Run) -> int:
     """Bytes of a run's files as they lie there."""
+    if ELSEWHERE:
+        with contextlib.suppress(InputError):
+            if (there := run.files.bytes_there()) is not None:
+                return there
     total = 0
     for folder, _, files in os.walk(run.folder):
         for file in files:

@@ -35,7 +35,7 @@ _SETTLED_NS = 2_000_000_000  # a folder touched more recently may change again w
 
 @cache
 def shelf(place: Workspace) -> Shelf:
-    return Shelf(place.registry.path)
+    return Shelf(place.registry.at)
 
 
 @cache

@@ -16,11 +16,13 @@ from app.operations.readiness import LEAST_FREE_BYTES, kernels_said
 from app.operations.routes import metrics_token
 from app.operations.seen import Seen
 from app.operations.versions import versions
+from app.registry_place import FILE, asked, read_note
 from app.serve.guard import is_loopback
 from app.serve.upload_room import SPARE_BYTES, limit_bytes
+from app.workspace import open_store
 from errors import ChipledgerError, InputError
 from errors import format as fmt
-from runs.store import Store
+from runs.postgres.server import server
 
 LEAST_FILES = 4096  # descriptors: each session and each table that is read takes some
 LEAST_MEMORY_BYTES = 2_000_000_000
@@ -40,7 +42,8 @@ def listened_at(address: str) -> tuple[str, int]:
 def check_start(host: str, port: int, store: Path) -> list[Seen]:
     """What a server started with these would meet. Makes and changes nothing that stays."""
     looks = (_versions, _user, _files, _memory, _temporary, _compiled, _monitor, _proxies)
-    return [_address(host, port), *_store(store), _uploads(store), _clock(store), *(look() for look in looks)]
+    seen = [_address(host, port), *_store(store), _registry(store), _uploads(store), _clock(store)]
+    return [*seen, *(look() for look in looks)]
 
 
 def _address(host: str, port: int) -> Seen:
@@ -71,6 +74,32 @@ def _store(store: Path) -> Iterator[Seen]:
     yield Seen(what="disk", found=f"{fmt.size(free)} free", wrong=wrong, fails=bool(wrong))
 
 
+def _registry(store: Path) -> Seen:
+    """Of one on PostgreSQL whether it can be reached, and whether tables can be made there; nothing is."""
+    try:
+        noted = read_note(store)
+        url = asked() or (noted.url if noted else None)
+        if url is None:
+            there = store / FILE
+            may = os.access(there, os.R_OK | os.W_OK) or not there.exists()
+            return Seen(
+                what="registry",
+                found=f"the file {FILE} in the store",
+                wrong="" if may else "It cannot be written by this user.",
+                fails=not may,
+            )
+        seen = server(url).look()
+    except ChipledgerError as e:
+        return Seen(what="registry", found="PostgreSQL, or where it is cannot be told", wrong=str(e), fails=True)
+    wrong = "Its tables are to be made, and this user may not make any."
+    wrong = wrong if seen.which is None and not seen.may_make else ""
+    if noted is not None and seen.which not in (None, noted.which):
+        wrong = f"It is not the registry of this store, which was at {noted.url.partition('?')[0]}."
+    tables = "not made yet" if seen.which is None else "there"
+    found = f"{server(url).name}, PostgreSQL {seen.version}, its tables are {tables}"
+    return Seen(what="registry", found=found, wrong=wrong, fails=bool(wrong))
+
+
 def _uploads(store: Path) -> Seen:
     nearest = next(p for p in (store, *store.parents) if p.exists())
     try:
@@ -87,7 +116,7 @@ def _clock(store: Path) -> Seen:
     now_ns, newest_ns = time.time_ns(), 0
     if (store / "runs").is_dir():
         with contextlib.suppress(ChipledgerError):
-            newest_ns = max((r.manifest.created_ns for r in Store(store).look().runs), default=0)
+            newest_ns = max((r.manifest.created_ns for r in open_store(store).look().runs), default=0)
     wrong = ""
     if newest_ns > now_ns + 60 * 10**9:
         wrong = f"A run was written at {fmt.date(newest_ns)}, which is still to come: set the clock by NTP."

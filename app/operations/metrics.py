@@ -123,10 +123,7 @@ class Looked:
         return shutil.disk_usage(self.place.store.root).total
 
     def _registry(self) -> int:
-        """With what SQLite keeps beside it."""
-        path = self.place.registry.path
-        beside = (path.with_name(path.name + ending) for ending in ("-wal", "-shm"))
-        return path.stat().st_size + sum(p.stat().st_size for p in beside if p.exists())
+        return self.place.registry.bytes()
 
 
 def figures_of(place: Workspace, jobs: Jobs, readiness: Readiness) -> Figures:

@@ -22,8 +22,12 @@ from app.cli.commands.ingest import PROGRESS_VARIABLE
 from app.serve import process_tree
 from app.serve.bounds import Bounds
 from errors import format as fmt
+from runs.database import At
 from runs.durable import PRIVATE
 from runs.limits import NO_MEMORY, NO_NETWORK_VARIABLE, Limits
+from runs.postgres.relay import VARIABLE as RELAY_VARIABLE
+from runs.postgres.relay import relayed
+from runs.postgres.server import Server
 
 PROJECT = Path(__file__).parents[2]
 PROGRAM = ("-m", "app.cli")
@@ -60,6 +64,7 @@ class JobProcess:
     bounds: Bounds
     tell: Callable[[dict[str, Any]], None]
     sealed: bool = False
+    registry: At | None = None
     why: str = ""
     said: list[str] = field(default_factory=list)
     process: asyncio.subprocess.Process | None = None
@@ -68,6 +73,16 @@ class JobProcess:
     async def run(self, lock: int | None) -> Ended:
         """Start it and hear it to its end. `lock`: an open file that it keeps open as long as it lives. Raises OSError
         where it cannot be started."""
+        with self._relay() as relay:
+            return await self._run(lock, relay)
+
+    def _relay(self) -> contextlib.AbstractContextManager[int | None]:
+        """How a process that can open no connection asks a registry that is no file."""
+        if not self.sealed or not isinstance(self.registry, Server):
+            return contextlib.nullcontext()
+        return relayed(self.registry)
+
+    async def _run(self, lock: int | None, relay: int | None) -> Ended:
         with contextlib.suppress(OSError):  # what is not there cannot be let through the fence
             self.store.mkdir(mode=PRIVATE, parents=True, exist_ok=True)
         self.process = process = await asyncio.create_subprocess_exec(
@@ -75,10 +90,10 @@ class JobProcess:
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
-            env=self._environment(),
+            env=self._environment(relay),
             limit=LINE_BYTES,
             start_new_session=True,
-            pass_fds=() if lock is None else (lock,),
+            pass_fds=[file for file in (lock, relay) if file is not None],
         )
         if self.ending:  # it was told to while the process was being made
             await self.end()
@@ -132,14 +147,15 @@ class JobProcess:
             first_to_go=JOB_OOM_SCORE,
         )
 
-    def _environment(self) -> dict[str, str]:
+    def _environment(self, relay: int | None = None) -> dict[str, str]:
         """One that reads what strangers made is told nothing of ours: keys stand in environments."""
         paths = [str(PROJECT), *filter(None, [os.environ.get("PYTHONPATH")])]
         more = {"PYTHONPATH": os.pathsep.join(paths), PROGRESS_VARIABLE: "1"}
         if not self.sealed:
             return {**os.environ, **more}
         kept = {k: v for k, v in os.environ.items() if k in KEPT_ENVIRONMENT or k.startswith(KEPT_BEGINNINGS)}
-        return {**kept, **more, NO_NETWORK_VARIABLE: "1"}
+        told = {} if relay is None else {RELAY_VARIABLE: str(relay)}
+        return {**kept, **more, **told, NO_NETWORK_VARIABLE: "1"}
 
     async def _answer(self, process: asyncio.subprocess.Process) -> bytes:
         assert process.stdout is not None

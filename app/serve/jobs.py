@@ -30,6 +30,8 @@ from app.workspace import Workspace
 from errors import ChipledgerError
 from runs.job_book import CANCELLED, DONE, FAILED, PARKED, USUAL, Beat, Entry, JobBook, Wanted, no_job
 from runs.job_locks import JobLocks
+from runs.postgres.presence import Presence
+from runs.postgres.server import Server
 
 AT_ONCE = {"ingest": 2, "compile": 1, "capture": 2}  # jobs that run at the same time; more wait for their turn
 MOST_ATTEMPTS = {"ingest": 3, "compile": 3, "capture": 1}  # a recording is of its moment, and is not made later
@@ -69,8 +71,10 @@ class Jobs:
         self._place, self._works, self._grace_s = place, works, grace_s
         self._at_once = AT_ONCE | {"ingest": ingests}
         self._root = place.store.root if place else _for_now(self)
-        self._book = JobBook(place.registry.path if place else self._root / "registry.db")
-        self._locks, self._orphans = JobLocks(self._root), Orphans()
+        self._book = JobBook(place.registry.at if place else self._root / "registry.db")
+        at = self._book.at
+        self._locks = JobLocks(self._root, Presence(at) if isinstance(at, Server) else None)
+        self._orphans = Orphans()
         self._bounds = limits or bounds()
         self._running: dict[str, tuple[Job, JobProcess, asyncio.Task[None]]] = {}
         self._handed: weakref.WeakValueDictionary[str, Job] = weakref.WeakValueDictionary()
@@ -185,6 +189,7 @@ class Jobs:
         if self._worker is not None:
             await asyncio.wait([self._worker], timeout=CANCEL_SECONDS)
             self._worker.cancel()
+        self._locks.leave()
 
     def _wake(self) -> None:
         with contextlib.suppress(RuntimeError):  # asked from a thread, or where there is no loop, or none any more
@@ -201,6 +206,7 @@ class Jobs:
             try:
                 if time.monotonic() - looked_s > RESCUE_SECONDS:
                     looked_s = time.monotonic()
+                    await asyncio.to_thread(self._locks.be_seen)
                     await asyncio.to_thread(self._rescue)
                 await self._beat()
                 while not self.stopping and (entry := await asyncio.to_thread(self._claim)):
@@ -236,7 +242,8 @@ class Jobs:
         job.begin(entry)
         sealed = job.what == "ingest" and bool(job.about.get("upload_id"))
         store = next((a.removeprefix(STORE) for a in entry.arguments if a.startswith(STORE)), str(self._root))
-        process = JobProcess(job.what, entry.arguments, Path(store), self._bounds, job.tell, sealed)
+        registry = self._book.at if self._place else None
+        process = JobProcess(job.what, entry.arguments, Path(store), self._bounds, job.tell, sealed, registry)
         self._running[job.job_id] = (job, process, asyncio.create_task(self._run(job, process)))
 
     async def _run(self, job: Job, process: JobProcess) -> None:
@@ -263,6 +270,11 @@ class Jobs:
         if ended.code not in (0, 2) and ended.said and not job.wish:
             logs.tell("job_said", level=logging.ERROR, job_id=job.job_id, traceback="\n".join(ended.said))
         job.result = {name: ended.answer[name] for name in TOLD if name in ended.answer}
+        if ended.code == 0 and process.sealed and self._place is not None:
+            try:  # what it wrote, without a network
+                await asyncio.to_thread(self._place.store.bring_outgoing)
+            except ChipledgerError as e:
+                return Ended(code=2, answer={}, why="", said=[f"error: {e}"])
         return ended
 
     async def _finish(self, job: Job, state: str, error: str) -> None:

@@ -1,6 +1,7 @@
 """How the dashboard is started: Streamlit's pages and the HTTP API in one process, on the loopback address."""
 
 import contextlib
+import hmac
 import os
 import resource
 import socket
@@ -8,16 +9,20 @@ import sys
 import webbrowser
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from app.serve.bounds import Working
 from errors import InputError
 from errors import format as fmt
 
+if TYPE_CHECKING:
+    from app.workspace import Workspace
+
 DEFAULT_PORT = 8501
 PORTS_TRIED = 50
 MOST_FILES = 1 << 16
+COOKIE_VARIABLE = "STREAMLIT_SERVER_COOKIE_SECRET"
 STANDARD = 2  # the last of the descriptors that every process is given
 
 SETTINGS: dict[str, Any] = {  # the same stand in .streamlit/config.toml for who starts Streamlit by hand
@@ -52,8 +57,11 @@ def serve(
 
     Raises InputError where the address or the port cannot be used.
     """
+    from app.workspace import workspace
+
     port = _free_port(host, port)
     _many_files()
+    one_cookie_key(workspace())
     import streamlit as st
     from starlette.middleware import Middleware
     from streamlit.runtime.pages_manager import PagesManager
@@ -85,7 +93,6 @@ def serve(
     from app.serve.settled import settled
     from app.serve.stopping import heard
     from app.serve.xprof import Xprof
-    from app.workspace import workspace
 
     work = work or Working()
     jobs, xprof, agents = Jobs(workspace(), **work.of_jobs()), Xprof(workspace()), Mounted(workspace())
@@ -158,6 +165,18 @@ def serve(
                 "browser.serverAddress": urlsplit(url).hostname,
             }
         )
+
+
+def one_cookie_key(place: "Workspace") -> None:
+    """Have Streamlit sign its cookies with one key at all servers of a store, where that may have several: a browser
+    may come to another. It takes it from the environment alone."""
+    from app.identity.key import key_of
+
+    if isinstance(place.registry.at, Path) or COOKIE_VARIABLE in os.environ:
+        return
+    with contextlib.suppress(InputError):  # a store that cannot be written: each server has its own
+        key = key_of(place.store.root)
+        os.environ[COOKIE_VARIABLE] = hmac.new(key, b"cookies of pages", "sha256").hexdigest()
 
 
 def _many_files() -> None:

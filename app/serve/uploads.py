@@ -174,7 +174,7 @@ class Uploads:
 
     def _waited_for(self) -> set[str]:
         """Uploads that a job reads, or will: where no worker works, one may wait for longer than any is kept."""
-        return JobBook(self._place.registry.path).reading() if self._place is not None else set()
+        return JobBook(self._place.registry.at).reading() if self._place is not None else set()
 
     def _remove(self, upload: Path) -> None:
         """At once for whoever looks: a file that is on its way then arrives nowhere."""

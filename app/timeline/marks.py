@@ -38,7 +38,7 @@ GIVEN = (AT, FROM, TO, ROWS, CLOCKS, TEXT, WHO)
 
 @cache
 def _book(place: Workspace) -> TimelineBook:
-    return TimelineBook(place.registry.path)
+    return TimelineBook(place.registry.at)
 
 
 def kept(place: Workspace, run: Run, of: Timeline) -> list[dict[str, Any]]:

@@ -26,7 +26,7 @@ from tests.deploy.manifests import (
 )
 
 UID = 10001
-FOLDERS = ("base", "overlays/tls", "overlays/demo")
+FOLDERS = ("base", "overlays/tls", "overlays/demo", "overlays/replicas")
 
 
 def asked(command):

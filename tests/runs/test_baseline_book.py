@@ -12,8 +12,8 @@ from tests.runs.test_registry_of_earlier_version import EARLIER
 
 
 @pytest.fixture
-def book(tmp_path):
-    return BaselineBook(tmp_path / "registry.db")
+def book(registry_at):
+    return BaselineBook(registry_at)
 
 
 def test_a_name_leads_where_it_was_last_led_and_tells_all_before(book):

@@ -2,6 +2,7 @@
 
 import sqlite3
 import time
+from pathlib import Path
 
 import pytest
 
@@ -19,13 +20,13 @@ def token(token_id="a", **more):
 
 
 @pytest.fixture
-def tokens(tmp_path):
-    return TokenBook(tmp_path / "registry.db")
+def tokens(registry_at):
+    return TokenBook(registry_at)
 
 
 @pytest.fixture
-def audit(tmp_path):
-    return AuditBook(tmp_path / "registry.db")
+def audit(registry_at):
+    return AuditBook(registry_at)
 
 
 def test_a_token_is_found_by_its_hash_alone(tokens):
@@ -79,8 +80,8 @@ def test_tokens_are_bounded(tokens, monkeypatch):
         tokens.keep(token("c"), "3")
 
 
-def test_a_login_ends_at_its_time_and_when_it_is_ended(tmp_path):
-    book = LoginBook(tmp_path / "registry.db")
+def test_a_login_ends_at_its_time_and_when_it_is_ended(registry_at):
+    book = LoginBook(registry_at)
     book.keep("a", Login(name="ann", groups=("ml",), ends_ns=time.time_ns() + 10**12))
     book.keep("b", Login(name="bob", groups=(), ends_ns=time.time_ns() - 1))
     assert book.of_hash("a") == Login(name="ann", groups=("ml",), ends_ns=book.of_hash("a").ends_ns)
@@ -95,10 +96,14 @@ def test_a_login_ends_at_its_time_and_when_it_is_ended(tmp_path):
 def test_the_audit_log_is_only_added_to(audit):
     audit.note(Entry(what="delete a run", outcome="done", who="ann"))
     audit.note(Entry(what="sign in", outcome="failed"))
-    with sqlite3.connect(audit.path) as db:
-        for sql in ("update audit set who = 'bob'", "delete from audit", "update audit set outcome = 'refused'"):
-            with pytest.raises(sqlite3.IntegrityError, match="only added to"):
-                db.execute(sql)
+    for sql in ("update audit set who = 'bob'", "delete from audit", "update audit set outcome = 'refused'"):
+        with pytest.raises(InputError, match="only added to"), audit._connect() as db:
+            db.execute(sql)
+    if isinstance(audit.at, Path):
+        with sqlite3.connect(audit.path) as db:
+            for sql in ("update audit set who = 'bob'", "delete from audit", "update audit set outcome = 'refused'"):
+                with pytest.raises(sqlite3.IntegrityError, match="only added to"):
+                    db.execute(sql)
     assert [e.what for e in audit.entries()] == ["sign in", "delete a run"]
 
 

@@ -14,8 +14,8 @@ ALL = ("ingest", "compile", "capture")
 
 
 @pytest.fixture
-def book(tmp_path):
-    return JobBook(tmp_path / "registry.db")
+def book(registry_at):
+    return JobBook(registry_at)
 
 
 def ask(book, who="", priority=USUAL, what="ingest", most=10_000, **about):
@@ -78,13 +78,13 @@ def test_a_small_upload_that_comes_late_overtakes_bulk_of_the_same_person(book):
     assert claim(book).job_id == mine
 
 
-def test_many_workers_have_each_job_once(tmp_path):
-    book = JobBook(tmp_path / "registry.db")
+def test_many_workers_have_each_job_once(registry_at):
+    book = JobBook(registry_at)
     asked = {ask(book) for _ in range(60)}
     had: list[str] = []
 
     def work(name):
-        mine = JobBook(tmp_path / "registry.db")
+        mine = JobBook(registry_at)
         while entry := claim(mine, name):
             had.append(entry.job_id)
             assert done(mine, entry, worker=name)

@@ -67,7 +67,7 @@ def _flag(name: str) -> str:
 
 def _made(store: str | None, backups: "Backups", keep: int | None, as_json: bool) -> int:
     place = workspace(store)
-    made = backups.make(place.store, place.registry.path)
+    made = backups.make(place.store, place.registry.at)
     gone = backups.remove_old(keep) if keep else []
     if as_json:
         print_json({"backup": made.to_dict(), "removed": gone})

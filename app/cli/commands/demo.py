@@ -21,7 +21,7 @@ def run(args: argparse.Namespace) -> None:
     from app.serve.server import serve as serve_forever
 
     what = serve.asked(args)
-    serve.prepare(args.store, what.upload_limit_bytes)
+    serve.prepare(args.store, what.upload_limit_bytes, what.registry, what.registry_file)
     serve.allow(what)
     for line in load(args.store):
         print(line, flush=True)

@@ -43,7 +43,7 @@ def run(args: argparse.Namespace) -> None:
             "`jobs list` takes no job" if action == "list" else "nothing says which job",
             expected="jobs list" if action == "list" else f"chipledger jobs {action} JOB",
         )
-    book = JobBook(workspace(args.store).registry.path)
+    book = JobBook(workspace(args.store).registry.at)
     if action == "list":
         _show([Job.of(entry) for entry in book.newest(LISTED)], as_json=bool(args.json))
         return

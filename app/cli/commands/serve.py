@@ -5,6 +5,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
+from app import registry_place
 from app.capture.addresses import ALLOWED_VARIABLE, addresses, listed
 from app.fetching.allowed import ALLOWED_VARIABLE as INGEST_VARIABLE
 from app.fetching.allowed import prefixes
@@ -103,6 +104,7 @@ OPTIONS = (
         local=True,
     ),
     Option("no_worker", SWITCH, False, "run no jobs here: leave them to `chipledger worker`", local=True),
+    *registry_place.OPTIONS,
     *bounds.OPTIONS,
     *QUOTAS,
 )
@@ -124,6 +126,8 @@ class Asked:
     rate_limits: str = "auto"
     with_demo: bool = False
     no_worker: bool = False
+    registry: str | None = None
+    registry_file: str | None = None
     job_hours: float = bounds.HOURS.default
     job_memory_gb: float | None = None
     grace_s: float = bounds.GRACE.default
@@ -151,15 +155,21 @@ def run(args: argparse.Namespace) -> None:
     from app.serve.server import serve
 
     what = asked(args)
-    prepare(args.store, what.upload_limit_bytes)
+    prepare(args.store, what.upload_limit_bytes, what.registry, what.registry_file)
     allow(what)
     limit(what)
     serve(what.host, what.port, rate_limits=what.rate_limits, with_demo=what.with_demo, work=what.work)
 
 
-def prepare(store: str | None, upload_limit_bytes: int | None) -> None:
+def prepare(
+    store: str | None,
+    upload_limit_bytes: int | None,
+    registry: str | None = None,
+    registry_file: str | None = None,
+) -> None:
     """Settings for pages and API, which read them from the environment. Raises InputError for one that is wrong."""
     os.environ[STORE_VARIABLE] = str(store_path(store))
+    registry_place.settle(registry, registry_file)
     if upload_limit_bytes is not None:
         os.environ[LIMIT_VARIABLE] = str(upload_limit_bytes)
     limit_bytes()

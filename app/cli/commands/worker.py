@@ -4,6 +4,7 @@ import argparse
 import asyncio
 import signal
 
+from app import registry_place
 from app.options import add_flags, values
 from app.serve import bounds
 from app.workspace import workspace
@@ -14,14 +15,16 @@ NAME = "worker"
 HELP = "read uploads and run the other jobs of a store, beside its servers or in their place"
 AT_ONCE = Option("at_once", Number(1, 256, whole=True), 2, "how many inputs are read at the same time", local=True)
 OPTIONS = (AT_ONCE, *bounds.OPTIONS)
+MORE = registry_place.OPTIONS
 ENDS = (signal.SIGTERM, signal.SIGINT)
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    add_flags(parser, OPTIONS)
+    add_flags(parser, (*OPTIONS, *MORE))
 
 
 def run(args: argparse.Namespace) -> None:
+    registry_place.settle(*values(args, MORE).values())
     asyncio.run(work(args.store, bounds.Working(**values(args, OPTIONS))))
 
 

@@ -29,7 +29,7 @@ class Outcome:
 
 
 def book(place: Workspace) -> AlertBook:
-    return AlertBook(place.registry.path)
+    return AlertBook(place.registry.at)
 
 
 def alerts_told(place: Workspace) -> list[Alert]:

@@ -1,0 +1,125 @@
+"""`chipledger registry`: where what people added to runs is kept, and moving it to PostgreSQL or back into a file."""
+
+import argparse
+import os
+from pathlib import Path
+from typing import Any
+
+from app import registry_place
+from app.cli.commands.base import JSON, print_json, print_table, printable
+from app.options import add_arguments, add_flags, by_place, values
+from app.registry_place import FILE
+from app.workspace import store_path, workspace
+from errors import InputError, QuestionError
+from errors import format as fmt
+from errors.options import SWITCH, Option
+from runs.database import NOTE
+
+NAME = "registry"
+HELP = "say where tags, notes, jobs, tokens and all else that changes are kept, or move it to PostgreSQL or back"
+SHOW, MOVE, BACK = ACTS = ("show", "move", "back")
+ACT = Option(
+    "act",
+    ACTS,
+    SHOW,
+    "say where it is and what it holds; move it from the file to an address; or back into the file",
+    local=True,
+)
+ANYWAY = Option("anyway", SWITCH, False, "move it although jobs run, or a server of this store answers", local=True)
+ARGUMENTS = MAY_LACK = (ACT,)
+OPTIONS = (*registry_place.OPTIONS, ANYWAY, JSON)
+OLD = "registry.db.moved"
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    add_arguments(parser, ARGUMENTS, MAY_LACK)
+    add_flags(parser, OPTIONS)
+
+
+def run(args: argparse.Namespace) -> None:
+    act, given = by_place(args, ARGUMENTS)[ACT.name], values(args, OPTIONS)
+    registry_place.settle(given[registry_place.ADDRESS.name], given[registry_place.ADDRESS_FILE.name])
+    root = store_path(args.store)
+    if not root.is_dir():
+        raise InputError("there is no store here", where=str(root), expected="the folder of one")
+    told = _shown(args.store) if act == SHOW else (_moved if act == MOVE else _brought_back)(root, given[ANYWAY.name])
+    if given[JSON.name]:
+        print_json(told)
+        return
+    rows = sum(told["rows"].values())
+    where = printable(told["at"])
+    if act == SHOW:
+        print(f"The registry is at {where}, {fmt.size(told['bytes'])}.")
+        print_table(("table", "rows"), [(t, f"{n:,}") for t, n in told["rows"].items() if n], right=(1,))
+    else:
+        print(f"The registry is at {where} from now on: {fmt.count(rows, 'row')}, counted on both sides.")
+
+
+def _shown(store: str | None) -> dict[str, Any]:
+    from runs.postgres.moving import every_table
+
+    registry = workspace(store).registry
+    with registry.everything() as db:
+        rows = {table: db.execute(f"select count(*) from {table}").fetchone()[0] for table in every_table()}
+    return {"at": registry.name, "bytes": registry.bytes(), "rows": rows}
+
+
+def _moved(root: Path, anyway: bool) -> dict[str, Any]:
+    """From the file to the address that was given."""
+    from runs.postgres import moving
+    from runs.postgres.server import server
+
+    url, file = registry_place.asked(), root / FILE
+    if noted := registry_place.read_note(root):
+        raise QuestionError(
+            f"the registry of this store is not in a file, but at {noted.url.partition('?')[0]}",
+            expected="a store whose registry is a file",
+            advice="`chipledger registry back` brings it back into one first.",
+        )
+    if url is None:
+        raise QuestionError("nobody said where it is to be moved", expected="--registry or --registry-file")
+    if not file.exists():
+        raise QuestionError("this store has no registry yet", advice="Start a server with --registry: it makes one.")
+    if not anyway:
+        _is_quiet(root, file)
+    at = server(url)
+    rows = moving.to_server(file, at)
+    registry_place.write_note(root, at.address.plain, registry_place.which_of(at))
+    for ending in ("", "-wal", "-shm"):
+        if (old := file.with_name(file.name + ending)).exists():
+            old.rename(root / (OLD + ending))
+    return {"at": at.name, "rows": rows}
+
+
+def _brought_back(root: Path, anyway: bool) -> dict[str, Any]:
+    """From the address into the file."""
+    from runs.postgres import moving
+    from runs.postgres.server import server
+
+    noted, file = registry_place.read_note(root), root / FILE
+    if noted is None:
+        raise QuestionError("the registry of this store is in a file already", where=str(file))
+    at = registry_place.registry_at(root)
+    if not anyway:
+        _is_quiet(root, at)
+    part = root / f"{FILE}.part"
+    part.unlink(missing_ok=True)
+    rows = moving.to_file(server(registry_place.asked() or noted.url), part, alone=True)
+    os.chmod(part, 0o600)
+    part.rename(file)
+    (root / NOTE).unlink()
+    return {"at": str(file), "rows": rows}
+
+
+def _is_quiet(root: Path, at: Any) -> None:
+    """Raises QuestionError where a server or a job would go on with what was moved."""
+    from app.serve.here import server_of
+    from runs.job_book import RUNNING, JobBook
+
+    if url := server_of(root):
+        raise QuestionError(
+            f"a server of this store answers at {url}", advice="Stop it, and all workers, or say --anyway."
+        )
+    if running := JobBook(at).counts().get(RUNNING, 0):
+        told = fmt.count(running, "job")
+        raise QuestionError(f"{told} of this store run", advice="Wait until they ended, or say --anyway.")

@@ -1,0 +1,254 @@
+"""A registry on PostgreSQL, with what a file of SQLite promises: one short transaction a call, one writer at a time,
+and a refusal in one sentence.
+
+Connections are kept by the process and taken again. Statements that only read are answered one by one. With the first
+that may change anything a transaction begins, which has the lock of its book's tables until it ends: what a book looks
+at after `begin immediate` is what it changes. The lock is PostgreSQL's own and goes with the connection, so that a
+replica that dies holds up nobody.
+"""
+
+import contextlib
+import os
+import select
+import threading
+import time
+from collections.abc import Generator, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from errors import InputError
+from runs.database import Connection, Cursor
+from runs.postgres import refusals
+from runs.postgres.address import Address, address
+from runs.postgres.library import library
+from runs.postgres.migrations import prepare
+from runs.postgres.sql import asked, lock_key
+
+MOST = 24  # connections of a process at once; who comes later waits
+WAIT_S = 10.0  # for one of them, and for the lock of a writer, as SQLite waits
+PATIENCE_S = 3.0  # for a server that is being started anew
+DOWN_S = 5.0  # after it was waited for in vain, nobody waits again
+PAUSE_S = 0.1
+IDLE_S = 300.0  # a connection that nobody took for so long is closed
+_SETTINGS = (
+    f"set lock_timeout = '{int(WAIT_S)}s'; set statement_timeout = '60s'; "
+    "set idle_in_transaction_session_timeout = '60s'; set client_min_messages = 'warning'; set timezone = 'UTC'"
+)
+_LOOK = (
+    "select current_setting('server_version'), has_schema_privilege(current_schema(), 'create'), "
+    "to_regclass('chipledger_registry') is not null"
+)
+_ALIVE = {
+    **{"keepalives": 1, "keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3},
+    **{"tcp_user_timeout": 30_000, "connect_timeout": 5, "application_name": "chipledger"},
+}
+
+
+@dataclass(frozen=True)
+class Look:
+    """`which`: what tells the registry from another; None where its tables are not made yet."""
+
+    version: str
+    may_make: bool
+    which: int | None
+
+
+@cache
+def server(url: str) -> "Server":
+    """The registry at an address, one in a process. Raises InputError for what is no address."""
+    return Server(address(url))
+
+
+class Transaction:
+    """One connection while one call has it; see `Connection`."""
+
+    def __init__(self, db: Any, key: int, name: str):
+        self._db, self._key, self._name, self._began = db, key, name, False
+
+    def execute(self, sql: str, values: Sequence[Any] = (), /) -> Cursor:
+        if sql == "begin immediate":
+            return self._begin()
+        text, writes = asked(sql)
+        if writes:
+            self._begin()
+        with told(self._name):
+            return self._db.execute(text, tuple(values))
+
+    def executemany(self, sql: str, rows: Iterable[Sequence[Any]], /) -> Any:
+        text, writes = asked(sql)
+        if writes:
+            self._begin()
+        with told(self._name), self._db.cursor() as cursor:
+            cursor.executemany(text, [tuple(row) for row in rows])
+            return cursor
+
+    def _begin(self) -> Any:
+        if not self._began:
+            self._began = True
+            with told(self._name):
+                return self._db.execute(f"begin; select pg_advisory_xact_lock(hashtext(current_schema()), {self._key})")
+        return None
+
+    def done(self) -> None:
+        """Keep what was changed."""
+        if self._began:
+            with told(self._name):
+                self._db.execute("commit")
+
+    def undo(self) -> None:
+        if self._began:
+            with contextlib.suppress(Exception):  # it is lost then, and so is what it changed
+                self._db.execute("rollback")
+
+
+class Server:
+    """The registry at an address. Safe for several threads."""
+
+    def __init__(self, where: Address):
+        self.address = where
+        self._pid = os.getpid()
+        self._idle: list[tuple[Any, float]] = []
+        self._lock = threading.Lock()
+        self._room = threading.BoundedSemaphore(MOST)
+        self._down_s = float("-inf")
+
+    @property
+    def name(self) -> str:
+        return self.address.name
+
+    @contextlib.contextmanager
+    def connect(self, schema: str) -> Generator[Connection]:
+        with self.transaction(lock_key(schema)) as one:
+            yield one
+
+    @contextlib.contextmanager
+    def transaction(self, key: int) -> Generator[Transaction]:
+        """One call's, which writes under the lock of this number."""
+        if not self._room.acquire(timeout=WAIT_S):
+            what = f"the registry cannot be used now: {MOST} connections of this process are busy"
+            raise InputError(what, where=self.name, advice="Try again.")
+        db = None
+        try:
+            db = self._taken()
+            one = Transaction(db, key, self.name)
+            try:
+                yield one
+                one.done()
+            except BaseException:
+                one.undo()
+                raise
+        finally:
+            if db is not None:
+                self._give_back(db)
+            self._room.release()
+
+    @contextlib.contextmanager
+    def raw(self) -> Generator[Any]:
+        """A connection of the library's own, in a transaction that is kept where nothing is raised: for what takes
+        whole tables. What the library refuses is told as anywhere."""
+        db = self.dial()
+        try:
+            with told(self.name):
+                db.execute("set statement_timeout = 0; set idle_in_transaction_session_timeout = 0")
+                with db.transaction():
+                    yield db
+        finally:
+            db.close()
+
+    def which(self, db: Connection) -> int:
+        found = db.execute("select which from chipledger_registry").fetchone()
+        return int(found[0]) if found else 0
+
+    def look(self) -> "Look":
+        """What is there, without making or changing anything. Raises InputError where it cannot be reached."""
+        try:
+            with library().connect(**{**_ALIVE, **self.address.parts}, autocommit=True) as db, told(self.name):
+                found, may, there = db.execute(_LOOK).fetchone()
+                which = db.execute("select which from chipledger_registry").fetchone() if there else None
+        except library().OperationalError as e:
+            raise refusals.unreached(e, self.name) from None
+        return Look(str(found), bool(may), which[0] if which else None)
+
+    def bytes(self) -> int:
+        """Of its tables with what finds their rows."""
+        with self.connect("") as db:
+            asked_for = (
+                "select coalesce(sum(pg_total_relation_size(c.oid)), 0)::bigint from pg_class c "
+                "where c.relkind = 'r' and c.relnamespace = to_regnamespace(current_schema()::text)"
+            )
+            return int(db.execute(asked_for).fetchone()[0])
+
+    def close(self) -> None:
+        """Let go of the connections that nobody has now."""
+        with self._lock:
+            idle, self._idle = self._idle, []
+        for db, _ in idle:
+            db.close()
+
+    def dial(self) -> Any:
+        """A connection of its own, with the tables made. Raises InputError where there is none to be had."""
+        until = time.monotonic() + PATIENCE_S
+        while True:
+            try:
+                return self._dialled()
+            except library().OperationalError as e:
+                now = time.monotonic()
+                if not refusals.is_passing(e) or now > until or now - self._down_s < DOWN_S:
+                    if refusals.is_passing(e):
+                        self._down_s = now
+                    raise refusals.unreached(e, self.name) from None
+            time.sleep(PAUSE_S)
+
+    def _dialled(self) -> Any:
+        db = library().connect(**{**_ALIVE, **self.address.parts}, autocommit=True)
+        try:
+            with told(self.name):
+                db.execute(_SETTINGS)
+                prepare(db, self.name)
+        except BaseException:
+            db.close()
+            raise
+        self._down_s = float("-inf")
+        return db
+
+    def _taken(self) -> Any:
+        """One that is there and lives, else a new one."""
+        if self._pid != os.getpid():  # the connections of the process that this one was forked from are not ours
+            self._pid, self._idle, self._lock = os.getpid(), [], threading.Lock()
+        while True:
+            with self._lock:
+                db, since_s = self._idle.pop() if self._idle else (None, 0.0)
+            if db is None:
+                return self.dial()
+            if time.monotonic() - since_s < IDLE_S and _lives(db):
+                return db
+            db.close()
+
+    def _give_back(self, db: Any) -> None:
+        states = library().pq.TransactionStatus
+        if db.closed or db.broken or db.info.transaction_status != states.IDLE:
+            db.close()
+            return
+        with self._lock:
+            self._idle.append((db, time.monotonic()))
+
+
+@contextlib.contextmanager
+def told(name: str) -> Generator[None]:
+    """What the library or the server refuses, as InputError."""
+    try:
+        yield
+    except library().Error as e:
+        raise refusals.refused(e, name) from None  # further lines of its own quote rows
+    except UnicodeEncodeError as e:
+        raise refusals.unreadable(e, name) from e
+
+
+def _lives(db: Any) -> bool:
+    """Whether nothing came that nobody asked for: a server that ends says so, or hangs up."""
+    if db.closed:
+        return False
+    look = select.poll()
+    look.register(db.fileno(), select.POLLIN)
+    return not look.poll(0)
