@@ -7,12 +7,13 @@ What is created only where nothing is there yet goes with the condition that eac
 import importlib.util
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import Any, TypeVar
 
 from errors import InputError
 from runs.objects.base import Entry, MissingError
-from runs.objects.faults import patiently, trouble
+from runs.objects.faults import WITHIN_S, patiently, trouble
 
 A = TypeVar("A")
 CONNECT_S, READ_S = 5, 30  # of a server that says nothing
@@ -38,8 +39,7 @@ def _read(fs: Any, place: str, first: int, end: int | None) -> bytes:
 
 def _read_s3(fs: Any, place: str, first: int, end: int | None) -> bytes:
     """`cat_file` of s3fs would look first, and list what is not there."""
-    from fsspec.asyn import sync
-
+    asyn: Any = import_module("fsspec.asyn")
     bucket, _, key = place.partition("/")
     some = first or end is not None
     asked = {"Range": f"bytes={first}-{'' if end is None else max(end - 1, first)}"} if some else {}
@@ -49,11 +49,11 @@ def _read_s3(fs: Any, place: str, first: int, end: int | None) -> bytes:
         async with answer["Body"] as body:
             return bytes(await body.read())
 
-    return sync(fs.loop, got)
+    return bytes(asyn.sync(fs.loop, got))
 
 
 def _s3() -> dict[str, Any]:
-    retries = {"mode": "standard", "max_attempts": 1}  # whether and when it is tried again is told here
+    retries = {"mode": "standard", "total_max_attempts": 1}  # whether and when it is tried again is told here
     return {"config_kwargs": {"connect_timeout": CONNECT_S, "read_timeout": READ_S, "retries": retries}}
 
 
@@ -92,8 +92,7 @@ class BucketObjects:
     def _fs(self) -> Any:
         """Made where it is first asked: it may look for credentials."""
         if self._opened is None:
-            import fsspec  # late: a local store does without
-
+            fsspec: Any = import_module("fsspec")  # late: a local store does without
             options = {"use_listings_cache": False, "skip_instance_cache": True, **self._cloud.options()}
             self._opened = fsspec.filesystem(self._cloud.scheme, **options)
             self._opened.retries = 1  # of s3fs: whether and when it is tried again is told here
@@ -164,15 +163,14 @@ class BucketObjects:
     def _at(self, key: str) -> str:
         return f"{self._place}/{key}"
 
-    def _ask(self, key: str, act: Callable[[], A], within_s: float | None = None) -> A:
-        waits = {} if within_s is None else {"within_s": within_s}
-        return patiently(act, f"{self.url}/{key}", **waits)
+    def _ask(self, key: str, act: Callable[[], A], within_s: float = WITHIN_S) -> A:
+        return patiently(act, f"{self.url}/{key}", within_s=within_s)
 
 
 def _modified_s(told: dict[str, Any]) -> float:
     """When an object was written, as its listing tells; 0 where it does not."""
     for name in ("LastModified", "mtime", "last_modified", "updated", "created"):
-        when = told.get(name)
+        when: Any = told.get(name)
         if hasattr(when, "timestamp"):
             return float(when.timestamp())
         if isinstance(when, int | float):

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from errors import ChipledgerError, InputError
+from errors.shapes import is_object
 from runs.objects.base import DifferentError, MissingError
 
 A = TypeVar("A")
@@ -123,7 +124,9 @@ _SORTS = {
 
 def trouble(error: BaseException) -> Trouble:
     """What an error of a library of a cloud means."""
-    codes, statuses, names = [], [], []
+    codes: list[str] = []
+    statuses: list[int] = []
+    names: list[str] = []
     for one in _chain(error):
         codes += list(_codes(one))
         statuses += list(_statuses(one))
@@ -184,8 +187,8 @@ def _chain(error: BaseException | None) -> Iterator[BaseException]:
 def _codes(error: BaseException) -> Iterator[str]:
     """As botocore, Google and Azure give them."""
     told: Any = getattr(error, "response", None)
-    if isinstance(told, dict):
-        yield str(told.get("Error", {}).get("Code", ""))
+    if is_object(told) and is_object(said := told.get("Error")):
+        yield str(said.get("Code", ""))
     for name in ("code", "error_code"):
         if (code := getattr(error, name, None)) is not None:
             yield str(getattr(code, "value", code))
@@ -194,8 +197,8 @@ def _codes(error: BaseException) -> Iterator[str]:
 def _statuses(error: BaseException) -> Iterator[int]:
     told: Any = getattr(error, "response", None)
     found: list[Any] = [getattr(error, name, None) for name in ("code", "status", "status_code")]
-    if isinstance(told, dict):
-        found.append(told.get("ResponseMetadata", {}).get("HTTPStatusCode"))
+    if is_object(told) and is_object(said := told.get("ResponseMetadata")):
+        found.append(said.get("HTTPStatusCode"))
     for one in found:
         if isinstance(one, int) and 100 <= one < 600:
             yield one

@@ -1,0 +1,85 @@
+"""The Job and the array of `docs/recipes/buckets.md`, run as Kubernetes and Slurm run them, over a server that speaks
+S3."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from runs.objects.store import ObjectStore
+from tests.app.serving import PROJECT
+from tests.collectors.ingesting import LOG
+from tests.runs.objects.conftest import made
+
+TITLED = re.compile(r'^```\w+ title="([^"]+)"\n(.*?)^```$', re.MULTILINE | re.DOTALL)
+FILES = dict(TITLED.findall((PROJECT / "docs/recipes/buckets.md").read_text(encoding="utf-8")))
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def jobs(tmp_path, monkeypatch):
+    """(environment of a task, the store's address): the two runs of the recipe lie in the bucket."""
+    place = made("s3", tmp_path, monkeypatch)
+    there = place.objects()
+    for n in (1, 2):
+        there.create(f"jobs/night-{n}/logs/train.log", LOG.replace("1.0", f"1.{n}").encode())
+    command = tmp_path / "bin" / "chipledger"
+    command.parent.mkdir()
+    command.write_text(f'#!/bin/sh\nPYTHONPATH={PROJECT} exec {sys.executable} -m app.cli "$@"\n')
+    command.chmod(0o755)
+    (tmp_path / "scratch").mkdir()
+    path = f"{command.parent}:{os.environ['PATH']}"
+    return {**os.environ, "PATH": path, "TMPDIR": str(tmp_path / "scratch")}, f"{place.url}/jobs", f"{place.url}/store"
+
+
+def runs_of(url: str, folder: Path) -> list[tuple[str, int]]:
+    store = ObjectStore(url, folder / "reader")
+    return sorted((r.manifest.name, r.tables.rows("steps")) for r in store.runs())
+
+
+def run(script: str, folder: Path, environment: dict[str, str]) -> str:
+    done = subprocess.run(
+        ["/bin/sh", "-ec", script], cwd=folder, env=environment, capture_output=True, text=True, timeout=120
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_the_job_on_kubernetes_stores_each_run_of_its_list(jobs, tmp_path):
+    environment, below, store = jobs
+    settings, job = yaml.safe_load_all(FILES["ingest-job.yaml"])
+    (tmp_path / "runs").mkdir()
+    (tmp_path / "runs/runs.txt").write_text(settings["data"]["runs.txt"].replace("s3://company-jobs", below))
+    spec = job["spec"]
+    (container,) = spec["template"]["spec"]["containers"]
+    assert spec["completionMode"] == "Indexed" and container["command"] == ["/bin/sh", "-ec"]
+    assert spec["completions"] == len(settings["data"]["runs.txt"].split())
+    mounted = {v["name"]: v["mountPath"] for v in container["volumeMounts"]}
+    given = {e["name"]: e["value"] for e in container["env"]}
+    assert given.pop("CHIPLEDGER_STORE").startswith("s3://") and given["CHIPLEDGER_CACHE"] == mounted["scratch"]
+    (script,) = container["args"]
+    listed = f"{mounted['runs']}/runs.txt"
+    assert listed in script
+    script = script.replace(listed, str(tmp_path / "runs/runs.txt"))
+    for index in range(spec["completions"]):
+        task = {"JOB_COMPLETION_INDEX": str(index), "CHIPLEDGER_STORE": store}
+        run(script, tmp_path, environment | task | {"CHIPLEDGER_CACHE": str(tmp_path / f"scratch-{index}")})
+    assert runs_of(store, tmp_path) == [("night-1", 10), ("night-2", 10)]
+
+
+def test_the_array_under_slurm_stores_each_run_of_its_list(jobs, tmp_path):
+    environment, below, store = jobs
+    (tmp_path / "runs.txt").write_text(FILES["runs.txt"].replace("s3://company-jobs", below))
+    first, last = map(int, re.search(r"--array=(\d+)-(\d+)", FILES["ingest.sbatch"]).groups())
+    assert (first, last) == (0, len(FILES["runs.txt"].split()) - 1)
+    task = environment | {"STORE": store}
+    told = [
+        run(FILES["ingest.sbatch"], tmp_path, task | {"SLURM_ARRAY_TASK_ID": str(n)}) for n in (*range(last + 1), 0)
+    ]
+    assert told[-1].startswith("Already stored")  # a task that is begun again
+    assert runs_of(store, tmp_path) == [("night-1", 10), ("night-2", 10)]
