@@ -12,7 +12,8 @@ store already is measured as it is. Measured, in Chromium against `chipledger se
     search    from Enter in the search field to the first row of what was found
     memory    resident bytes of the server after all of it
 
-Each is given as median, 95th of 100 and worst of `--times`, with the load of the machine (`os.getloadavg`) before and after.
+Each is given as median, 95th of 100 and worst of `--times`, with the load of the machine (`os.getloadavg`) before and
+after.
 """
 
 import argparse
