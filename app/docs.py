@@ -5,7 +5,7 @@ from pathlib import Path
 from types import ModuleType
 
 from app.cli.commands import COMMANDS
-from app.cli.commands.base import STORE
+from app.cli.commands.base import CACHE, STORE
 from app.ingest_options import OPTIONS
 from app.manual import marks
 from app.manual.api_routes import api_text
@@ -55,7 +55,7 @@ def commands_text() -> str:
         "wrong, said in one `error:` line; 3 what was to be checked is not as it should be; 4 that could not be told; "
         "1 a defect. [Questions](questions.md) have their options on their own pages, [what-ifs](whatifs.md) on theirs."
     )
-    every = f"## Every command\n\nBefore the command or after it.\n\n{marks.typed((STORE,))}"
+    every = f"## Every command\n\nBefore the command or after it.\n\n{marks.typed((STORE, CACHE))}"
     return marks.page("Commands", head, every, *(_command(c) for c in COMMANDS))
 
 

@@ -3,7 +3,7 @@ tags as an object."""
 
 from dataclasses import replace
 
-from errors.numbers import CHIPS
+from errors.numbers import CHIPS, Number
 from errors.options import SWITCH, Option
 from runs.run import KINDS
 
@@ -69,5 +69,21 @@ WITHIN = Option(
     several=True,
     local=True,
     form="PREFIX",
+)
+CLUSTER = Option(
+    "cluster",
+    str,
+    None,
+    "read the files with the workers of a Dask cluster, by its scheduler's address (tcp://HOST:PORT), or `local` for "
+    "processes of this machine, each writing its own part of the run (default: $CHIPLEDGER_CLUSTER, else here)",
+    local=True,
+    form="ADDRESS",
+)
+PRIORITY = Option(
+    "priority",
+    Number(-1000, 1000, whole=True),
+    0,
+    "of several ingests on one cluster, the files of the one with the higher number are read first",
+    local=True,
 )
 OPTIONS: tuple[Option, ...] = (NAME, KIND, CHIP, COUNT, MODEL, TAG, AGAIN, *AUDIENCE)

@@ -77,9 +77,10 @@ def values(args: argparse.Namespace, options: Iterable[Option]) -> dict[str, Any
     return {o.name: o.default for o in options} | from_args(args, options)
 
 
-def from_query(query: Pairs, options: Iterable[Option]) -> dict[str, Any]:
+def from_query(query: Pairs, options: Iterable[Option], flags: bool = True) -> dict[str, Any]:
     """The values from `save_s=60&mttf_s=10800`, as pairs or by name; empty ones count as not given, and names may be
-    written with dashes. Options that are `local` do not exist here.
+    written with dashes. Options that are `local` do not exist here. `flags`: a refusal names them as the command line
+    does, else as an address does.
 
     Raises QuestionError for one that is unknown, cannot be, or stands there twice where once is meant.
     """
@@ -92,7 +93,7 @@ def from_query(query: Pairs, options: Iterable[Option]) -> dict[str, Any]:
             given.setdefault(name, []).append(text)
         elif text != "":
             given[name] = text
-    return {name: known[name].parse(text, f"{known[name].flag} ") for name, text in given.items()}
+    return {n: known[n].parse(text, f"{known[n].flag} " if flags else f"{n}=") for n, text in given.items()}
 
 
 def form_of(option: Option) -> str:

@@ -20,6 +20,8 @@ from errors import InputError, QuestionError
 from errors import format as fmt
 from errors.numbers import Number
 from errors.options import Option
+from runs.integrity import ELSEWHERE
+from runs.run import Run
 from runs.upload_book import UploadBook
 
 BYTES = Number(1, whole=True)
@@ -147,7 +149,7 @@ def add_up(place: Workspace) -> Kept:
     book, kept = UploadBook(place.registry.at), Kept()
     owners = book.owners()
     seen = set[tuple[int, int]]()  # a content that was sent twice lies there once
-    runs = {p.name: _bytes(p, seen) for folder in ("runs", "bin") for p in _below(place.store.root / folder)}
+    runs = {p.name: _run_bytes(p, seen) for folder in ("runs", "bin") for p in _below(place.store.root / folder)}
     folders = [p for p in _below(place.store.uploads_folder) if p.is_dir()]
     uploads = {p.name: _bytes(p / "files", seen) + _on_the_way(p) for p in folders}
     kept.in_all = sum(runs.values()) + sum(uploads.values())
@@ -181,6 +183,15 @@ def _on_the_way(upload: Path) -> int:
         with contextlib.suppress(OSError):
             parts += part.stat().st_size
     return parts + reserved_bytes(upload)
+
+
+def _run_bytes(folder: Path, seen: set[tuple[int, int]]) -> int:
+    """Of a run whose files lie elsewhere what they take there."""
+    if folder.parent.parent not in ELSEWHERE:
+        return _bytes(folder, seen)
+    with contextlib.suppress(InputError):
+        return Run(folder).files.bytes_there() or 0
+    return 0
 
 
 def _bytes(folder: Path, seen: set[tuple[int, int]]) -> int:

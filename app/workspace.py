@@ -10,15 +10,21 @@ from pathlib import Path
 from app.facts.settled import saying
 from app.identity.asking import who
 from app.registry_place import registry_at
+from errors import InputError, QuestionError
+from errors.numbers import Number
 from runs.database import At
 from runs.demo_runs import DemoRuns
 from runs.live import PREFIX
+from runs.objects.opening import address_of, is_url, local_folder, note
 from runs.registry import Registry
 from runs.share_book import NONE, Groups, ShareBook
 from runs.store import Store
 from runs.tidy import purge_on_opening
 
 STORE_VARIABLE = "CHIPLEDGER_STORE"
+CACHE_VARIABLE, CACHE_BYTES_VARIABLE = "CHIPLEDGER_CACHE", "CHIPLEDGER_CACHE_BYTES"
+LOCAL = "~/.local/share/chipledger"  # below it the folder that goes with each store of objects
+_BYTES = Number(1, whole=True)
 
 
 @dataclass(frozen=True)
@@ -57,8 +63,33 @@ def _hidden(registry: At, root: Path) -> Groups:
 
 
 def store_path(given: str | None = None) -> Path:
-    """The store's folder: as given, else $CHIPLEDGER_STORE, else ~/.chipledger."""
-    return Path(given or os.environ.get(STORE_VARIABLE) or "~/.chipledger").expanduser().absolute()
+    """The store's folder: as given, else $CHIPLEDGER_STORE, else ~/.chipledger. Of an address of objects it is the one
+    that goes with it on this machine, which is made."""
+    asked = given or os.environ.get(STORE_VARIABLE) or "~/.chipledger"
+    if not is_url(asked):
+        return Path(asked).expanduser().absolute()
+    folder = local_folder(asked, Path(os.environ.get(CACHE_VARIABLE) or LOCAL).expanduser().absolute())
+    note(asked, folder)
+    return folder
+
+
+def open_store(path: Path) -> Store:
+    """The store in a folder, or the one of objects with which the folder goes."""
+    if (url := address_of(path)) is None:
+        return Store(path)
+    from runs.objects.store import MOST_BYTES, ObjectStore  # late: a local store does without
+
+    return ObjectStore(url, path, _most_bytes(MOST_BYTES))
+
+
+def _most_bytes(default: int) -> int:
+    if not (text := os.environ.get(CACHE_BYTES_VARIABLE, "").strip()):
+        return default
+    try:
+        return int(_BYTES.read(text, CACHE_BYTES_VARIABLE))
+    except QuestionError as e:
+        what, expected = f"{text[:80]!r} is no size of a cache", f"{_BYTES.expected}, in bytes"
+        raise InputError(what, where=f"${CACHE_BYTES_VARIABLE}", expected=expected) from e
 
 
 _opened: dict[Path, Workspace] = {}
@@ -71,7 +102,7 @@ def workspace(given: str | None = None) -> Workspace:
     path = store_path(given)
     with _opening:
         if path not in _opened:
-            store = Store(path)
+            store = open_store(path)
             registry = Registry(registry_at(store.root))
             store.said = partial(saying, registry, store.runs_folder)
             store.hidden = partial(_hidden, registry.at, store.root)

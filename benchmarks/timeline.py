@@ -1,9 +1,11 @@
 """The timeline of runs with many events: how long it takes to make, to open and to look into, and in what memory.
 
-    python -m benchmarks.timeline [--events 1000000,10000000,50000000] [--store FOLDER] [--zooms 300]
+    python -m benchmarks.timeline [--events 1000000,10000000,50000000] [--store FOLDER] [--zooms 300] [--devices 16]
+    python -m benchmarks.timeline --keep FOLDER --events 1000000 --devices 1024
 
-Each run is made: 16 devices with two lines each, loops that hold nine operations on one, copies on the other. It is
-written by the store's own writer. Measured, each in a process of its own and with the files in the page cache:
+Each run is made: 16 devices (or as many as asked, 16 a host) with two lines each, loops that hold nine operations on
+one, copies on the other. It is written by the store's own writer. Measured, each in a process of its own and with the
+files in the page cache:
 
     make      from the question to its answer where nothing of it is kept yet, and the most memory of its own meanwhile
     open      from the question to its answer where it is kept
@@ -32,7 +34,7 @@ from runs.run import Run, facts_of
 from runs.schema import SCHEMAS
 from runs.store import Store
 
-DEVICES, KINDS, INSIDE, PIECE = 16, 200, 9, 1 << 19
+EACH, KINDS, INSIDE, PIECE = 16, 200, 9, 1 << 19  # EACH: devices of a host
 BEGAN_NS = 1_760_000_000_000_000_000
 ROWS, PIXELS = 40, 1_400
 CATEGORIES = ("matmul", "elementwise", "collective", "copy", "reduction")
@@ -43,20 +45,25 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("--events", default="1000000,10000000,50000000")
     parser.add_argument("--store", type=Path)
     parser.add_argument("--zooms", type=int, default=300)
+    parser.add_argument("--devices", type=int, default=EACH)
+    parser.add_argument("--keep", type=Path, help="only make the runs, in this store, for benchmarks.timeline_browser")
     parser.add_argument("--only", choices=("make", "look"), help=argparse.SUPPRESS)
     asked = parser.parse_args(arguments)
     if asked.only:
         print(json.dumps(_timed(asked.store, asked.only, asked.zooms)))
         return
     for text in asked.events.split(","):
+        if asked.keep:
+            print(make(Store(asked.keep), int(text), asked.devices).manifest.name)
+            continue
         with tempfile.TemporaryDirectory(dir=asked.store) as folder:
-            for line in measured(Path(folder), int(text), asked.zooms):
+            for line in measured(Path(folder), int(text), asked.zooms, asked.devices):
                 print(line, flush=True)
 
 
-def measured(folder: Path, events: int, zooms: int) -> list[str]:
+def measured(folder: Path, events: int, zooms: int, devices: int = EACH) -> list[str]:
     """What is measured of a run with so many events, a line each."""
-    load, run = os.getloadavg()[0], make(Store(folder), events)
+    load, run = os.getloadavg()[0], make(Store(folder), events, devices)
     made, looked = _asked(folder, "make", zooms), _asked(folder, "look", zooms)
     table = (run.folder / "tables/op_events.parquet").stat().st_size
     kept = sum(p.stat().st_size for p in (folder / FOLDER).rglob("*") if p.is_file())
@@ -72,34 +79,42 @@ def measured(folder: Path, events: int, zooms: int) -> list[str]:
     ]
 
 
-def make(store: Store, events: int) -> Run:
-    """A run with about so many events."""
+def make(store: Store, events: int, devices: int = EACH) -> Run:
+    """A run with about so many events, each host of 16 devices with a capture of its own."""
     rng = np.random.default_rng(events)
     with store.writer() as writer:
-        writer.rows("captures", SCHEMAS["captures"].batch({"capture": [0], "host": ["host 0"], "start_ns": [BEGAN_NS]}))
-        writer.rows("ops", SCHEMAS["ops"].batch(_operations()))
+        hosts = -(-devices // EACH)
+        captures = {"capture": list(range(hosts)), "host": [f"host {n}" for n in range(hosts)]}
+        writer.rows("captures", SCHEMAS["captures"].batch({**captures, "start_ns": [BEGAN_NS] * hosts}))
+        for host in range(hosts):
+            writer.rows("ops", SCHEMAS["ops"].batch(_operations(host, min(devices - host * EACH, EACH))))
         number = 0
-        for device in range(DEVICES):
+        for place in range(devices):
+            host, device = divmod(place, EACH)
             for line in range(2):
-                left, now = events // (2 * DEVICES), 0
+                left, now = events // (2 * devices), 0
                 while left > 0:
                     op, start, dur, now = (_loops if line == 0 else _copies)(rng, min(left, PIECE), now)
-                    rows = {"capture": np.zeros(len(op), np.int64), "event": np.arange(number, number + len(op))}
+                    rows = {"capture": np.full(len(op), host), "event": np.arange(number, number + len(op))}
                     rows |= {"device": np.full(len(op), device), "op_id": op + 2 * KINDS * device, "start_ps": start}
                     writer.rows("op_events", SCHEMAS["op_events"].batch({**rows, "dur_ps": dur}))
                     number, left = number + len(op), left - len(op)
         return writer.commit(
-            run_id=f"made-{events}", name=f"{events:,} events", kind="training", facts=facts_of({}), sources=[]
+            run_id=f"made-{events}-{devices}",
+            name=f"{events:,} events on {devices:,} devices",
+            kind="training",
+            facts=facts_of({}),
+            sources=[],
         )
 
 
-def _operations() -> dict[str, list[Any]]:
-    """200 kinds of each line of each device."""
-    every = [(d, line, n) for d in range(DEVICES) for line in range(2) for n in range(KINDS)]
+def _operations(host: int, devices: int) -> dict[str, list[Any]]:
+    """200 kinds of each line of each device of a host."""
+    every = [(d, line, n) for d in range(devices) for line in range(2) for n in range(KINDS)]
     return {
-        "capture": [0] * len(every),
+        "capture": [host] * len(every),
         "op_id": [(2 * d + line) * KINDS + n for d, line, n in every],
-        "host": ["host 0"] * len(every),
+        "host": [f"host {host}"] * len(every),
         "device": [d for d, _, _ in every],
         "line": ["Async XLA Ops" if line else "XLA Ops" for _, line, _ in every],
         "role": ["async" if line else "compute" for _, line, _ in every],

@@ -1,11 +1,8 @@
 """From files to a stored run: each file to the collector that knows it, rows to Parquet as they come, one commit."""
 
 import contextlib
-import hashlib
-import os
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType
@@ -17,20 +14,25 @@ from collectors.base import Blob, Fact, Item, Lost, Rows
 from collectors.ingesting.ahead import LEAST_BYTES, Ahead
 from collectors.ingesting.beside import left_out
 from collectors.ingesting.chip_facts import most_chips, settled_chips, unknown_chip
+from collectors.ingesting.digests import State, hashed, states
 from collectors.ingesting.gather import Cancelled, Gathered, gather
 from collectors.ingesting.identity import faults, made_anew, made_of, not_applied, readers, stored_before
 from collectors.ingesting.items import items_of, reading
-from collectors.ingesting.lane import Lane
+from collectors.ingesting.lane import Lane, StoreFault
 from collectors.ingesting.naming import OPTION, capped_list, checked_options, kind_of, name_of, names_listed
 from collectors.ingesting.order import begins, natural
+from collectors.ingesting.parts.records import Stored
+from collectors.ingesting.parts.spread import Spread, many
 from collectors.ingesting.recognise import SURE, Together, recognise
 from collectors.ingesting.told import Files, FileTold, Tell, Unknown, line, refusal, unknown, why, with_others
-from collectors.ingesting.unpack import BROKEN, CHUNK, SafeSource
+from collectors.ingesting.unpack import BROKEN, SafeSource
 from collectors.own import sidecar
 from errors import InputError
 from runs.devices import devices
 from runs.run import MANIFEST, FactValue, Manifest, Run
 from runs.share_book import Audience
+from runs.spread.engine import Engine, EngineError
+from runs.spread.processes import Processes
 from runs.store import Store
 
 RESTORED = "the run of this input lay in the bin; it is back in the library, with all that was added to it"
@@ -70,6 +72,7 @@ def ingest(
     tell: Tell | None = None,
     audience: Audience | None = None,
     before: Callable[[str], None] | None = None,
+    engine: Engine | None = None,
 ) -> Ingested:
     """Store the files and folders at `paths` as one run, whole or not at all.
 
@@ -81,6 +84,8 @@ def ingest(
     `progress(done_bytes, total_bytes, what)` is called as files are read, `tell` with a file whenever something is new
     of it; `cancel()` is asked between pieces, and where it is true the ingest ends with Cancelled. `audience`: for whom
     it is read, where not all may see it; `before` is called with the id of a run that is new, just before it is there.
+    `engine`: whose workers read the files, to parts of tables; None: this process, or processes of this machine where
+    there are many.
 
     A file that no reader knows, or that cannot be read, costs a warning where others can be read; what was read of it
     before the fault stays.
@@ -94,13 +99,14 @@ def ingest(
             raise Cancelled("cancelled; nothing was stored")
 
     try:
-        with store.hold() as scratch:  # swept by the store where this process is killed
-            files = Files(tell)
+        # the scratch folder is swept by the store where this process is killed
+        with store.hold() as scratch, contextlib.ExitStack() as held:
+            engine, files = engine and held.enter_context(engine), Files(tell)
             gathered = gather([Path(p) for p in paths], scratch.folder, check)
             jobs, left = left_out(_recognise(gathered, scratch.folder, files, check))
             for aside in left:
                 gathered.pass_over(*aside)
-            jobs = _in_order(_hashed(jobs, check))
+            jobs = _in_order(_hashed(jobs, check, engine))
             run_id, known = made_of(jobs, options), None
             stored, restored = _found(store, run_id, jobs, options, audience)
             if restored:
@@ -116,9 +122,11 @@ def ingest(
                     gathered.notes.append(f"what was stored of this input was damaged, and was read anew: {fault.what}")
             elif audience is not None:
                 run_id = audience.new_id(run_id, store.kept(run_id) is not None)
+            jobs = _without_copies(jobs, gathered)
+            engine = engine or (held.enter_context(Processes()) if many(jobs) else None)
             work = _Ingest(
-                *(store, options, gathered, _without_copies(jobs, gathered), progress, check, known, scratch.folder),
-                *(files, before or (audience and audience.begin)),
+                *(store, options, gathered, jobs, progress, check, known, scratch.folder),
+                *(files, before or (audience and audience.begin), engine),
             )
             return work.store_as(run_id, name_of(paths), replace=stored is not None)
     except BROKEN as e:  # not a file's fault: those are dealt with where files are read
@@ -147,22 +155,13 @@ class _Job:
     size: int
     begins: tuple[float, float]
     digest: str = ""
-    state: tuple[tuple[int, ...], ...] = ()
+    state: State = ()
 
     def changed(self) -> bool:
         """Whether somebody wrote to the file since."""
         with contextlib.suppress(OSError):
-            return _states(self.source) != self.state
+            return states(self.source) != self.state
         return True
-
-
-def _states(source: SafeSource) -> tuple[tuple[int, ...], ...]:
-    return tuple(_state(file) for _, file in source.parts)
-
-
-def _state(path: Path) -> tuple[int, ...]:
-    told = path.stat()
-    return told.st_size, told.st_mtime_ns, told.st_ino
 
 
 def _recognise(gathered: Gathered, scratch: Path, files: Files, check: Check) -> list[_Job]:
@@ -203,25 +202,10 @@ def _in_order(jobs: list[_Job]) -> list[_Job]:
     return [replace(job, source=replace(job.source, index=n)) for n, job in enumerate(ordered)]
 
 
-def _hashed(jobs: list[_Job], check: Check) -> list[_Job]:
-    """With the SHA-256 of each file as it lies on disk; of a folder that is one input, that of its files together."""
-
-    def hashed(job: _Job) -> _Job:
-        digest, parts = hashlib.sha256(), job.source.parts
-        with reading(job.source):
-            state = _states(job.source)
-            for name, file in parts:
-                if name:
-                    digest.update(f"{name}\0{file.stat().st_size}\0".encode("utf-8", "surrogateescape"))
-                with file.open("rb") as f:
-                    while chunk := f.read(CHUNK):
-                        check()
-                        digest.update(chunk)
-        return replace(job, digest=digest.hexdigest(), state=state)
-
+def _hashed(jobs: list[_Job], check: Check, engine: Engine | None) -> list[_Job]:
     _prepare(jobs)
-    with ThreadPoolExecutor(max_workers=min(4, os.cpu_count() or 1)) as pool:
-        return list(pool.map(hashed, jobs))
+    told = hashed([job.source for job in jobs], check, engine)
+    return [replace(job, digest=digest, state=state) for job, (digest, state) in zip(jobs, told, strict=True)]
 
 
 def _prepare(jobs: list[_Job]) -> None:
@@ -258,6 +242,7 @@ class _Ingest:
     scratch: Path
     files: Files
     before: Callable[[str], None] | None
+    engine: Engine | None
 
     def __post_init__(self) -> None:
         self.files.passed_over(self.gathered)
@@ -266,13 +251,15 @@ class _Ingest:
         self.warnings: list[str] = list(self.gathered.notes)
         self.total = sum(job.size for job in self.jobs)
         self.changed: list[_Job] = []  # while they were read
+        self.reported = 0  # bytes
 
     def store_as(self, run_id: str, name: str, replace: bool) -> Ingested:
         with self.store.writer() as writer:
-            files = [(job.source, job.collector.NAME) for job in self.jobs if isinstance(job.collector, ModuleType)]
-            with Lane(writer) as lane, Ahead(files, self.scratch, self.check) as ahead:
-                self._read_all(lane, ahead)
+            with Lane(writer) as lane, self._reader() as reader:
+                self._read_all(lane, reader)
                 lane.finish()
+                if isinstance(reader, Spread):
+                    reader.settle(writer)
             if self.changed:  # what was read is not what the id was made from: that input may come yet
                 run_id, replace = made_anew(run_id), False
             facts = self._settled_facts()
@@ -309,7 +296,13 @@ class _Ingest:
         files = self.files.all()
         return Ingested(run_id, told.tables, told.warnings, existed=not made, replaced=replace and made, files=files)
 
-    def _read_all(self, lane: Lane, ahead: Ahead) -> None:
+    def _reader(self) -> Ahead | Spread:
+        if self.engine is not None:
+            return Spread(self.jobs, self.engine, self.scratch, self.check, lambda n: self._report(n, "reading"))
+        files = [(job.source, job.collector.NAME) for job in self.jobs if isinstance(job.collector, ModuleType)]
+        return Ahead(files, self.scratch, self.check)
+
+    def _read_all(self, lane: Lane, ahead: Ahead | Spread) -> None:
         """Read every file. Raises the first error where not one file with content could be read."""
         failures = list(self.gathered.failures)
         self.warnings += [str(e) for e in failures]
@@ -321,8 +314,8 @@ class _Ingest:
             while True:
                 try:
                     item = next(items, None)
-                except Cancelled:
-                    raise  # the file is sound; nobody waits for it any more
+                except (Cancelled, StoreFault, EngineError):
+                    raise  # the file is sound
                 except InputError as e:
                     if job.collector is sidecar:
                         raise  # what a person declared must not be dropped with a warning
@@ -334,7 +327,7 @@ class _Ingest:
                     self.files.set(job.source.name, state="read", progress=1.0)
                     break
                 self.check()
-                kept |= isinstance(item, Rows)
+                kept |= isinstance(item, Rows | Stored)
                 self._take(item, job, lane)
                 self._read_of(job, done, ahead.bytes_read(job.source))
             if job.changed():
@@ -347,7 +340,7 @@ class _Ingest:
         if failures and not whole:
             raise with_others(failures[0], sum(f.state == "refused" for f in self.files.all()) - 1)
 
-    def _items(self, job: _Job, ahead: Ahead, done: int) -> Iterator[Item]:
+    def _items(self, job: _Job, ahead: Ahead | Spread, done: int) -> Iterator[Item | Stored]:
         """What a file holds, read by another process where that is worth it."""
         if not ahead.has(job.source):
             return items_of(job.source, job.collector)
@@ -367,11 +360,13 @@ class _Ingest:
         self.files.read(job.source.name, read / job.size if job.size else 1.0)
         self._report(done + min(read, job.size), job.source.name)
 
-    def _take(self, item: Item, job: _Job, lane: Lane) -> None:
+    def _take(self, item: Item | Stored, job: _Job, lane: Lane) -> None:
         if isinstance(item, Rows | Blob):
             lane.put(item)
             if isinstance(item, Rows) and item.table == "ops":
                 self.devices |= devices(pa.Table.from_batches([item.batch]))
+        elif isinstance(item, Stored):
+            self.devices |= item.devices
         elif isinstance(item, Fact) and not _held(item.value):
             self.warnings.append(f"{job.source.name}: {item.name}: a number that 64 bits do not hold, passed over")
         elif isinstance(item, Fact):
@@ -395,8 +390,9 @@ class _Ingest:
         return settled
 
     def _report(self, done: int, what: str) -> None:
+        self.reported = max(self.reported, done)  # workers may be ahead of the file that is taken in
         if self.progress is not None:
-            self.progress(done, self.total, what)
+            self.progress(self.reported, self.total, what)
 
 
 def _held(value: Any) -> bool:

@@ -10,12 +10,14 @@ from errors import InputError
 from runs.backup_files import REGISTRY, STORE, Backup, Entry, copied, files_below, hashed, names, room
 from runs.database import NOTE, At, Database
 from runs.durable import PRIVATE, sync
+from runs.objects.opening import address_of
 from runs.postgres.moving import to_file
 from runs.postgres.server import Server
 from runs.run import MANIFEST, Run
 from runs.store import Store
 
 LEFT_OUT = ("partial", "derived", "serving")  # made anew, or of processes
+ELSEWHERE = ("runs", "bin", "cached", "index.json", "index.lock")  # of a store of objects: they lie where those do
 _LOOKS = 5
 Progress = Callable[[int, int], None]
 
@@ -36,6 +38,8 @@ class Making:
         self._out, self._progress = partial / STORE, progress
         self._before = before
         self._before_folder = folder / before.name / STORE if before else None
+        self._elsewhere = address_of(store.root) is not None
+        self._left_out = (*LEFT_OUT, *(ELSEWHERE if self._elsewhere else ()))
         self.files: dict[str, Entry] = {}
         self.damaged: list[str] = []
         self.runs = self.copied_bytes = self._done = self._total = 0
@@ -47,7 +51,7 @@ class Making:
         for run_id in self._run_ids():
             self.runs += self._copy_run(run_id)
         for name in sorted(names(self._root)):
-            if name not in (*LEFT_OUT, "live", "runs", "bin") and not name.startswith((REGISTRY, NOTE)):
+            if name not in (*self._left_out, "live", "runs", "bin") and not name.startswith((REGISTRY, NOTE)):
                 self._copy_below(name)
         for name in ("runs", "bin", "uploads"):
             (self._out / name).mkdir(mode=PRIVATE, exist_ok=True)
@@ -56,7 +60,7 @@ class Making:
         """Bytes of what is there; raises InputError where what is new of it does not fit."""
         total = new = 0
         for name in names(self._root):
-            if name not in LEFT_OUT:
+            if name not in self._left_out:
                 for relative, told in files_below(self._root, name):
                     total += told.st_size
                     new += 0 if self._known(relative, told) else told.st_size
@@ -77,7 +81,9 @@ class Making:
         self._enter(REGISTRY, Entry(length, digest, target.stat().st_mtime_ns), length)
 
     def _run_ids(self) -> list[str]:
-        """Of all runs, in the library and in the bin."""
+        """Of all runs, in the library and in the bin; of none that lie elsewhere, of which the index there tells."""
+        if self._elsewhere:
+            return []
         with self._store.bin.still():
             binned = [b.run.run_id for b in self._store.bin.runs()]
             return sorted({*self._store.ids(), *binned})

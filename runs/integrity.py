@@ -4,19 +4,24 @@ CRC-32 finds every flipped bit and every burst of up to 32 bits, at the speed of
 who means to deceive.
 """
 
+import contextlib
 import functools
 import os
 import stat
 import zlib
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Generator, Hashable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from errors import InputError
 
 AGAIN = "Nothing is concluded from it; `chipledger ingest --again` with the same inputs reads the run anew."
 TABLES = "tables/"
 _PIECE_BYTES = 1 << 22
+ELSEWHERE: dict[Path, Callable[[Any], "Files"]] = {}
+"""By the folder of a store whose runs lie elsewhere (`runs/objects/`): what gives the files of a `Run` that is found
+there."""
 
 
 @dataclass(frozen=True)
@@ -59,6 +64,11 @@ class Files:
             raise self.error(relative, problem)
         return self.folder / relative
 
+    @contextlib.contextmanager
+    def held(self, relative: str) -> Generator[Path | None]:
+        """As `whole`; the file stays within it, where files of this run may go to make room."""
+        yield self.whole(relative)
+
     def state(self, below: str) -> tuple[Hashable, ...]:
         """The folder, and what tells that a file whose path begins with `below` was touched, or is missing."""
         found: list[Hashable] = [str(self.folder)]
@@ -93,6 +103,14 @@ class Files:
         for relative in sorted(self.marks):
             if problem := self._fault(relative) or self._changed(relative, anew=True):
                 yield self.error(relative, problem)
+
+    def verify_there(self) -> Iterator[InputError]:
+        """As `verify`, of what lies in the store itself, whatever was fetched from it."""
+        yield from self.verify()
+
+    def bytes_there(self) -> int | None:
+        """Bytes of the run's files where they lie elsewhere; None: they lie in its folder."""
+        return None
 
     @property
     def unmarked(self) -> list[str]:

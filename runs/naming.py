@@ -1,7 +1,6 @@
 """Which runs a name may mean that is not written whole, and what is said where that is none or several."""
 
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 
 from errors import QuestionError
 from errors.nearest import nearest
@@ -39,7 +38,7 @@ def begun(name: str, runs: Iterable[Run]) -> Run | None:
     return next(iter(fitting.values()), None)
 
 
-def unknown(name: str, runs: Sequence[Run], live: Iterable[Live], where: Path) -> QuestionError:
+def unknown(name: str, runs: Sequence[Run], live: Iterable[Live], where: str) -> QuestionError:
     """There is no such run: what was probably meant, among names, ids and live runs."""
     names = dict.fromkeys([*(r.manifest.name for r in runs), *(v.address for v in live)])
     started = [n for n in names if name and n.casefold().startswith(name.casefold())][:CANDIDATES]
@@ -47,7 +46,7 @@ def unknown(name: str, runs: Sequence[Run], live: Iterable[Live], where: Path) -
     meant = f"Did you mean {' or '.join(repr(n[:_SHOWN]) for n in near)}? " if near else ""
     return QuestionError(
         f"no run {shown(name)} in this store",
-        where=str(where),
+        where=where,
         advice=f"{meant}`chipledger runs` lists what is there.",
     )
 

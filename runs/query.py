@@ -1,14 +1,17 @@
 """SQL over the tables of a run: one SELECT, read-only, bounded in time, memory and rows, without any other file.
 
-DuckDB reads the Parquet files itself, so that of a large table only the columns and row groups asked for are read.
+DuckDB reads the Parquet files itself, so that of a large table only the columns and row groups asked for are read; of a
+table in parts, all of them as one.
 """
 
 import contextlib
 import json
+import os
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Generator
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +20,7 @@ import pyarrow as pa
 from errors import QuestionError
 from runs import query_child
 from runs.columns import TableSchema
+from runs.integrity import TABLES as TABLES_FOLDER
 from runs.limits import FIRST_TO_GO, NO_MEMORY, Limits
 from runs.query_options import ROWS, TIMEOUT
 from runs.run import Run
@@ -62,9 +66,18 @@ def query(run: Run, sql: str, timeout: float = TIMEOUT.default, rows: int = ROWS
         raise QuestionError("the SQL", expected=f"a SELECT statement of up to {SQL_CHARACTERS:,} characters")
     asked = {"sql": sql, "memory_mib": MEMORY_MIB, "rows": rows, "bytes": ANSWER_BYTES}
     began = time.monotonic()
-    with run.reading():
+    with run.reading(), _held(run):
         told, stream = _answered(run, asked | {"tables": [_told(run, t) for t in TABLES]}, timeout)
     return Answer(_settled(pa.ipc.open_stream(stream).read_all()), told["cut"], time.monotonic() - began)
+
+
+@contextlib.contextmanager
+def _held(run: Run) -> Generator[None]:
+    """The tables stay where the process of the query reads them."""
+    with contextlib.ExitStack() as stack:
+        for relative in (r for r in run.files.marks if r.startswith(TABLES_FOLDER)):
+            stack.enter_context(run.files.held(relative))
+        yield
 
 
 def _answered(run: Run, asked: dict[str, Any], timeout: float) -> tuple[dict[str, Any], bytes]:
@@ -106,17 +119,19 @@ def _dead(done: subprocess.CompletedProcess[bytes]) -> dict[str, Any]:
 
 
 def _told(run: Run, table: TableSchema) -> dict[str, Any]:
-    """A table as the process is told of it: columns that its file lacks, and files that the run lacks, are null.
+    """A table as the process is told of it: columns that its files lack, and files that the run lacks, are null.
 
-    Its file is named from the run's folder: a folder above it may be called what DuckDB would take for a pattern."""
+    Its files are named from the run's folder: a folder above it may be called what DuckDB would take for a pattern."""
     there = run.tables.columns(table.name)
-    path = None if there is None else f"tables/{table.name}.parquet"
+    files = run.tables.files(table.name)
+    path = os.path.commonpath(files) if files else None  # of parts their folder
     columns = ", ".join(
         f'"{c.name}"' if c.name in (there or ()) else f'cast(null as {sql_type(c.type)}) as "{c.name}"'
         for c in table.columns
     )
-    source = f" from read_parquet('{path}')" if path else " where false"
-    return {"name": table.name, "path": path, "view": f'create view "{table.name}" as select {columns}{source}'}
+    source = f" from read_parquet({files})" if files else " where false"
+    view = f'create view "{table.name}" as select {columns}{source}'
+    return {"name": table.name, "path": path, "files": files, "view": view}
 
 
 def sql_type(kind: pa.DataType) -> str:

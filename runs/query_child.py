@@ -98,7 +98,7 @@ def answer(asked: dict[str, Any]) -> tuple[dict[str, Any], Any]:
         },
     )
     check(con, asked["sql"], {t["name"] for t in asked["tables"]})
-    con.execute("set allowed_paths = $1", [[t["path"] for t in asked["tables"] if t["path"]]])
+    con.execute("set allowed_paths = $1", [[file for t in asked["tables"] for file in t["files"]]])
     for table in asked["tables"]:
         con.execute(table["view"])
     con.execute("set enable_external_access = false")

@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING, Any
 
 from errors import ChipledgerError, InputError
 from errors.shapes import is_list, is_object
-from runs.integrity import AGAIN, Files, Mark
+from runs.integrity import AGAIN, ELSEWHERE, Files, Mark
 
 if TYPE_CHECKING:
     from runs.tables import ParquetTables
 
 MANIFEST = "run.json"
 SCHEMA_VERSION = 5  # of manifest and tables (runs/schema.py)
+PARTS_VERSION = 6  # of a run with tables in parts (runs/parts.py), which earlier programs would take for empty
 KINDS = ("training", "serving", "rl", "compiled", "simulated")
 CHECKSUM = "crc32"  # the manifest's own, over all else that it says
 REMOVED = "the run was removed meanwhile, or is being read anew"
@@ -103,9 +104,9 @@ class Manifest:
             data = json.loads(raw if isinstance(raw, str) else raw.decode())
             _whole(data)
             version = data["schema_version"]
-            if isinstance(version, int) and version > SCHEMA_VERSION:
+            if isinstance(version, int) and version > PARTS_VERSION:
                 raise InputError(
-                    f"written by a newer version (schema {version}, this one reads up to {SCHEMA_VERSION})",
+                    f"written by a newer version (schema {version}, this one reads up to {PARTS_VERSION})",
                     where=where,
                     advice="Upgrade Chipledger.",
                 )
@@ -250,6 +251,8 @@ class Run:
 
     @cached_property
     def files(self) -> Files:
+        if ELSEWHERE and (there := ELSEWHERE.get(self.folder.parent.parent)):
+            return there(self)
         return Files(self.folder, self.written.marks, self.moved)
 
     def moved(self) -> str:
@@ -289,7 +292,7 @@ class Run:
     def tables(self) -> "ParquetTables":
         from runs.tables import ParquetTables  # late: what only lists runs needs no pyarrow
 
-        return ParquetTables(self.files)
+        return ParquetTables(self.files, self.written.tables)
 
     def blob(self, name: str) -> Path:
         """The path of a kept file, such as an HLO module, once it is known to be whole.

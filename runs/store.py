@@ -82,6 +82,15 @@ class Store:
             keep_private(folder)
         self._scratch.sweep(self._rescue)
 
+    @property
+    def where(self) -> str:
+        """Where it lies, as messages say it."""
+        return str(self.root)
+
+    def sweep(self) -> None:
+        """Take away what writers left that were killed."""
+        self._scratch.sweep(self._rescue)
+
     def check(self) -> None:
         """Raises InputError where the store is no longer there, or can no longer be read."""
         if not _readable(self.runs_folder):
@@ -94,6 +103,10 @@ class Store:
     def hold(self) -> Held:
         """A folder for what is being written, removed with its process. Raises OSError where none can be made."""
         return self._scratch.hold()
+
+    def bring_outgoing(self) -> None:
+        """Bring to their places runs that processes without a network wrote, where that takes one. Raises InputError
+        where it cannot be done."""
 
     def ids(self) -> list[str]:
         """Identifiers of all runs, in no particular order. Raises InputError where the store is gone."""
@@ -188,7 +201,7 @@ class Store:
             return run
         if lying:
             raise _is_binned(lying)
-        raise unknown(name, runs, self.live.all(), self.root)
+        raise unknown(name, runs, self.live.all(), self.where)
 
     def _find_live(self, name: str) -> Run:
         live = self.live.read(name)
@@ -196,7 +209,7 @@ class Store:
             known = ", ".join(v.name for v in self.live.all()) or "none yet"
             near = did_you_mean(name, [v.name for v in self.live.all()])
             raise QuestionError(
-                f"no live run {name[:_SHOWN]!r} in this store", where=str(self.root), expected=known, advice=near
+                f"no live run {name[:_SHOWN]!r} in this store", where=self.where, expected=known, advice=near
             )
         if live.run_id and (lying := self.find_binned(live.run_id)):
             raise _is_binned(lying)

@@ -4,7 +4,6 @@
 
 import contextlib
 import functools
-import itertools
 from collections.abc import Generator, Hashable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -17,6 +16,7 @@ from errors import QuestionError
 from runs.columns import nulls
 from runs.derived import Derived
 from runs.integrity import TABLES, Files
+from runs.parts import Part, one_file, parts_of
 from runs.schema import SCHEMAS
 
 if TYPE_CHECKING:
@@ -80,7 +80,8 @@ def int_column(table: pa.Table, name: str, missing: int = -1) -> np.ndarray:
     return table[name].combine_chunks().fill_null(missing).to_numpy(zero_copy_only=False).astype(np.int64)
 
 
-def _filter(where: Where) -> "pc.Expression":
+def filter_of(where: Where) -> "pc.Expression":
+    """The conditions, all of which must hold, as Arrow takes them."""
     triples: list[Any] = [tuple(w) for w in where]
     return pq.filters_to_expression(triples)
 
@@ -93,11 +94,16 @@ def _schema(name: str, columns: Sequence[str] | None) -> pa.Schema:
 
 
 class ParquetTables:
-    """Tables as `tables/<name>.parquet` of a run. A table that the run never had reads as empty; one that is missing
-    or was changed is an InputError that names the file."""
+    """Tables as Parquet files of a run: `tables/<name>.parquet`, or parts of it (`runs/parts.py`). A table that the run
+    never had reads as empty; a file that is missing or was changed is an InputError that names it.
 
-    def __init__(self, files: Files):
-        self._files = files
+    `counts`: rows by table, as the run was written; those of a table in parts are not counted anew.
+    """
+
+    def __init__(self, files: Files, counts: Mapping[str, int] | None = None):
+        self._files, self._counts = files, counts or {}
+        self._parts: dict[str, list[Part]] = {}
+        self._of_capture: dict[tuple[str, int], list[str]] = {}
 
     @property
     def state(self) -> tuple[Hashable, ...]:
@@ -105,53 +111,71 @@ class ParquetTables:
         return self._files.state(TABLES)
 
     def path(self, name: str) -> Path:
-        return self._files.folder / _relative(name)
+        """Where the file of a table lies that is one file."""
+        return self._files.folder / one_file(name)
+
+    def files(self, name: str, where: Where | None = None) -> list[str]:
+        """The files of a table, below the run's folder, in the order of its rows: those that may hold rows for which
+        `where` is true. Each is whole. Empty where the run never had the table, or no part may hold such rows."""
+        found = self._named(name, where)
+        for relative in found:
+            self._files.whole(relative)
+        return found
+
+    def _named(self, name: str, where: Where | None) -> list[str]:
+        if one_file(name) in self._files.marks:
+            return [one_file(name)]
+        if name not in self._parts:
+            self._parts[name] = parts_of(self._files.marks, name)
+        parts = self._parts[name]
+        one = next((w[2] for w in where or () if w[0] == "capture" and w[1] == "=="), None)
+        if not isinstance(one, int):
+            return [part.relative for part in parts if part.may_hold(where or ())]
+        if (name, one) not in self._of_capture:  # asked again for each device and line
+            only = [("capture", "==", one)]
+            self._of_capture[name, one] = [part.relative for part in parts if part.may_hold(only)]
+        return self._of_capture[name, one]
 
     def columns(self, name: str) -> set[str] | None:
-        """The columns in the table's own file; None where the run never had one. The file is whole."""
-        path = self._files.whole(_relative(name))
-        if path is None:
-            return None
-        with self._reading(name):
-            return set(pq.read_schema(path).names)
+        """The columns in the table's own files; None where the run never had one. The first file is whole."""
+        for relative in self._named(name, None):
+            with self._held(relative) as path:
+                return set(pq.read_schema(path).names)
+        return None
 
     def rows(self, name: str) -> int:
-        path = self._files.whole(_relative(name))
-        if path is None:
-            return 0
-        with self._reading(name):
+        found = self._named(name, None)
+        if found != [one_file(name)]:
+            return self._counts.get(name, 0) if found else 0
+        with self._held(found[0]) as path:
             return pq.read_metadata(path).num_rows
 
     def arrow(self, name: str, columns: Sequence[str] | None = None, where: Where | None = None) -> pa.Table:
         schema = _schema(name, columns)
-        path = self._files.whole(_relative(name))
-        if path is None:
-            return schema.empty_table()
-        filters = None if where is None else _filter(where)
-        with self._reading(name):
-            return _in_schema(_read(path, schema.names, filters), schema)
+        filters = None if where is None else filter_of(where)
+        read: list[pa.Table] = []
+        for relative in self._named(name, where):
+            with self._held(relative) as path:
+                read.append(_in_schema(_read(path, schema.names, filters), schema))
+        if len(read) < 2:
+            return read[0] if read else schema.empty_table()
+        return pa.concat_tables(read).unify_dictionaries()
 
     def first(self, name: str, rows: int) -> pa.Table:
         """At most so many rows of the table's beginning, as `arrow` gives them all."""
-        schema = _schema(name, None)
-        path = self._files.whole(_relative(name))
-        if path is None:
-            return schema.empty_table()
-        with self._reading(name), pq.ParquetFile(path) as file:
-            there = [n for n in schema.names if n in file.schema_arrow.names]
-            batches = list(itertools.islice(file.iter_batches(rows, columns=there), 1))
-            return _in_schema(pa.Table.from_batches(batches), schema) if batches else schema.empty_table()
+        return next(self._pieces(name, None, rows), _schema(name, None).empty_table())
 
     def batches(self, name: str, columns: Sequence[str], rows: int) -> Iterator[pa.Table]:
         """The rows in their order, at most so many at a time."""
+        return self._pieces(name, columns, rows)
+
+    def _pieces(self, name: str, columns: Sequence[str] | None, rows: int) -> Iterator[pa.Table]:
         schema = _schema(name, columns)
-        path = self._files.whole(_relative(name))
-        if path is None:
-            return
-        with self._reading(name), pq.ParquetFile(path) as file:
-            there = [n for n in schema.names if n in file.schema_arrow.names]
-            for batch in file.iter_batches(rows, columns=there):
-                yield _in_schema(pa.Table.from_batches([batch]), schema)
+        for relative in self._named(name, None):
+            with self._held(relative) as path, pq.ParquetFile(path) as file:
+                there = [n for n in schema.names if n in file.schema_arrow.names]
+                for batch in file.iter_batches(rows, columns=there):
+                    yield _in_schema(pa.Table.from_batches([batch]), schema)
 
     @property
     def derived(self) -> Derived | None:
@@ -160,13 +184,19 @@ class ParquetTables:
         return Derived(folder.parents[1], folder.name) if folder.parent.name == "runs" else None
 
     @contextlib.contextmanager
-    def _reading(self, name: str) -> Generator[None]:
-        """What Parquet says of a damaged file that no checksum is known of becomes an InputError that names it."""
+    def _held(self, relative: str) -> Generator[Path]:
+        """A file of the run, which is whole and stays. What Parquet says of a damaged one that no checksum is known of
+        becomes an InputError that names it."""
+        with self._files.held(relative) as path, self._reading(relative):
+            yield path or self._files.folder / relative
+
+    @contextlib.contextmanager
+    def _reading(self, relative: str) -> Generator[None]:
         try:
             yield
         except (pa.ArrowException, OSError, ValueError, TypeError, KeyError, OverflowError) as e:
             reason = " ".join(f"{type(e).__name__}: {e}".split())[:200]
-            raise self._files.error(_relative(name), f"cannot be read ({reason})") from e
+            raise self._files.error(relative, f"cannot be read ({reason})") from e
 
 
 def _read(path: Path, names: Sequence[str], filters: "pc.Expression | None") -> pa.Table:
@@ -185,10 +215,6 @@ def _in_schema(table: pa.Table, schema: pa.Schema) -> pa.Table:
     there = set(table.column_names)
     whole = [table[f.name] if f.name in there else nulls(table.num_rows, f.type) for f in schema]
     return pa.table(whole, names=schema.names).cast(schema)
-
-
-def _relative(name: str) -> str:
-    return f"tables/{name}.parquet"
 
 
 class MemoryTables:
@@ -212,7 +238,7 @@ class MemoryTables:
             return schema.empty_table()
         table = self._tables[name]
         if where is not None:
-            table = table.filter(_filter(where))
+            table = table.filter(filter_of(where))
         return table.select(schema.names)
 
 
@@ -231,5 +257,5 @@ class RowsOf:
         if where is None:
             return self._tables.arrow(name, columns).take(self._rows)
         table = self._tables.arrow(name).take(self._rows)
-        table = table.filter(_filter(where))
+        table = table.filter(filter_of(where))
         return table if columns is None else table.select(columns)

@@ -74,5 +74,6 @@ def keep_tidy(store: Store, registry: At, stop: threading.Event) -> None:
         with contextlib.suppress(ChipledgerError):
             purge(store, registry)
             forget_gone(store, Shelf(registry))
+            store.sweep()
         if stop.wait(DAY_S):
             return

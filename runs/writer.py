@@ -1,8 +1,10 @@
 """Writing a run: rows and blobs into a folder of its own, one commit that renames it into place."""
 
 import contextlib
+import dataclasses
 import errno
 import os
+import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -16,7 +18,8 @@ from errors import InputError
 from runs.durable import sync
 from runs.integrity import Mark, mark
 from runs.parquet import parquet_options
-from runs.run import MANIFEST, FactValue, Manifest, Run
+from runs.parts import in_parts
+from runs.run import MANIFEST, PARTS_VERSION, SCHEMA_VERSION, FactValue, Manifest, Run
 from runs.schema import SCHEMAS
 from runs.scratch import Held
 
@@ -25,31 +28,18 @@ from runs.scratch import Held
 GROUP_ROWS, GROUP_BYTES = 1 << 13, 1 << 22
 
 
-class RunWriter:
-    """Writes one run. Used as a context manager: leaving it without `commit` removes every trace."""
+class TableFiles:
+    """Rows on their way to a Parquet file for each table, in `folder`. `counts`: rows by table."""
 
-    def __init__(self, hold: Callable[[], Held], runs_folder: Path):
-        self._hold, self._runs_folder = hold, runs_folder
+    def __init__(self, folder: Path):
+        self._folder = folder
         self._writers: dict[str, pq.ParquetWriter] = {}
         self._waiting: dict[str, list[pa.RecordBatch]] = {}
         self._waits: dict[str, tuple[int, int]] = {}  # rows and bytes of them
         self.counts: dict[str, int] = {}
-        self.placed = False  # whether the run that was committed is this one, and not one that came to be meanwhile
 
-    def __enter__(self) -> Self:
-        self._held = self._hold()
-        self._folder = self._held.folder / "run"
-        self._tables, self._blobs = self._folder / "tables", self._folder / "blobs"
-        self._tables.mkdir(parents=True)
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
-        for writer in self._writers.values():
-            with contextlib.suppress(Exception):  # the run is being thrown away; a full disk must not hide `error`
-                writer.close()
-        self._writers.clear()
-        self._waiting.clear()
-        self._held.end()
+    def path(self, table: str) -> Path:
+        return self._folder / f"{table}.parquet"
 
     def rows(self, table: str, batch: pa.RecordBatch) -> None:
         """Append rows to a table. The batch must have the table's schema."""
@@ -68,10 +58,59 @@ class RunWriter:
         waiting = self._waiting.pop(table)
         del self._waits[table]
         if table not in self._writers:
-            path = self._tables / f"{table}.parquet"
-            self._writers[table] = pq.ParquetWriter(path, SCHEMAS[table].arrow, **parquet_options(table))
+            self._writers[table] = pq.ParquetWriter(self.path(table), SCHEMAS[table].arrow, **parquet_options(table))
         rows = pa.Table.from_batches(waiting)
         self._writers[table].write_table(rows if len(waiting) == 1 else rows.unify_dictionaries().combine_chunks())
+
+    def close(self) -> None:
+        """Write what waits, and end every file."""
+        for table in list(self._waiting):
+            self._write(table)
+        for writer in self._writers.values():
+            writer.close()
+        self._writers.clear()
+
+    def give_up(self) -> None:
+        """End every file, whatever it holds: they are thrown away, and a full disk must not hide why."""
+        for writer in self._writers.values():
+            with contextlib.suppress(Exception):
+                writer.close()
+        self._writers.clear()
+        self._waiting.clear()
+
+
+class RunWriter:
+    """Writes one run. Used as a context manager: leaving it without `commit` removes every trace."""
+
+    def __init__(self, hold: Callable[[], Held], runs_folder: Path):
+        self._hold, self._runs_folder = hold, runs_folder
+        self._taken: dict[str, Mark] = {}
+        self.placed = False  # whether the run that was committed is this one, and not one that came to be meanwhile
+
+    def __enter__(self) -> Self:
+        self._held = self._hold()
+        self._folder = self._held.folder / "run"
+        tables, self._blobs = self._folder / "tables", self._folder / "blobs"
+        tables.mkdir(parents=True)
+        self._files = TableFiles(tables)
+        self.counts = self._files.counts
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        self._files.give_up()
+        self._held.end()
+
+    def rows(self, table: str, batch: pa.RecordBatch) -> None:
+        """Append rows to a table. The batch must have the table's schema."""
+        self._files.rows(table, batch)
+
+    def take(self, relative: str, path: Path, known: Mark) -> None:
+        """Move a file into the run that is on the disk of the store already, and of which it is known what it is:
+        a part of a table (`runs/parts.py`), whose rows are to be counted in `counts`, or a blob."""
+        place = self._folder / relative
+        place.parent.mkdir(parents=True, exist_ok=True)
+        path.rename(place)
+        self._taken[relative] = known
 
     def blob(self, name: str, data: bytes) -> None:
         """Keep bytes under `blobs/<name>`; `name` is made by a collector, never taken from an input."""
@@ -96,11 +135,8 @@ class RunWriter:
     ) -> Run:
         """Close, sync and rename into place. If the run came to be meanwhile, that one stays and is returned, unless
         it is to be replaced: then whoever looks finds the one or the other."""
-        for table in list(self._waiting):
-            self._write(table)
-        for writer in self._writers.values():
-            writer.close()
-        self._writers.clear()
+        self._files.close()
+        files = self._synced()
         manifest = Manifest(
             run_id=run_id,
             name=name,
@@ -111,8 +147,9 @@ class RunWriter:
             tables=dict(self.counts),
             tags=dict(tags or {}),
             warnings=list(warnings),
-            files=self._synced(),
+            files=files,
             readers=readers,
+            schema_version=PARTS_VERSION if in_parts(files) else SCHEMA_VERSION,
         )
         written = manifest.to_json()
         (self._folder / MANIFEST).write_text(written)
@@ -126,14 +163,45 @@ class RunWriter:
         sync(self._runs_folder)
         return run
 
+    def copy(self, run: Run, cancel: Callable[[], None] = lambda: None) -> bool:
+        """Take over a run of another store as it was written. Whether it came to be here; False: one of its id is here
+        already, and stays. Raises InputError where a file of it is not what was written."""
+        run.written  # noqa: B018 - raises where it cannot be read
+        raw = (run.folder / MANIFEST).read_bytes()
+        for relative in sorted(run.files.marks):
+            cancel()
+            with run.files.held(relative) as path:
+                target = self._folder / relative
+                target.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(path or run.folder / relative, target)
+        marks = self._synced()
+        manifest = Manifest.from_json(raw, run.run_id)
+        if manifest.files is None:  # of a version that did not mark files
+            raw = dataclasses.replace(manifest, files=marks).to_json().encode()
+        elif wrong := next((name for name, known in manifest.files.items() if marks.get(name) != known), None):
+            raise run.files.error(wrong, "is not what was written (its checksum differs)")
+        return self._place_with(raw, run.run_id)
+
+    def _place_with(self, raw: bytes, run_id: str) -> bool:
+        (self._folder / MANIFEST).write_bytes(raw)
+        sync(self._folder / MANIFEST)
+        sync(self._folder)
+        self.placed = self._place(self._runs_folder / run_id, replace=False)
+        sync(self._runs_folder)
+        return self.placed
+
     def _synced(self) -> dict[str, Mark]:
         """Have the disk hold every file, and mark what each is."""
         marks: dict[str, Mark] = {}
         for folder, _, files in os.walk(self._folder):
             for file in files:
                 path = Path(folder) / file
+                relative = path.relative_to(self._folder).as_posix()
+                if relative in self._taken:
+                    marks[relative] = self._taken[relative]
+                    continue
                 sync(path)
-                marks[path.relative_to(self._folder).as_posix()] = mark(path)
+                marks[relative] = mark(path)
             sync(Path(folder))
         return marks
 

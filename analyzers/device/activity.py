@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from analyzers.grouped import Grouped
 from analyzers.intervals import Spans, joined, overlap_with, spans, union
 from analyzers.time.history import natural_key
 from runs.tables import Tables, frame, int_column
@@ -101,14 +102,11 @@ def activities(tables: Tables) -> Iterator[Activity]:
     ops = frame(tables, "ops", ["capture", "op_id", "host", "device", "role", "category"])
     ops = ops.dropna(subset=["capture", "op_id", "host", "device"])
     ops = ops[ops["role"].isin(WORK)].assign(host=lambda x: x["host"].astype(str))
-    found = sorted(
-        {(h, int(d)) for h, d in zip(ops["host"], ops["device"], strict=True)}, key=lambda x: (natural_key(x[0]), x[1])
-    )
-    for host, device in found:
-        mine = captures[captures["host"] == host]
-        here = ops[(ops["host"] == host) & (ops["device"] == device)]
-        rows = collectives[(collectives["host"] == host) & (collectives["device"] == device)]
-        yield _activity(tables, host, device, mine, here, rows, steps_of(steps, host, device))
+    captured, stepped = Grouped(captures, "host"), Grouped(steps, "host")
+    done, met = Grouped(ops, "host", "device"), Grouped(collectives, "host", "device")
+    for host, device in sorted(done.keys, key=lambda x: (natural_key(x[0]), x[1])):
+        taken = steps_of(stepped.of(host), host, device)
+        yield _activity(tables, host, device, captured.of(host), done.of(host, device), met.of(host, device), taken)
 
 
 def profiled_steps(tables: Tables) -> pd.DataFrame:

@@ -9,9 +9,11 @@ import pandas as pd
 from analyzers.device.activity import executions, steps_of
 from analyzers.device.host_work import ThreadWork
 from analyzers.device.launches.feeding import FED, feeding
+from analyzers.grouped import Grouped
 from analyzers.intervals import Spans, joined, spans, union
 from analyzers.ranks.waits import Waits
 from analyzers.time.history import natural_key
+from runs.at_once import AtOnce
 from runs.devices import seen_devices
 from runs.tables import Tables, frame
 
@@ -59,22 +61,25 @@ def devices(tables: Tables) -> list[tuple[str, int]]:
 
 
 def device_traces(tables: Tables, waited: Waits) -> Iterator[DeviceTrace]:
-    """One trace at a time, so that memory is bounded by the events of one host's device."""
+    """One trace at a time, so that memory is bounded by the events of one host's device, or by what `AtOnce` holds."""
+    tables = AtOnce(tables)
     captures = frame(tables, "captures", ["capture", "host", "start_ns", "stop_ns"])
     steps = frame(tables, "steps", ["host", "step", "start_ns", "dur_ns", "capture", "device"])
     steps = steps[steps["capture"].notna()].dropna(subset=["start_ns", "dur_ns"])
     fetches = frame(tables, "lifecycle", ["kind", "host", "start_ns", "end_ns"], [("kind", "==", "data_loading")])
     fetches = fetches[fetches["host"].notna()].dropna(subset=["start_ns", "end_ns"])
     threads: dict[int, ThreadWork] = {}  # by capture, of one host at a time
+    captured, stepped, fetched = (Grouped(rows, "host") for rows in (captures, steps, fetches))
+    waited_by = Grouped(waited.rows, "host", "device")
     for host, device in devices(tables):
-        mine = captures[captures["host"] == host].dropna(subset=["capture", "start_ns"])  # else its times are no times
+        mine = captured.of(host).dropna(subset=["capture", "start_ns"])  # else its times are no times
         begun = [(int(c), int(s)) for c, s in zip(mine["capture"], mine["start_ns"], strict=True)]
         parts = [_capture(tables, capture, start_ns, device) for capture, start_ns in begun]
         threads = {c: threads[c] if c in threads else ThreadWork(tables, c, start_ns) for c, start_ns in begun}
         windows = _windows(mine, [p["end"] for p in parts])
         fed_by = [feeding(tables, c, s, windows, device, threads[c]) for c, s in begun]
-        fed = fetches[fetches["host"] == host]
-        rows = waited.rows[(waited.rows["host"] == host) & (waited.rows["device"] == device)]
+        fed = fetched.of(host)
+        rows = waited_by.of(host, device)
         yield DeviceTrace(
             host=host,
             device=device,
@@ -84,7 +89,7 @@ def device_traces(tables: Tables, waited: Waits) -> Iterator[DeviceTrace]:
             copy=union(joined([p[COPY] for p in parts])),
             input=union(joined([*(p[INFEED] for p in parts), _columns(fed, "start_ns", "end_ns")])),
             waits=rows,
-            steps=steps_of(steps, host, device).sort_values("start_ns")[["step", "start_ns", "dur_ns"]],
+            steps=steps_of(stepped.of(host), host, device).sort_values("start_ns")[["step", "start_ns", "dur_ns"]],
             flops_at=np.concatenate([np.zeros(0, np.int64), *(p["flops_at"] for p in parts)]),
             flops=np.concatenate([np.zeros(0), *(p["flops"] for p in parts)]),
             uncounted=union(joined([p["uncounted"] for p in parts])),

@@ -20,6 +20,7 @@ from analyzers.base import Facts
 from analyzers.timeline import stored
 from analyzers.timeline.building import EVENTS, build
 from analyzers.timeline.columns import InFiles, InMemory
+from analyzers.timeline.progress import making
 from analyzers.timeline.record import Row, Timeline
 from errors.options import Option
 from runs.tables import ParquetTables, Tables
@@ -40,10 +41,12 @@ def timeline(tables: Tables, facts: Facts, few: int = FEW) -> Timeline:
     if isinstance(tables, ParquetTables) and large(tables, few):
         kept = tables.derived
         key = stored.key_of(tables, facts)
-        found = kept.get(key, stored.read, partial(_in_files, tables, facts)) if kept else None
+        with making(tables.state):
+            found = kept.get(key, stored.read, partial(_in_files, tables, facts)) if kept else None
         if found is not None:
             return found
-    return _in_memory(tables, facts)
+    with making(tables.state):
+        return _in_memory(tables, facts)
 
 
 def _in_files(tables: Tables, facts: Facts, folder: Path) -> None:

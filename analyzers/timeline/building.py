@@ -65,6 +65,7 @@ class Built:
     strips: int
     notes: tuple[str, ...]
     same: dict[str, int]
+    kinds: tuple[int, ...]
 
 
 def build(tables: Tables, facts: Facts, put_down: Columns, into: Columns) -> Built:
@@ -79,7 +80,8 @@ def build(tables: Tables, facts: Facts, put_down: Columns, into: Columns) -> Bui
         )
     lost["events"] = tables.rows("op_events") - found.traced
     clock = _clock(found)
-    lanes = Placing(found, clock, into).placed()
+    placing = Placing(found, clock, into)
+    lanes = placing.placed()
     beside = sum(row.events for row in lanes if row.lane.role == ACCOUNT)
     return Built(
         lanes=tuple(lanes),
@@ -90,6 +92,7 @@ def build(tables: Tables, facts: Facts, put_down: Columns, into: Columns) -> Bui
         strips=beside,
         notes=_notes(found, lost, clock),
         same={name: low for name, (low, high) in found.ranges.items() if low == high},
+        kinds=tuple(sorted(placing.kinds)),
     )
 
 
@@ -114,6 +117,7 @@ class Placing:
         self._lane = place[found.told("lane")]
         self._order = np.lexsort((found.told("turn"), self._lane))
         self._row = 0
+        self.kinds: set[int] = set()
 
     def placed(self) -> list[Row]:
         told: list[Row] = []
@@ -149,7 +153,9 @@ class Placing:
         row += first[lane]
         order = np.lexsort((start, row))
         told = self._told(a, lane, start, end, code := column("code"), first)
-        self._write(order, {"start": start, "dur": end - start, "code": code, "name": column("name")})
+        kind = column("kind")
+        self.kinds.update(np.flatnonzero(np.bincount(kind)).tolist())
+        self._write(order, {"start": start, "dur": end - start, "code": code, "kind": kind, "name": column("name")})
         self._write_narrow(order, {name: column(name) for name in OPTIONAL} | {"capture": spread("capture")})
         begun = self._into.length("code") - len(order)
         self._into.add("first", begun + starts_of(row[order], 1, int(first[-1]) + 1))

@@ -55,6 +55,7 @@ class Gathered:
         self._see("capture", part.capture, part.capture)
         for name, column in (("start", part.start), ("end", end), ("code", part.code), ("name", self._numbered(part))):
             self.columns.add(name, column)
+        self.columns.add("kind", part.code if part.kind is None else part.kind)
         for name in OPTIONAL:
             values: Ints | None = getattr(part, name)
             self._see(name, *((NONE, NONE) if values is None else (int(values.min()), int(values.max()))))

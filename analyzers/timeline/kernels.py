@@ -6,6 +6,7 @@ from runs.numba_cache import compiler
 
 _compiled = compiler(__package__)()
 CODES = 64  # accounts that an event may be of
+KINDS = 64  # kinds, with numbers beyond those
 
 
 @_compiled
@@ -31,14 +32,17 @@ def rows_of(lane, start, end, row):  # pragma: no cover - compiled
 
 
 @_compiled
-def fill_bins(row, start, dur, code, shift, into, bins, busy, count, top, longest):  # pragma: no cover - compiled
-    """Sum events shorter than a bin of 2^shift ticks by row and bin; returns how many bins. Where `into` is empty they
-    are counted only. Events in order of row and start, none of a row over another."""
+def fill_bins(
+    row, start, dur, code, kind, shift, into, bins, busy, count, top, most, longest
+):  # pragma: no cover - compiled
+    """Sum events shorter than a bin of 2^shift ticks by row and bin, `top` by accounts, `most` by kinds; returns how
+    many bins. Where `into` is empty they are counted only. Events in order of row and start, none of a row over
+    another."""
     fill = len(into) > 0
     width = np.int64(1) << shift
     n = np.int64(-1)
     last_row, last_bin = np.int64(-1), np.int64(-1)
-    sums = np.zeros(CODES, dtype=np.int64)
+    sums, by_kind = np.zeros(CODES, dtype=np.int64), np.zeros(CODES + KINDS, dtype=np.int64)
     for i in range(len(start)):
         if dur[i] >= width:
             continue
@@ -52,7 +56,8 @@ def fill_bins(row, start, dur, code, shift, into, bins, busy, count, top, longes
                 last_row, last_bin = row[i], b
                 if fill:
                     into[n], bins[n], busy[n], count[n], top[n], longest[n] = row[i], b, 0, 0, code[i], i
-                    sums[:] = 0
+                    most[n] = kind[i]
+                    sums[:], by_kind[:] = 0, 0
             if fill:
                 busy[n] += part
                 if first:
@@ -60,6 +65,9 @@ def fill_bins(row, start, dur, code, shift, into, bins, busy, count, top, longes
                 sums[code[i]] += part
                 if sums[code[i]] > sums[top[n]]:
                     top[n] = code[i]
+                by_kind[kind[i]] += part
+                if by_kind[kind[i]] > by_kind[most[n]]:
+                    most[n] = kind[i]
                 if dur[i] > dur[longest[n]]:
                     longest[n] = i
             at, left, first = at + part, left - part, False

@@ -55,7 +55,8 @@ class Part:
     `words`: what they may be called, `said`: which of those each is; `number`: of the step, request or pass, NONE where
     it has none; `code`: in CODES; `together`: those of one number stand in one row, as the phases of a request do;
     `capture`, `event`, `op`: in `op_events`, NONE where they are of another table; `turn`: which of the run's captures
-    that is; `dated`: whether `base_ns` is a time of day."""
+    that is; `dated`: whether `base_ns` is a time of day; `kind`: see `kinds.py`, None where events are no
+    operations."""
 
     lane: Lane
     base_ns: int
@@ -72,6 +73,7 @@ class Part:
     event: Ints | None = None
     op: Ints | None = None
     dated: bool = True
+    kind: NDArray[np.uint8] | None = None
 
 
 def parts(tables: Tables, facts: Facts, unplaced: Counter[str]) -> Iterator[Part]:

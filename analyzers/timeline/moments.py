@@ -116,12 +116,17 @@ def _ahead_ns(tables: Tables, captures: pd.Series, ahead_ns: Mapping[str, int]) 
     return np.array([ahead_ns.get(str(host.get(one)), 0) for one in captures.tolist()], np.int64)
 
 
-def _told(of: Timeline, tables: Tables, number: int) -> str:
-    """Which steps there are, with the nearest to one that is not."""
+def steps_with_times(of: Timeline, tables: Tables) -> Ints:
+    """The numbers of steps that a timeline can look at, in order."""
     known = [of.number[_events(of, one)] for one in of.lanes if (one.lane.group, one.lane.role) == (JOB, "step")]
     rows = frame(tables, "steps", ["step", "start_ns", "dur_ns", "capture"]).dropna()
     steps = np.unique(np.concatenate([*known, rows["step"].to_numpy(dtype=np.int64)]))
-    steps = steps[steps >= 0]
+    return steps[steps >= 0]
+
+
+def _told(of: Timeline, tables: Tables, number: int) -> str:
+    """Which steps there are, with the nearest to one that is not."""
+    steps = steps_with_times(of, tables)
     if not len(steps):
         return "a run whose steps have times: none of this one has"
     nearest = int(steps[np.argmin(np.abs(steps - number))])

@@ -6,6 +6,7 @@ which meets at most two bins, are summed bin by bin:
 
     busy     ticks of a bin that its events cover       count    events that begin in it
     code     what most of that time is of               longest  the longest of its events
+    kind     the same by kinds (`kinds.py`)
 
 so that of every level   sum of busy + sum of durations of those that stand as themselves = sum of all durations.
 
@@ -17,7 +18,7 @@ Columns may be memory maps: whoever reads a stretch of them touches no more than
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -34,8 +35,8 @@ WORTH = 2 / 3  # a level with more than this share of the marks of the one befor
 CHUNK = 1 << 20  # events that are worked on at once, or one row
 BITS = 64
 HALF = 26  # bits of a number of ticks that are summed apart
-BINS, LONG = ("bins", "busy", "count", "code", "longest", "first"), ("events", "first")
-EVENTS = ("start", "dur", "code")
+BINS, LONG = ("bins", "busy", "count", "code", "kind", "longest", "first"), ("events", "first")
+EVENTS = ("start", "dur", "code", "kind")
 
 
 @dataclass(frozen=True)
@@ -47,6 +48,7 @@ class Level:
     busy: Ints
     count: Ints
     code: NDArray[np.uint8]
+    kind: NDArray[np.uint8]
     longest: Ints
     first: Ints
 
@@ -68,6 +70,7 @@ class Pyramid:
     start: Ints
     dur: Ints
     code: NDArray[np.uint8]
+    kind: NDArray[np.uint8]
     first: Ints
     levels: tuple[Level, ...]
     longs: tuple[Long, ...]
@@ -76,6 +79,10 @@ class Pyramid:
     @property
     def rows(self) -> int:
         return len(self.first) - 1
+
+    def by_kind(self) -> "Pyramid":
+        """The same where `code` tells of kinds."""
+        return replace(self, code=self.kind, levels=tuple(replace(one, code=one.kind) for one in self.levels))
 
     def sums(self) -> Iterator[tuple[int, int, int]]:
         """(shift, events, busy ticks) that each level tells of: the same of all."""
@@ -112,13 +119,16 @@ def wholes(cell: Ints, ticks: Ints, count: int) -> list[int]:
     return [(h << HALF) + n for h, n in zip(high.tolist(), low.tolist(), strict=True)]
 
 
-def pyramid(row: Ints, start: Ints, dur: Ints, code: NDArray[np.uint8], count: int) -> Pyramid:
-    """Of events, none of a row over another; `row`: from 0 to `count` - 1. `start`: at least 0, `dur` too."""
+def pyramid(
+    row: Ints, start: Ints, dur: Ints, code: NDArray[np.uint8], count: int, kind: NDArray[np.uint8] | None = None
+) -> Pyramid:
+    """Of events, none of a row over another; `row`: from 0 to `count` - 1. `start`: at least 0, `dur` too. `kind`: None
+    where no event is an operation."""
     if len(code) and int(code.max()) >= CODES:
         raise ValueError(f"more than {CODES} accounts")
     order = np.lexsort((start, row))
     columns = InMemory()
-    for name, values in (("start", start), ("dur", dur), ("code", code)):
+    for name, values in (("start", start), ("dur", dur), ("code", code), ("kind", code if kind is None else kind)):
         columns.add(name, values[order])
     columns.add("first", starts_of(row[order], 0, count + 1))
     made = levels(columns, columns.whole("first"))
@@ -129,8 +139,8 @@ def assembled(column: Callable[[str], NDArray[Any]], made: Made) -> Pyramid:
     """`column`: one that was written, by its name."""
     found = [Level(shift, *(column(f"level{shift}-{name}") for name in BINS)) for shift in made.levels]
     longs = [Long(shift, *(column(f"long{shift}-{name}") for name in LONG)) for shift in made.longs]
-    start, dur, code = (column(name) for name in EVENTS)
-    return Pyramid(start, dur, code, column("first"), tuple(found), tuple(longs), made.told)
+    start, dur, code, kind = (column(name) for name in EVENTS)
+    return Pyramid(start, dur, code, kind, column("first"), tuple(found), tuple(longs), made.told)
 
 
 def starts_of(row: Ints, low: int, high: int) -> Ints:
@@ -147,7 +157,7 @@ def levels(columns: Columns, first: Ints) -> Made:
     sizes, lengths, last = np.zeros((len(pieces), BITS), np.int64), np.zeros(BITS + 1, np.int64), 0
     for n, piece in enumerate(pieces):
         tell(SUMMING, int(first[piece[0]]) // 2, events)
-        row, start, dur, _ = _events(columns, first, piece)
+        row, start, dur = _events(columns, first, piece)
         lengths_of(dur, lengths)
         count_bins(row, start, dur, sizes[n])
         last = max(last, int((start + dur).max(initial=0)))
@@ -167,12 +177,12 @@ def _pieces(first: Ints) -> Iterator[tuple[int, int]]:
         row = upto
 
 
-def _events(columns: Columns, first: Ints, piece: tuple[int, int]) -> tuple[Ints, Ints, Ints, NDArray[np.uint8]]:
-    """(row, start, dur, code) of the events of some rows."""
+def _events(columns: Columns, first: Ints, piece: tuple[int, int]) -> tuple[Ints, Ints, Ints]:
+    """(row, start, dur) of the events of some rows."""
     a, b = piece
     span = [(int(first[a]), int(first[b]))]
     row = np.repeat(np.arange(a, b), np.diff(first[a : b + 1]))
-    return row, columns.take("start", span), columns.take("dur", span), columns.take("code", span)
+    return row, columns.take("start", span), columns.take("dur", span)
 
 
 def _worth(marks: Ints, events: int, highest: int) -> list[int]:
@@ -199,12 +209,13 @@ def _filled(
         columns.add(name, np.zeros(1, number))
     sums = {shift: [0, 0] for shift in shifts}
     for n, piece in enumerate(pieces):
-        row, start, dur, code = _events(columns, first, piece)
+        row, start, dur = _events(columns, first, piece)
         at = int(first[piece[0]])
+        code, kind = (columns.take(name, [(at, int(first[piece[1]]))]) for name in ("code", "kind"))
         tell(SUMMING, (int(first[-1]) + at) // 2, int(first[-1]))
         for shift in shifts:
             long = np.flatnonzero(dur >> shift)
-            level = _level(row, start, dur, code, shift, int(sizes[n, shift]))
+            level = _level((row, start, dur), code, kind, shift, int(sizes[n, shift]))
             kinds = fitting(0, last >> shift), fitting(0, 1 << shift), number
             _write(columns, f"level{shift}", level, at, piece, kinds)
             sums[shift][0] += int(level["count"].sum()) + len(long)
@@ -215,12 +226,12 @@ def _filled(
 
 
 def _level(
-    row: Ints, start: Ints, dur: Ints, code: NDArray[np.uint8], shift: int, size: int
+    events: tuple[Ints, Ints, Ints], code: NDArray[np.uint8], kind: NDArray[np.uint8], shift: int, size: int
 ) -> dict[str, NDArray[Any]]:
     into, bins, busy, counts, longest = (np.empty(max(size, 1), dtype=np.int64) for _ in range(5))
-    top = np.empty(max(size, 1), dtype=np.uint8)
-    fill_bins(row, start, dur, code, shift, into, bins, busy, counts, top, longest)
-    found = {"into": into, "bins": bins, "busy": busy, "count": counts, "code": top, "longest": longest}
+    top, most = (np.empty(max(size, 1), dtype=np.uint8) for _ in range(2))
+    fill_bins(*events, code, kind, shift, into, bins, busy, counts, top, most, longest)
+    found = {"into": into, "bins": bins, "busy": busy, "count": counts, "code": top, "kind": most, "longest": longest}
     return {name: values[:size] for name, values in found.items()}
 
 
@@ -238,6 +249,7 @@ def _write(
     columns.add(f"{name}-busy", level["busy"].astype(busy))
     columns.add(f"{name}-count", level["count"].astype(number))
     columns.add(f"{name}-code", level["code"])
+    columns.add(f"{name}-kind", level["kind"])
     columns.add(f"{name}-longest", (level["longest"] + at).astype(number))
     columns.add(f"{name}-first", (begun + starts_of(level["into"], piece[0] + 1, piece[1] + 1)).astype(number))
 

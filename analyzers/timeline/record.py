@@ -28,7 +28,8 @@ class Row:
 class Timeline:
     """Events in order of row and start, with what they are. Times in ticks of `tick_ps` since `origin_ns`; `dated`:
     whether that is a time of day. `name`: number in `names`; `number`, `capture`, `event`, `op`: see `Part`. `stored`:
-    events that the run holds; `strips`: stretches of accounts, which are drawn beside them.
+    events that the run holds; `strips`: stretches of accounts, which are drawn beside them; `kinds`: the numbers that
+    events have by kinds.
 
     Columns may be memory maps of files, and whole numbers in them of 32 bits: see `pyramid.py`."""
 
@@ -46,6 +47,7 @@ class Timeline:
     stored: int
     strips: int
     notes: tuple[str, ...] = field(default=())
+    kinds: tuple[int, ...] = ()
     held_bytes: int = 0  # of memory; columns that are memory maps are not counted
 
     @property

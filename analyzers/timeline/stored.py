@@ -70,6 +70,7 @@ def write(folder: Path, built: Built, into: InFiles) -> None:
         "stored": built.stored,
         "strips": built.strips,
         "notes": built.notes,
+        "kinds": built.kinds,
         "lanes": [
             [[getattr(row.lane, n) for n in LANE], [getattr(row, n) for n in ROW]] for row in built.lanes
         ],
@@ -134,6 +135,7 @@ def _built(body: dict[str, Any]) -> Built:
         strips=body["strips"],
         notes=tuple(body["notes"]),
         same=body["same"],
+        kinds=tuple(body["kinds"]),
     )
 
 
@@ -161,4 +163,5 @@ def timeline_of(built: Built, column: Callable[[str], NDArray[Any]]) -> Timeline
         stored=built.stored,
         strips=built.strips,
         notes=built.notes,
+        kinds=built.kinds,
     )

@@ -9,6 +9,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from analyzers.time.device_time import PRODUCTS
+from analyzers.timeline.kinds import kinds_of
 from analyzers.timeline.lanes import CODE, DEVICE, HOST, NONE, PS_PER_NS, Lane, Part, texts
 from analyzers.timeline.pyramid import Ints
 from runs.tables import Tables, batches, frame, int_column
@@ -76,7 +77,7 @@ class Operations:
         ops = frame(tables, "ops", ["op_id", "host", "device", "line", "role", "op", "category"], mine)
         ops = ops.dropna(subset=["op_id"]).drop_duplicates(["op_id", "device"])
         self._capture = capture
-        self._names, self._codes = texts(ops["op"]), _op_codes(ops)
+        self._names, self._codes, self._kinds = texts(ops["op"]), _op_codes(ops), kinds_of(ops)
         self._lane, self._lanes = _lanes(ops)
         number, device = (ops[n].to_numpy(dtype=np.int64, na_value=NONE) for n in ("op_id", "device"))
         self._numbers, which, many = np.unique(number, return_inverse=True, return_counts=True)
@@ -108,6 +109,7 @@ class Operations:
             yield Part(
                 self._lanes[n], of.base_ns, PS_PER_NS, start[some], dur[some], self._names, which, self._codes[which],
                 capture=of.number, turn=of.turn, event=event[some], op=op[some], dated=of.dated,
+                kind=self._kinds[which],
             )  # fmt: skip
 
     def places(self, op: Ints, device: Ints) -> Ints:

@@ -52,6 +52,8 @@ def _run(given: list[str]) -> int:
             sys.stdout.flush()
             return 0
         args = parser(given).parse_args(given)
+        if args.cache:
+            os.environ["CHIPLEDGER_CACHE"] = args.cache  # for processes that this one starts, too
         code = args.run_command(args)
         sys.stdout.flush()
         return code or 0

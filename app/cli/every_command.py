@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from app.cli.columns import columns
 from app.cli.commands import PURPOSES
-from app.cli.commands.base import STORE
+from app.cli.commands.base import CACHE, STORE
 from app.cli.kept_words import kept_or_made
 from app.cli.version import VERSION, version_line
 
@@ -37,6 +37,7 @@ def help_of_all(helps: Mapping[str, str]) -> str:
     parts += [columns(title, [(n, helps[n]) for n in names]) for title, names in groups.items() if names]
     flags = [
         ("--store STORE", STORE.help),
+        ("--cache FOLDER", CACHE.help),
         (VERSION.flag, VERSION.help),
         ("COMMAND --help", "what a command takes; the store may be named before it or after it"),
     ]

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 from app.cli.commands import NAMES, command
-from app.cli.commands.base import STORE
+from app.cli.commands.base import CACHE, STORE
 from app.cli.every_command import help_of_all, helps
 from app.cli.version import VERSION, version_line
 from app.options import add_flags, add_telling
@@ -82,7 +82,7 @@ class Top(Parser):
 def parser(words: Sequence[str] = ()) -> argparse.ArgumentParser:
     """Of all commands, or where `words` begin with one, of that alone: the others are not imported for it."""
     top = Top(prog="chipledger", allow_abbrev=False)
-    add_flags(top, (STORE,))
+    add_flags(top, (STORE, CACHE))
     add_telling(top, VERSION, version_line)
     commands = top.add_subparsers(dest="command", metavar="COMMAND", required=True, parser_class=Parser)
     for name in _begun_with(words):
@@ -91,7 +91,7 @@ def parser(words: Sequence[str] = ()) -> argparse.ArgumentParser:
             module.NAME, help=module.HELP, description=f"{module.HELP[0].upper()}{module.HELP[1:]}.", allow_abbrev=False
         )
         # SUPPRESS: without it the command's default would overwrite a --store that stands before the command
-        add_flags(made, (STORE,), absent=argparse.SUPPRESS)
+        add_flags(made, (STORE, CACHE), absent=argparse.SUPPRESS)
         module.arguments(made)
         made.about = getattr(module, "about", None)
         made.set_defaults(run_command=module.run)

@@ -78,7 +78,9 @@ class Client:
         total = sum(f.n_bytes for f in files)
         read = _counting(tell, total, "Reading")
         files = [hashed(file, read) for file in files]
-        upload_id = str(self._door.json("POST", "/api/uploads", {"key": key_of(files)})["upload_id"])
+        begun = self._door.json("POST", "/api/uploads", {"key": key_of(files)})
+        with self._door.understanding():
+            upload_id = str(begun["upload_id"])
         total, done, sent = sum(f.n_bytes for f in files), 0, 0
         there = self._there(upload_id)
         for file in files:
@@ -94,17 +96,22 @@ class Client:
 
     def _there(self, upload_id: str) -> set[tuple[str, int, str]]:
         """What of an upload arrived whole before: name, bytes and SHA-256."""
-        told = self._door.json("GET", f"/api/uploads/{part(upload_id)}/files")["files"]
-        return {(f["name"], f["bytes"], f["sha256"]) for f in told if f["whole"]}
+        told = self._door.json("GET", f"/api/uploads/{part(upload_id)}/files")
+        with self._door.understanding():
+            return {(f["name"], f["bytes"], f["sha256"]) for f in told["files"] if f["whole"]}
 
     def ingest(self, upload_id: str, **said: Any) -> Job:
         """Have an upload read into a run."""
         given = {name: value for name, value in said.items() if value is not None}
-        return _job(self._door.json("POST", "/api/ingest", {"upload_id": upload_id, **given}))
+        return self._job(self._door.json("POST", "/api/ingest", {"upload_id": upload_id, **given}))
 
     def job(self, job_id: str) -> Job:
         """A job as it is now."""
-        return _job(self._door.json("GET", f"/api/jobs/{part(job_id)}"))
+        return self._job(self._door.json("GET", f"/api/jobs/{part(job_id)}"))
+
+    def _job(self, told: Mapping[str, Any]) -> Job:
+        with self._door.understanding():
+            return _job(told)
 
     def wait(self, job: "str | Pushed", *, progress: Callable[[Job], None] | None = None) -> Job:
         """A job once it has ended; of what was pushed, begun anew where the server was, and forgot it. Raises
@@ -134,7 +141,9 @@ class Client:
 
     def runs(self, q: str = "", **options: Any) -> list[dict[str, Any]]:
         """The runs of the library, newest first, or those that a search finds."""
-        return self._door.json("GET", "/api/runs", query={**({"q": q} if q else {}), **options})["runs"]
+        told = self._door.json("GET", "/api/runs", query={**({"q": q} if q else {}), **options})
+        with self._door.understanding():
+            return told["runs"]
 
     def run(self, run: str) -> dict[str, Any]:
         """What is known of a run, by its id or name."""

@@ -1,11 +1,12 @@
 """Requests to a server: one connection that is kept, TLS that is checked, and trying again where that helps."""
 
+import contextlib
 import http.client
 import json
 import random
 import ssl
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote, urlencode, urlsplit
@@ -115,6 +116,18 @@ class Door:
         except ValueError as e:
             raise InputError("answers with no JSON", where=self.url, advice="Is it a server of Chipledger?") from e
         return told if isinstance(told, dict) else {"answers": told}
+
+    @contextlib.contextmanager
+    def understanding(self) -> Generator[None]:
+        """Within it an answer is taken apart. Raises InputError where it is not what such a server answers."""
+        try:
+            yield
+        except (KeyError, TypeError, AttributeError, ValueError) as e:
+            raise self.stranger() from e
+
+    def stranger(self) -> InputError:
+        advice = "Is the address that of Chipledger, and not of a proxy or another program in front of it?"
+        return InputError("answers as no server of Chipledger does", where=self.url, advice=advice)
 
     def _connected(self) -> http.client.HTTPConnection:
         if self._connection is None:

@@ -13,6 +13,7 @@ from errors import InputError
 
 PIECE_BYTES = 8 << 20
 SMALL_BYTES = 256 << 10  # a file that goes with the request that begins it
+STUCK = 10  # pieces one after another that were taken and are not there: whatever takes them is no such server
 TRIES = 3  # of a whole file whose hash did not come out, though it is the same here
 VERSION = {"Tus-Resumable": "1.0.0"}
 OCTETS = {**VERSION, "Content-Type": "application/offset+octet-stream"}
@@ -32,7 +33,7 @@ class _There:
 def send(door: Door, upload_id: str, file: Local, tell: Callable[[int], None]) -> int:
     """Send what is missing of a file, until the server says its hash. Returns the bytes that had to be sent; `tell`
     hears how far it is. Raises InputError where the file changed meanwhile, or the server refuses it."""
-    sent = 0
+    sent = stuck = 0
     for _ in range(TRIES):
         at = _begun(door, upload_id, file)
         if at.whole and 0 < file.n_bytes <= SMALL_BYTES:
@@ -46,8 +47,11 @@ def send(door: Door, upload_id: str, file: Local, tell: Callable[[int], None]) -
                     piece = f.read(min(PIECE_BYTES, file.n_bytes - at.offset))
                     if not piece:
                         raise _changed(file)
-                    at = _given(door, upload_id, at, piece)
+                    before, at = at, _given(door, upload_id, at, piece)
                     sent += len(piece)
+                    stuck = 0 if at.whole or at.offset > before.offset else stuck + 1
+                    if stuck > STUCK:
+                        raise door.stranger()
         except Refused as e:
             if e.status not in (_WRONG_SUM, *_GONE):
                 raise
@@ -77,7 +81,7 @@ def _begun(door: Door, upload_id: str, file: Local) -> _There:
     answer = door.patiently(lambda: door.once("POST", path, body, headers))
     file_id = answer.headers.get("location", "").rpartition("/")[2]
     if not _FILE_ID.fullmatch(file_id):
-        raise InputError("answers as no server of Chipledger does", where=door.url)
+        raise door.stranger()
     return _told(f"{path}/{file_id}", answer)
 
 
@@ -91,7 +95,7 @@ def _given(door: Door, upload_id: str, at: _There, piece: bytes) -> _There:
         nonlocal first
         if not first:  # it may have arrived though no answer did
             now = door.once("HEAD", at.path, None, VERSION)
-            if int(now.headers.get("upload-offset", "-1")) != at.offset:
+            if now.headers.get("upload-offset") != str(at.offset):
                 return now
             _unless_refused(door, upload_id)
         first = False
@@ -107,7 +111,10 @@ def _given(door: Door, upload_id: str, at: _There, piece: bytes) -> _There:
 
 def _unless_refused(door: Door, upload_id: str) -> None:
     """A server reads no further than it must, and the answer that says why may be lost with the connection."""
-    if said := json.loads(door.once("GET", f"/api/uploads/{upload_id}").data).get("refused"):
+    answer = door.once("GET", f"/api/uploads/{upload_id}")
+    with door.understanding():
+        said = json.loads(answer.data).get("refused")
+    if said:
         raise InputError(str(said))
 
 

@@ -3,9 +3,11 @@
 import importlib.util
 import urllib.request
 import uuid
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import IO, Any
 
@@ -19,8 +21,11 @@ from collectors.ingesting.told import FileTold, Tell
 from errors import ChipledgerError, InputError
 from errors.format import size
 from runs.durable import writing
+from runs.objects.bucket import CLOUDS, BucketObjects
+from runs.objects.pieces import opener as opener_of
 
 CHUNK = 1 << 22
+AHEAD = 8
 FETCHING = "Fetching"
 TIMEOUT_S = 60.0  # of a web server that says nothing
 
@@ -36,6 +41,16 @@ class There:
     bytes: int
 
 
+@dataclass(frozen=True)
+class _Place:
+    """`ahead`: of so many files the beginning is asked for before their turn: many small ones would else each be
+    waited for."""
+
+    files: list[There]
+    open: Callable[[There], Any]
+    ahead: int = 0
+
+
 def fetch(
     one: Address,
     prefixes: tuple[Address, ...] | None,
@@ -46,23 +61,22 @@ def fetch(
 ) -> Path:
     """The folder with the files of an address. Raises InputError, with nothing kept, where there is none, they are more
     than an upload may hold, or one cannot be read."""
-    open_, there = _opened(one, prefixes)
-    _fitting(one, there, uploads)
+    place = _opened(one, prefixes)
+    _fitting(one, place.files, uploads)
     upload = uploads.begin()
     try:
-        _all(open_, there, uploads.files(upload), progress, tell or (lambda file: None), check)
+        _all(place, uploads.files(upload), progress, tell or (lambda file: None), check)
     except BaseException:
         uploads.discard(upload)
         raise
     return uploads.files(upload)
 
 
-def _opened(one: Address, prefixes: tuple[Address, ...] | None) -> tuple[Callable[[str], Any], list[There]]:
-    """(opens one of them, the files there)."""
+def _opened(one: Address, prefixes: tuple[Address, ...] | None) -> _Place:
     if one.scheme in WEB:
         opener = urllib.request.build_opener(*([] if prefixes is None else [_Stays()]))
         name = PurePosixPath(one.rest.partition("?")[0]).name or one.name
-        return lambda place: opener.open(place, timeout=TIMEOUT_S), [There(str(one), name, 0)]
+        return _Place([There(str(one), name, 0)], lambda file: opener.open(file.place, timeout=TIMEOUT_S))
     if one.package and importlib.util.find_spec(one.package) is None:
         raise InputError(
             f"reading {one.scheme}:// takes the package {one.package}, which is not installed",
@@ -70,11 +84,14 @@ def _opened(one: Address, prefixes: tuple[Address, ...] | None) -> tuple[Callabl
             advice=f"`pip install {one.package}`, or copy the files and give them as a folder.",
         )
     with _said(str(one)):
+        if one.scheme in CLOUDS:
+            found = BucketObjects(CLOUDS[one.scheme], one.rest).asked(lambda fs: _found(fs, one))
+            pieces = opener_of(one.scheme)
+            return _Place(list(_there(one, found, prefixes)), lambda file: pieces(file.place, file.bytes), AHEAD)
         import fsspec
 
         fs = fsspec.filesystem(one.scheme)
-        found = {str(info["name"]): info for info in _infos(fs, one)}
-    return lambda place: fs.open(place, "rb"), list(_there(one, found, prefixes))
+        return _Place(list(_there(one, _found(fs, one), prefixes)), lambda file: fs.open(file.place, "rb"))
 
 
 class _Stays(urllib.request.HTTPRedirectHandler):
@@ -82,6 +99,10 @@ class _Stays(urllib.request.HTTPRedirectHandler):
 
     def redirect_request(self, *given: Any, **named: Any) -> None:  # pyright: ignore[reportIncompatibleMethodOverride] - whatever it is called with
         return None
+
+
+def _found(fs: Any, one: Address) -> dict[str, dict[str, Any]]:
+    return {str(info["name"]): info for info in _infos(fs, one)}
 
 
 def _infos(fs: Any, one: Address) -> Iterator[dict[str, Any]]:
@@ -118,19 +139,18 @@ def _fitting(one: Address, there: list[There], uploads: Uploads) -> None:
 
 
 def _all(
-    open_: Callable[[str], Any],
-    there: list[There],
+    place: _Place,
     folder: Path,
     progress: Progress,
     tell: Tell,
     check: Callable[[], None],
 ) -> None:
-    total, done, most = sum(file.bytes for file in there), 0, limit_bytes()
-    for file in there:
+    total, done, most = sum(file.bytes for file in place.files), 0, limit_bytes()
+    for file in place.files:
         tell(FileTold(file.name, file.bytes, state="waiting"))
-    for file in there:
+    for file, opened in _ahead(place):
         came = 0
-        with _said(file.name), open_(file.place) as source, _Arriving(folder, file.name) as out:
+        with _said(file.name), opened() as source, _Arriving(folder, file.name) as out:
             while chunk := source.read(CHUNK):
                 check()
                 came += len(chunk)
@@ -141,6 +161,28 @@ def _all(
                 progress(done + came, max(total, done + came + 1), f"{FETCHING} {file.name}")
         done += came
         tell(FileTold(file.name, came, state="waiting"))
+
+
+def _ahead(place: _Place) -> Iterator[tuple[There, Callable[[], Any]]]:
+    """Each file with what opens it, some opened before their turn."""
+    coming: deque[tuple[There, Any]] = deque()
+    rest = iter(place.files)
+    try:
+        while True:
+            while len(coming) <= place.ahead and (file := next(rest, None)) is not None:
+                coming.append((file, place.open(file) if place.ahead else None))
+            if not coming:
+                return
+            file, begun = coming.popleft()
+            yield file, partial(_begun, place, file, begun)
+    finally:
+        for _, begun in coming:
+            if begun is not None:
+                begun.__exit__()
+
+
+def _begun(place: _Place, file: There, begun: Any) -> Any:
+    return place.open(file) if begun is None else begun
 
 
 class _Arriving:

@@ -3,6 +3,7 @@
 Nothing goes for good here: what a rule takes lies in the bin for 30 days, like anything that is deleted.
 """
 
+import contextlib
 import os
 import time
 from collections import defaultdict
@@ -13,9 +14,10 @@ from typing import Any
 from app.library import changes
 from app.library.table import shelf
 from app.workspace import Workspace
-from errors import ChipledgerError, QuestionError
+from errors import ChipledgerError, InputError, QuestionError
 from errors import format as fmt
 from runs.baseline_book import BaselineBook
+from runs.integrity import ELSEWHERE
 from runs.promise_book import PromiseBook
 from runs.run import Run
 
@@ -142,6 +144,10 @@ _KEEPERS: Sequence[tuple[str, Callable[[Workspace], set[str]]]] = (
 
 def bytes_of(run: Run) -> int:
     """Bytes of a run's files as they lie there."""
+    if ELSEWHERE:
+        with contextlib.suppress(InputError):
+            if (there := run.files.bytes_there()) is not None:
+                return there
     total = 0
     for folder, _, files in os.walk(run.folder):
         for file in files:

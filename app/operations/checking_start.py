@@ -19,10 +19,10 @@ from app.operations.versions import versions
 from app.registry_place import FILE, asked, read_note
 from app.serve.guard import is_loopback
 from app.serve.upload_room import SPARE_BYTES, limit_bytes
+from app.workspace import open_store
 from errors import ChipledgerError, InputError
 from errors import format as fmt
 from runs.postgres.server import server
-from runs.store import Store
 
 LEAST_FILES = 4096  # descriptors: each session and each table that is read takes some
 LEAST_MEMORY_BYTES = 2_000_000_000
@@ -116,7 +116,7 @@ def _clock(store: Path) -> Seen:
     now_ns, newest_ns = time.time_ns(), 0
     if (store / "runs").is_dir():
         with contextlib.suppress(ChipledgerError):
-            newest_ns = max((r.manifest.created_ns for r in Store(store).look().runs), default=0)
+            newest_ns = max((r.manifest.created_ns for r in open_store(store).look().runs), default=0)
     wrong = ""
     if newest_ns > now_ns + 60 * 10**9:
         wrong = f"A run was written at {fmt.date(newest_ns)}, which is still to come: set the clock by NTP."

@@ -270,6 +270,11 @@ class Jobs:
         if ended.code not in (0, 2) and ended.said and not job.wish:
             logs.tell("job_said", level=logging.ERROR, job_id=job.job_id, traceback="\n".join(ended.said))
         job.result = {name: ended.answer[name] for name in TOLD if name in ended.answer}
+        if ended.code == 0 and process.sealed and self._place is not None:
+            try:  # what it wrote, without a network
+                await asyncio.to_thread(self._place.store.bring_outgoing)
+            except ChipledgerError as e:
+                return Ended(code=2, answer={}, why="", said=[f"error: {e}"])
         return ended
 
     async def _finish(self, job: Job, state: str, error: str) -> None:

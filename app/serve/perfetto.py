@@ -32,7 +32,7 @@ class Perfetto:
     async def perfetto(self, request: Request) -> Any:
         """The timeline as a file that Perfetto opens (TrackEvent packets of protobuf): `start` and `end` in ticks since
         the timeline's origin, `rows` such as 0-39,52, `lanes` by name, `most` events."""
-        given = from_query(request.query_params.multi_items(), ASKED)
+        given = from_query(request.query_params.multi_items(), ASKED, flags=False)
         run = self._find(request.path_params["run_id"])
         told = await run_in_threadpool(made, run, given, self._place)
         kept = f"attachment; filename*=UTF-8''{quote(named(run))}"

@@ -39,7 +39,10 @@ TEXT = Option("q", str, "", "part of a name")
 CLOCKS = Option(
     "clocks", ("recorded", "aligned"), "recorded", "each lane's own, or aligned by collectives that ranks shared"
 )
-WINDOW = (START, END, PIXELS, ROWS, WRITTEN, CLOCKS)
+COLOURS = Option(
+    "colours", ("accounts", "categories"), "accounts", "what a mark's number is of: its account, or its kind of work"
+)
+WINDOW = (START, END, PIXELS, ROWS, WRITTEN, CLOCKS, COLOURS)
 
 
 class Timelines:
@@ -114,7 +117,8 @@ def _packed(of: Timeline, given: dict[str, Any], aligned: Ranked | None) -> byte
     rows = np.array(rows_of(given["rows"], of.tiles.rows), dtype=np.int64)
     pixels = int(given["pixels"])
     ahead = aligned.rows(of)[rows] if aligned else None
-    return packed(of, window(of.tiles, rows, start, end, pixels, ahead), start, end, pixels)
+    tiles = of.tiles.by_kind() if given["colours"] == "categories" else of.tiles
+    return packed(of, window(tiles, rows, start, end, pixels, ahead), start, end, pixels)
 
 
 def rows_of(text: str, count: int, most: int = MOST_ROWS) -> list[int]:

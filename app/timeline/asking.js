@@ -32,7 +32,8 @@ export function standing(held, rows, window) {
   const covers = (/** @type {number} */ more) =>
     held.from <= Math.max(window.from - more, window.first) && held.to >= Math.min(window.to + more, window.last);
   const coarsest = now * (held.tile.shift === null ? EVENTS_COARSE : COARSE);
-  if (!covers(0) || held.fine > coarsest || held.fine < now / FINE) return "coming";
+  const narrow = held.to - held.from <= now; // all of a run that is short beside another: no pixel is wider
+  if (!covers(0) || held.fine > coarsest || (held.fine < now / FINE && !narrow)) return "coming";
   return covers(margin) ? "sharp" : "edge";
 }
 
@@ -42,7 +43,7 @@ export function standing(held, rows, window) {
  */
 export function wanted(window) {
   const more = (window.to - window.from) * AROUND,
-    most = Math.max((window.last - window.first) * BEYOND, window.to - window.from);
+    most = Math.max((window.last - window.first) * BEYOND, 1);
   const from = Math.floor(Math.max(window.from - more, window.first - most)),
     to = Math.max(Math.ceil(Math.min(window.to + more, window.last + most)), from + 1);
   const pixels = Math.min(Math.max(Math.round((to - from) / fineness(window)), 1), MOST_PIXELS);

@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Hashable
 
-from analyzers.timeline.progress import STAGES, heard_by
+from analyzers.timeline.progress import STAGES, heard_by, heard_from_afar
 from app.questions.asking import ask, known
 from app.questions.timeline import TIMELINE
 from errors import ChipledgerError
@@ -64,14 +64,14 @@ class Build:
         if self.ended:
             return "It ends at its next piece."
         if self._told is None:
-            return f"The timeline of another run is made first, or this one for somebody else; {since} so far."
+            return f"The timeline of another run is made first, or this one elsewhere; {since} so far."
         stage, done, whole = self._told
         part = f"Part {STAGES.index(stage) + 1} of {len(STAGES)}"
         return f"{part}, {WORDS[stage]}: {min(done, whole):,} of {whole:,}; {since} so far."
 
     def _make(self) -> None:
         try:
-            with _turn, heard_by(self._heard):
+            with heard_from_afar(self._run.tables.state, self._heard), _turn, heard_by(self._heard):
                 ask(TIMELINE, self._run, {}, self._registry)
             self._ended.clear()  # somebody else had it made, and it is there
         except ChipledgerError:

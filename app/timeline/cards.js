@@ -1,6 +1,6 @@
 // What is told in words beside the picture.
 
-/** @import { Described, Tile } from "./types.d.ts" */
+/** @import { Code, Described, Tile } from "./types.d.ts" */
 
 import { lasted, when } from "./clock.js";
 
@@ -19,13 +19,14 @@ const TITLES = /** @type {Record<string, string>} */ ({
 
 /**
  * @param {HTMLElement} root
- * @param {Described} of
+ * @param {Code[]} codes
  */
-export function legend(root, of) {
+export function legend(root, codes) {
   root.replaceChildren(
-    ...Object.values(of.codes).map((code) => {
+    ...codes.map((code) => {
       const entry = document.createElement("span");
       entry.textContent = code.title;
+      if (code.meaning) entry.title = code.meaning;
       entry.style.setProperty("--colour", code.colour);
       return entry;
     }),
@@ -36,8 +37,9 @@ export function legend(root, of) {
  * @param {HTMLElement} root
  * @param {Record<string, any>} told
  * @param {Described} of
+ * @param {string} which the run, where two are shown
  */
-export function card(root, told, of) {
+export function card(root, told, of, which) {
   const name = document.createElement("strong");
   name.textContent = told.name;
   const list = document.createElement("dl");
@@ -46,6 +48,7 @@ export function card(root, told, of) {
     [term.textContent, said.textContent] = [title, text];
     list.append(term, said);
   };
+  if (which) add("Run", which);
   const usual = told.usual_s ? `, usually ${lasted(told.usual_s * 1e12)}` : "";
   add("Took", `${lasted(told.dur_s * 1e12)}${usual}`);
   const began = `${lasted(told.start_s * 1e12)} after the first event`;
@@ -66,7 +69,7 @@ export function card(root, told, of) {
  */
 export function words(of, tile, i) {
   const name = of.names[tile.name[i]] ?? "an event",
-    what = of.codes[tile.code[i]]?.title ?? "",
+    what = of.looks[tile.code[i]]?.title ?? "",
     took = lasted(tile.dur[i] * of.tick_ps);
   if (tile.count[i] <= 1) return `${name}: ${took}, ${what}`;
   const share = Math.round((tile.share[i] / 255) * 100),

@@ -42,7 +42,7 @@ export class Choice {
       .then((got) => got.json())
       .then((told) => {
         if (this.event !== event || !viewer.of || !atHome(viewer)) return; // another one was chosen meanwhile
-        card(part(viewer.root, ".card", HTMLElement), told, viewer.of);
+        card(part(viewer.root, ".card", HTMLElement), told, viewer.of, viewer.which);
         this.words = `Chosen: ${told.name}, took ${lasted(told.dur_s * 1e12)}, lane ${told.lane}.`;
         viewer.say("");
         if (this.row === null) {

@@ -133,7 +133,7 @@ export class Drawing {
       const x = LABELS + Math.max(begin, 0),
         w = LABELS + Math.min(end, wide) - x;
       const dim = looked.any && !looked.names.has(tile.name[i]) && !looked.events.has(tile.event[i]),
-        colour = of.codes[tile.code[i]]?.colour ?? "#888888";
+        colour = of.looks[tile.code[i]]?.colour ?? "#888888";
       if (w > NAMED_PX && tile.count[i] <= 1)
         this.name(of.names[tile.name[i]] ?? "", x, w, top, dim ? this.ink : bright(colour) ? "#000000" : "#ffffff");
       if (tile.event[i] !== chosen) continue;
@@ -233,10 +233,11 @@ export class Drawing {
     pen.globalAlpha = 1;
   }
 
-  /** Bookmarks and comments: on the ruler, and the one that was gone to through all lanes. @param {Scene} scene */
-  flags({ marks, marked }) {
+  /** Where two runs lie over one another. Bookmarks and comments: on the ruler, and the one that was gone to through all lanes. @param {Scene} scene */
+  flags({ marks, marked, anchor }) {
     const pen = this.pen;
     pen.fillStyle = getComputedStyle(this.canvas).getPropertyValue("--st-primary-color") || this.ink;
+    if (anchor !== null) pen.fillRect(this.x(anchor) - 1, 0, 2, this.height);
     for (const mark of marks) {
       const x = this.x(mark.at);
       if (mark.id === marked) pen.fillRect(x - 0.5, 0, 1, this.height);

@@ -3,15 +3,16 @@
 /** @import { Viewer } from "./view.js" */
 
 import { part } from "../components/parts.js";
+import { DRAGGED_PX, moving, selecting } from "./drags.js";
 import { LABELS } from "./drawing.js";
 import { ROW, RULER } from "./layout.js";
-import { clicked, place, pointed, rowsBetween } from "./pointer.js";
+import { clicked, place, pointed } from "./pointer.js";
 import { save } from "./saving.js";
+import { Touch } from "./touch.js";
 
 const TURN = 1.0015,
   MOST_TURN = 2000,
-  STEP = 0.25,
-  DRAGGED_PX = 4;
+  STEP = 0.25;
 
 /** @param {Viewer} viewer */
 export function listen(viewer) {
@@ -21,8 +22,9 @@ export function listen(viewer) {
   stage.addEventListener("scroll", () => viewer.later());
   stage.addEventListener("wheel", (event) => turned(viewer, event), { passive: false });
   stage.addEventListener("keydown", (event) => pressed(viewer, event));
+  new Touch(viewer);
   canvas.addEventListener("pointerdown", (event) => dragged(viewer, event));
-  canvas.addEventListener("pointermove", (event) => pointed(viewer, event));
+  canvas.addEventListener("pointermove", (event) => event.pointerType !== "touch" && pointed(viewer, event));
   canvas.addEventListener("pointerleave", () => (viewer.tip.hidden = true));
   const on = (/** @type {string} */ name, /** @type {() => void} */ what) =>
     part(root, name, HTMLButtonElement).addEventListener("click", what);
@@ -73,6 +75,7 @@ function pressed(viewer, event) {
     f: () => viewer.fit(),
     m: () => viewer.pickShown(),
     b: () => viewer.marks.write(),
+    c: () => viewer.colours.turn(),
     l: () => viewer.choice.follow(),
     n: () => viewer.search.walk(1),
     p: () => viewer.search.walk(-1),
@@ -91,7 +94,7 @@ function pressed(viewer, event) {
  * @param {PointerEvent} down
  */
 function dragged(viewer, down) {
-  if (down.button) return;
+  if (down.button || down.pointerType === "touch") return;
   viewer.stage.focus({ preventScroll: true });
   const { x, y } = place(viewer, down),
     moves = x >= LABELS && (down.shiftKey || y < RULER) ? selecting(viewer, down) : moving(viewer, down),
@@ -115,37 +118,4 @@ function dragged(viewer, down) {
   };
   viewer.canvas.addEventListener("pointerup", up, heard);
   viewer.canvas.addEventListener("pointercancel", up, heard);
-}
-
-/**
- * @param {Viewer} viewer
- * @param {PointerEvent} down
- */
-function moving(viewer, down) {
-  const { from, to } = viewer,
-    scrolled = viewer.stage.scrollTop,
-    pace = viewer.layout?.pace(viewer.stage.clientHeight) ?? 1;
-  const move = (/** @type {PointerEvent} */ event) => {
-    viewer.canvas.classList.add("moving");
-    const by = ((to - from) * (event.clientX - down.clientX)) / viewer.wide;
-    viewer.stage.scrollTop = scrolled - (event.clientY - down.clientY) / pace;
-    viewer.look(from - by, to - by);
-  };
-  return { move, end: () => {} };
-}
-
-/**
- * @param {Viewer} viewer
- * @param {PointerEvent} down
- */
-function selecting(viewer, down) {
-  const begun = place(viewer, down),
-    from = viewer.at(begun.x);
-  const move = (/** @type {PointerEvent} */ event) => {
-    const { x, y } = place(viewer, event),
-      to = viewer.at(Math.min(Math.max(x, LABELS), LABELS + viewer.wide));
-    const rows = begun.y < RULER ? null : rowsBetween(viewer, begun.y, y);
-    viewer.picked.set(from, to, rows?.length ? rows : null);
-  };
-  return { move, end: () => viewer.picked.settle() };
 }

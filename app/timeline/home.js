@@ -19,15 +19,18 @@ export function atHome({ root, home: own }) {
   return root.isConnected && now.path === own.path && (now.run === own.run || !own.run);
 }
 
-/** The address says what is looked at. @param {Viewer} viewer */
-export function write({ from, to, choice, picked, layout, ranks, marks }) {
+/** The address says what is looked at; of a second run names begin with its own letter. @param {Viewer} viewer */
+export function write({ letter, from, to, choice, colours, picked, layout, ranks, marks }) {
   const said = new URLSearchParams(location.search),
     { event, row } = choice,
     { stretch } = picked;
   const put = (/** @type {string} */ name, /** @type {string | null} */ value) =>
-    value === null ? said.delete(name) : said.set(name, value);
-  put("from", whole(from));
-  put("to", whole(to));
+    value === null ? said.delete(letter + name) : said.set(letter + name, value);
+  if (!letter) {
+    put("from", whole(from)); // a second run looks where the first does
+    put("to", whole(to));
+    put("colours", colours.kinds ? "categories" : null);
+  }
   put("at", event >= 0 ? String(event) : null);
   put("row", event >= 0 && row !== null ? String(row) : null);
   put("pick", stretch ? `${whole(stretch.from)}-${whole(stretch.to)}` : null);
@@ -39,13 +42,14 @@ export function write({ from, to, choice, picked, layout, ranks, marks }) {
   history.replaceState(history.state, "", `${location.pathname}?${said}${location.hash}`);
 }
 
-/** What an address says of the view. */
-export function read() {
-  const said = new URLSearchParams(location.search),
+/** What an address says of the view. @param {string} letter before names of a second run */
+export function read(letter) {
+  const all = new URLSearchParams(location.search),
+    said = { get: (/** @type {string} */ name) => all.get(letter + name) },
     number = (/** @type {string} */ name) => (said.get(name) ? Number(said.get(name)) : null);
   return {
-    from: Number(said.get("from")),
-    to: Number(said.get("to")),
+    from: Number(all.get("from")),
+    to: Number(all.get("to")),
     at: number("at"),
     row: number("row"),
     pick: (said.get("pick") ?? "").split("-").map(Number),
@@ -53,6 +57,7 @@ export function read() {
     mark: number("mark"),
     latest: said.get("lanes") === "latest",
     aligned: said.get("clocks") === "aligned",
+    kinds: all.get("colours") === "categories",
     pins: (said.get("pins") ?? "").split(",").filter(Boolean).map(Number),
   };
 }

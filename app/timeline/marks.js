@@ -45,7 +45,7 @@ export class Marks {
 
   /** All that are kept; to the one that the address names. */
   async ask() {
-    const { mark, from, to } = read(); // now: the address is written to soon
+    const { mark, from, to } = read(this.viewer.letter); // now: the address is written to soon
     this.chosen = mark;
     try {
       const told = await (await answer(this.path)).json();
@@ -94,7 +94,9 @@ export class Marks {
 
   /** @param {Mark} mark */
   permalink(mark) {
-    const said = new URLSearchParams({ run: new URLSearchParams(location.search).get("run") ?? this.viewer.run });
+    const { letter, run } = this.viewer,
+      own = letter ? null : new URLSearchParams(location.search).get("run"),
+      said = new URLSearchParams({ run: own ?? run });
     said.set("mark", String(mark.id));
     return `${location.pathname}?${said}`;
   }

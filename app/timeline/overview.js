@@ -46,11 +46,12 @@ export class Overview {
   ask() {
     const { viewer } = this,
       of = viewer.of;
-    if (!of || this.asked || !of.lanes.length || viewer.last <= viewer.first) return;
+    if (!of || this.asked || !of.lanes.length || viewer.ends <= viewer.begins) return;
     this.asked = true;
-    const clocks = viewer.ranks.clocks;
+    const clocks = viewer.ranks.clocks,
+      share = (viewer.ends - viewer.begins) / (viewer.last - viewer.first); // less than all where two runs are shown
     viewer.tiles
-      .one(this.rows(of), viewer.first, viewer.last, Math.round(viewer.wide))
+      .one(this.rows(of), viewer.begins, viewer.ends, Math.max(Math.round(viewer.wide * share), 1))
       .then((held) => {
         if (!this.asked || clocks !== viewer.ranks.clocks) return;
         this.held = held;

@@ -11,7 +11,7 @@ A window is sent as
     uint32    how many events begin in it
     float32   how long that event is, in ticks: what a mark shows is rounded to its unit, or as wide as a bin
     uint16    which of the rows that were asked for; as what it is more than that of the mark before
-    uint8     the account's number (`codes` of the lanes' JSON)
+    uint8     the account's number (`codes` of the lanes' JSON), or by categories that of the kind (`kinds`)
     uint8     how much of it is covered, in 255ths
 
 Of each column all lowest bytes stand first, then the next ones, and so on: marks lie near one another, and bytes that
@@ -27,16 +27,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analyzers.timeline import Row, Timeline
+from analyzers.timeline.kernels import CODES as FROM
+from analyzers.timeline.kinds import KINDS
 from analyzers.timeline.lanes import CODES, Lane
 from analyzers.timeline.window import Marks
 from app import theme
 from app.questions.timeline.words import title
+from app.timeline.categories import CATEGORIES
 from runs.accounts import ACCOUNTS
 
 PARTS = 16  # of a pixel: how fine marks are placed
 FARTHEST = (1 << 30) - 1  # units: what reaches farther out of a window is cut there; twice that is a width
 MOST_NAMES, LONGEST = 50_000, 80  # that are written into events; all of them are told on a click
 HOST_COLOUR = "#7C8894"
+LOOK = {look.name: look for look in CATEGORIES}
 
 
 def described(of: Timeline) -> dict[str, Any]:
@@ -49,6 +53,7 @@ def described(of: Timeline) -> dict[str, Any]:
         "names": [name[:LONGEST] for name in of.names[:MOST_NAMES]],
         "lanes": _lanes(of),
         "codes": {n: _code(CODES[n]) for n in of.codes},
+        "kinds": {n: _kind(n) for n in of.kinds},
     }
 
 
@@ -85,6 +90,14 @@ def _code(name: str) -> dict[str, str]:
     if name == "host":
         return {"name": name, "title": "Host", "colour": HOST_COLOUR}
     return {"name": name, "title": ACCOUNTS[name].title, "colour": theme.COLOURS[name]}
+
+
+def _kind(number: int) -> dict[str, str]:
+    """What events have in common by kinds: those that are no operations have an account."""
+    if number < len(CODES):
+        return _code(CODES[number])
+    look = LOOK[KINDS[number - FROM]]
+    return {"name": look.name, "title": look.title, "colour": look.colour, "meaning": look.meaning}
 
 
 def packed(of: Timeline, marks: Marks, start: int, end: int, pixels: int) -> bytes:

@@ -34,8 +34,8 @@ export class Picked {
   settle() {
     const { viewer, stretch } = this;
     if (!stretch || !viewer.of) return;
-    const from = Math.max(Math.floor(stretch.from), viewer.first),
-      to = Math.max(Math.ceil(Math.min(stretch.to, viewer.last)), from + 1),
+    const from = Math.max(Math.min(Math.floor(stretch.from), viewer.ends), viewer.begins),
+      to = Math.max(Math.ceil(Math.min(stretch.to, viewer.ends)), from + 1),
       mine = ++this.asked,
       rows = stretch.rows && stretch.rows.length <= MOST_ROWS ? `&rows=${spelled(stretch.rows)}` : "",
       clocks = viewer.ranks.clocks;

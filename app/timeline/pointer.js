@@ -27,7 +27,7 @@ export function pointed(viewer, event) {
     flag = event.buttons ? null : flagged(viewer, event);
   const said = flag ? flag.text || "Bookmark" : mark && of && held ? words(of, held.tile, mark.mark) : "";
   tip.hidden = !said;
-  tip.textContent = said;
+  tip.textContent = said && viewer.which ? `${viewer.which}. ${said}` : said;
   if (said) beside(tip, event);
 }
 

@@ -36,7 +36,7 @@ export class Ranks {
 
   /** What an address says is there before anything is drawn. @param {Described} of */
   async restore(of) {
-    const { latest, aligned } = read();
+    const { latest, aligned } = read(this.viewer.letter);
     if (latest || aligned) await this.set(latest, aligned, of);
   }
 
@@ -75,7 +75,8 @@ export class Ranks {
     viewer.held = null;
     viewer.overview.forget();
     viewer.overview.ask();
-    viewer.look(viewer.from, viewer.to);
+    if (viewer.pair) void viewer.pair.again();
+    else viewer.look(viewer.from, viewer.to);
     viewer.picked.settle();
     if (viewer.choice.event >= 0) viewer.choice.open(viewer.choice.event, viewer.choice.row);
     viewer.search.find(part(viewer.root, ".q", HTMLInputElement).value, true);

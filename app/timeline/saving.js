@@ -22,37 +22,42 @@ export function save(viewer) {
   });
 }
 
-/** @param {Viewer} viewer */
+/** Of two runs both, one above the other. @param {Viewer} viewer */
 function pictured(viewer) {
-  const { drawing, of, layout } = viewer,
+  const { drawing } = viewer,
     canvas = document.createElement("canvas"),
-    pen = canvas.getContext("2d");
-  if (!of || !layout || !pen) return null;
-  const { width, height, ratio } = drawing,
+    pen = canvas.getContext("2d"),
+    shown = viewer.pair ? [viewer.pair.first, viewer.pair.second] : [viewer];
+  if (!pen || shown.some(({ of, layout }) => !of || !layout)) return null;
+  const { width, ratio } = drawing,
     style = getComputedStyle(drawing.canvas),
-    codes = Object.values(of.codes);
+    codes = viewer.codes();
   pen.font = `12px ${style.fontFamily}`;
   const places = flowed(
     codes.map((code) => pen.measureText(code.title).width + BOX + 24),
     width,
   );
-  const below = ((places.at(-1)?.[1] ?? 0) + 1) * LINE;
+  const below = ((places.at(-1)?.[1] ?? 0) + 1) * LINE,
+    high = shown.reduce((sum, one) => sum + LINE + one.drawing.height, 0) + below + 2 * EDGE;
   canvas.width = Math.round((width + 2 * EDGE) * ratio);
-  canvas.height = Math.round((height + LINE + below + 2 * EDGE) * ratio);
+  canvas.height = Math.round(high * ratio);
   pen.setTransform(ratio, 0, 0, ratio, 0, 0);
   pen.fillStyle = style.getPropertyValue("--st-background-color") || "#ffffff";
-  pen.fillRect(0, 0, width + 2 * EDGE, height + LINE + below + 2 * EDGE);
+  pen.fillRect(0, 0, width + 2 * EDGE, high);
   pen.translate(EDGE, EDGE);
   pen.font = `12px ${style.fontFamily}`;
   pen.textBaseline = "middle";
   pen.fillStyle = style.color;
-  pen.fillText(viewer.where(), 0, LINE / 2);
-  pen.translate(0, LINE);
-  pen.drawImage(drawing.canvas, 0, 0, width, height);
-  names(pen, viewer, height);
+  for (const one of shown) {
+    pen.fillText([one.which, one.where()].filter(Boolean).join(": "), 0, LINE / 2);
+    pen.translate(0, LINE);
+    pen.drawImage(one.drawing.canvas, 0, 0, width, one.drawing.height);
+    names(pen, one, one.drawing.height);
+    pen.translate(0, one.drawing.height);
+  }
   codes.forEach((code, i) => {
     const [x, line] = places[i],
-      y = height + line * LINE + LINE / 2;
+      y = line * LINE + LINE / 2;
     pen.fillStyle = code.colour;
     pen.fillRect(x, y - BOX / 2, BOX, BOX);
     pen.fillStyle = style.color;

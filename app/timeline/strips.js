@@ -44,7 +44,7 @@ export class Strips {
   colours(of) {
     this.of = of;
     this.palette.fill(0x888888);
-    for (const [code, { colour }] of Object.entries(of.codes)) {
+    for (const [code, { colour }] of Object.entries(of.looks)) {
       const [r, g, b] = [1, 3, 5].map((i) => parseInt(colour.slice(i, i + 2), 16));
       this.palette[Number(code)] = r | (g << 8) | (b << 16);
     }

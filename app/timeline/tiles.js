@@ -123,6 +123,7 @@ export class Tiles {
     this.run = run;
     this.written = written;
     this.clocks = "";
+    this.colours = "";
     /** @type {Map<string, Held>} */
     this.kept = new Map();
     /** @type {AbortController | null} */
@@ -177,7 +178,7 @@ export class Tiles {
    * @param {number} pixels
    */
   query(rows, from, to, pixels) {
-    return `start=${whole(from)}&end=${whole(to)}&pixels=${pixels}&rows=${spelled(rows)}${this.clocks}&written=${this.written}`;
+    return `start=${whole(from)}&end=${whole(to)}&pixels=${pixels}&rows=${spelled(rows)}${this.clocks}${this.colours}&written=${this.written}`;
   }
 
   /**

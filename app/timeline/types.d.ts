@@ -27,6 +27,7 @@ export interface Code {
   name: string;
   title: string;
   colour: string;
+  meaning?: string;
 }
 
 export interface Described {
@@ -37,6 +38,10 @@ export interface Described {
   names: string[];
   lanes: Lane[];
   codes: Record<string, Code>;
+  /** What events have where colours are of kinds. */
+  kinds: Record<string, Code>;
+  /** Of any number that a mark may have. */
+  looks: Record<string, Code>;
 }
 
 /** Marks of some rows of a window, as `packing.py` sends them. */
@@ -98,6 +103,19 @@ export interface Stretch {
   rows: number[] | null;
 }
 
+/** A second run below the first, and where the two lie over one another: `beside.py`. Ticks are each run's own. */
+export interface Beside {
+  run: string;
+  written: string;
+  /** Of both. */
+  names: [string, string];
+  /** At whose begin they do; null: at the first events of both. */
+  step: number | null;
+  at: number;
+  other_at: number;
+  said: string;
+}
+
 /** What a selection holds, as the server sums it. */
 export interface Summed {
   seconds: number;
@@ -140,6 +158,8 @@ export interface Scene {
   arrows: Arrow[];
   marks: Mark[];
   marked: number | null;
+  /** Where two runs are laid over one another. */
+  anchor: number | null;
   under: number;
   middle: (row: number) => number | null;
 }

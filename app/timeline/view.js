@@ -1,12 +1,14 @@
 // The viewer: where it looks, and what it shows of it.
 
 /** @import { Described, Held, Lane, Line } from "./types.d.ts" */
+/** @import { Pair } from "./pair.js" */
 
 import { part } from "../components/parts.js";
 import { BEYOND, standing, wanted } from "./asking.js";
 import { legend } from "./cards.js";
 import { Choice } from "./choice.js";
 import { lasted, when } from "./clock.js";
+import { Colours } from "./colours.js";
 import { Drawing, LABELS } from "./drawing.js";
 import { listen } from "./gestures.js";
 import { atHome, home, read, write } from "./home.js";
@@ -35,10 +37,16 @@ export class Viewer {
    * @param {HTMLElement} root
    * @param {string} run
    * @param {string} written
+   * @param {string} [letter] before the names by which the address tells of it, where it is the second of two runs
    */
-  constructor(root, run, written) {
+  constructor(root, run, written, letter = "") {
     this.root = root;
     this.run = run;
+    this.letter = letter;
+    /** The run in words, where two are shown. */
+    this.which = "";
+    /** The other run, and how the two lie over one another. @type {Pair | null} */
+    this.pair = null;
     this.tiles = new Tiles(run, written);
     this.stage = part(root, ".stage", HTMLElement);
     this.canvas = part(root, ".picture", HTMLCanvasElement);
@@ -50,6 +58,7 @@ export class Viewer {
     this.overview = new Overview(this);
     this.ranks = new Ranks(this);
     this.marks = new Marks(this);
+    this.colours = new Colours(this);
     this.labels = new Labels(
       part(root, ".lanes", HTMLElement),
       (lane) => this.changed(lane, () => this.layout?.fold(lane, this.most)),
@@ -65,6 +74,7 @@ export class Viewer {
     this.seen = [];
     this.from = 0;
     this.to = 1;
+    this.shown = NaN; // where it looked at first
     this.frame = 0;
     this.started = this.lost = false;
     this.home = home();
@@ -104,6 +114,12 @@ export class Viewer {
     clearTimeout(this.retry);
   }
 
+  /** For good. */
+  leave() {
+    this.end();
+    this.root.remove();
+  }
+
   /**
    * @param {unknown} error
    * @param {string} what
@@ -126,26 +142,41 @@ export class Viewer {
     await this.ranks.restore(of);
     if (this.of || !atHome(this)) return;
     this.of = of;
+    of.looks = { ...of.codes, ...of.kinds };
     this.layout = new Layout(of);
     this.layout.arrange(this.ranks.order);
-    const { from, to, at, row, pick, pickRows, pins } = read();
+    const { from, to, at, row, pick, pickRows, pins, kinds } = read(this.letter);
+    this.colours.restore(kinds);
     for (const one of pins) {
       const lane = this.layout.laneOf(one);
       if (lane && !this.layout.pinned.has(lane)) this.layout.pin(lane, this.most);
     }
-    if (to > from && Number.isFinite(to - from)) this.look(from, to);
+    if (this.letter) this.put(this.begins, this.ends);
+    else if (to > from && Number.isFinite(to - from)) this.look(from, to);
     else this.look(this.first, this.last);
-    legend(part(this.root, ".legend", HTMLElement), of);
+    this.shown = this.from;
+    this.explain();
     this.lay();
     this.overview.ask();
     const [a, b] = pick;
-    if (b > a && a >= this.first && a < this.last) {
-      this.picked.set(a, Math.min(b, this.last), rowsOf(pickRows, this.layout.rows));
+    if (b > a && a >= this.begins && a < this.ends) {
+      this.picked.set(a, Math.min(b, this.ends), rowsOf(pickRows, this.layout.rows));
       this.picked.settle();
     }
     if (at !== null) this.choice.open(at, row);
     if (row !== null) this.reach(row, null);
     void this.marks.ask();
+    this.pair?.ready();
+  }
+
+  /** What colours mean, of both runs. */
+  codes() {
+    return Object.values({ ...this.pair?.other(this).colours.legend, ...this.colours.legend });
+  }
+
+  /** The same in words. */
+  explain() {
+    legend(part(this.root, ".legend", HTMLElement), this.codes());
   }
 
   /** The stage is as high as its lanes, within bounds. */
@@ -159,7 +190,7 @@ export class Viewer {
 
   /** How high the stage may be: half of it is for pinned lanes, also where an address names them. */
   get most() {
-    return Math.max(MOST_HIGH, innerHeight * OF_WINDOW);
+    return Math.max(MOST_HIGH, innerHeight * OF_WINDOW) / (this.pair ? 2 : 1);
   }
 
   /**
@@ -182,14 +213,24 @@ export class Viewer {
   }
 
   /** Where the first event begins. */
-  get first() {
+  get begins() {
     return this.ranks.aligned ? Math.min(this.ranks.aligned.start_tick, 0) : 0;
   }
 
   /** Where the last ends. */
-  get last() {
+  get ends() {
     const end = this.of?.span_ticks ?? 1;
     return this.ranks.aligned ? Math.max(this.ranks.aligned.end_tick, end) : end;
+  }
+
+  /** Where what can be looked at begins: the earlier run of two. */
+  get first() {
+    return Math.min(this.begins, this.pair?.span(this)?.first ?? this.begins);
+  }
+
+  /** Where it ends. */
+  get last() {
+    return Math.max(this.ends, this.pair?.span(this)?.last ?? this.ends);
   }
 
   /** The whole run. */
@@ -230,6 +271,7 @@ export class Viewer {
       picked: this.picked.stretch,
       arrows: this.choice.arrows,
       marks: this.marks.shown,
+      anchor: this.pair?.anchor(this) ?? null,
       marked: this.marks.chosen,
       under: layout.under,
       middle: (row) => layout.middle(row, scrolled),
@@ -254,7 +296,7 @@ export class Viewer {
    */
   ask(layout) {
     const shown = this.seen.map((line) => line.row),
-      window = { from: this.from, to: this.to, wide: this.wide, first: this.first, last: this.last },
+      window = { from: this.from, to: this.to, wide: this.wide, first: this.begins, last: this.ends },
       stands = shown.length ? standing(this.held, shown, window) : "sharp";
     this.stage.setAttribute("aria-busy", String(stands === "coming"));
     if (stands === "sharp") return;
@@ -290,8 +332,17 @@ export class Viewer {
       span = this.within(to - from, of),
       least = this.first - beyond,
       start = Math.max(Math.min((from + to) / 2 - span / 2, Math.max(this.last + beyond - span, least)), least);
-    this.from = start;
-    this.to = start + span;
+    this.put(start, start + span);
+    this.pair?.moved(this);
+  }
+
+  /**
+   * The window, as it is.
+   * @param {number} from
+   * @param {number} to
+   */
+  put(from, to) {
+    [this.from, this.to] = [from, to];
     this.tip.hidden = true;
     this.soon();
     this.later();
@@ -300,7 +351,7 @@ export class Viewer {
   /** As wide as a window may be. @param {number} span @param {Described} of */
   within(span, of) {
     const whole = this.last - this.first,
-      least = Math.max(NEAREST_PS / of.tick_ps, 1, whole * FINEST);
+      least = Math.max(NEAREST_PS / of.tick_ps, 1, whole * FINEST, this.pair?.tick(this) ?? 0);
     return Math.max(Math.min(span, whole * (1 + BEYOND)), least);
   }
 
@@ -314,7 +365,7 @@ export class Viewer {
     this.told = undefined;
     if (!atHome(this)) return;
     write(this);
-    this.said(`The window shows ${this.where()}. ${this.choice.words}`);
+    this.said(`${this.which ? `${this.which}. ` : ""}The window shows ${this.where()}. ${this.choice.words}`);
   }
 
   /**
@@ -362,6 +413,10 @@ export class Viewer {
   /** Where a step is; without a number the window stays. @param {string} text */
   step(text) {
     if (!text.trim()) return;
+    if (this.pair) {
+      void this.pair.step(text.trim());
+      return;
+    }
     answer(address(`runs/${this.run}/timeline/step?number=${encodeURIComponent(text.trim())}${this.ranks.clocks}`))
       .then((got) => got.json())
       .then(({ start, end }) => {
@@ -374,8 +429,10 @@ export class Viewer {
 
   /** Selects what is shown. */
   pickShown() {
-    if (this.last <= this.first) return;
-    this.picked.set(Math.max(this.from, this.first), Math.min(this.to, this.last), null);
+    const from = Math.max(this.from, this.begins),
+      to = Math.min(this.to, this.ends);
+    if (to <= from) return;
+    this.picked.set(from, to, null);
     this.picked.settle();
   }
 

@@ -9,6 +9,7 @@ from analyzers.timeline import Timeline
 from analyzers.timeline.stored import makers
 from app.components.browser import component
 from app.components.text import md
+from app.timeline.beside import Second
 from app.timeline.places import PLACE, TICKS, resolved
 from errors import QuestionError
 from runs.run import Run
@@ -17,11 +18,12 @@ VERSION = 2  # of how marks are packed: another one is asked for anew
 _viewer = component("chipledger_timeline", Path(__file__).parent / "timeline")
 
 
-def viewer(run: Run, of: Timeline) -> None:
+def viewer(run: Run, of: Timeline, beside: Second | None = None) -> None:
     """The timeline of a run. The address has where it looks: `from`, `to` and `at`, in ticks, or a place by PLACE,
-    which becomes ticks here."""
+    which becomes ticks here. `beside`: a second run below it."""
     _placed(run, of)
-    _viewer(key=f"timeline {run.run_id}", data={"run": run.run_id, "written": kept_by(run)})
+    below = beside and beside.to_dict(run, kept_by(beside.run))
+    _viewer(key=f"timeline {run.run_id}", data={"run": run.run_id, "written": kept_by(run), "beside": below})
 
 
 def _placed(run: Run, of: Timeline) -> None:

@@ -7,6 +7,8 @@ from app.components.current import current_run
 from app.components.header import header
 from app.components.text import md
 from app.timeline.builds import Build, made
+from runs.registry import Registry
+from runs.run import Run
 
 AT_ONCE_S = 0.7  # what is there sooner is not worth a page
 EVERY_S = 1.0
@@ -33,6 +35,22 @@ def waiting() -> bool:
     else:
         st.markdown("**The timeline of this run is being made.**")
         st.fragment(lambda: _draw(build, ended), run_every=EVERY_S)()
+    return True
+
+
+def still_made(run: Run, registry: Registry) -> bool:
+    """Whether the timeline of a second run is being made, or was ended, which is told where this is called; once it is
+    there the page is drawn anew."""
+    ended = f"timeline ended {run.run_id}"
+    if ended in st.session_state:
+        st.info("The making of the second run's timeline was ended.", icon=":material/info:")
+        st.button("Make it", on_click=lambda: st.session_state.pop(ended, None))
+        return True
+    build = made(run, registry) if large(run.tables) else None
+    if build is None or build.wait(AT_ONCE_S):
+        return False
+    st.markdown("**The timeline of the second run is being made.**")
+    st.fragment(lambda: _draw(build, ended), run_every=EVERY_S)()
     return True
 
 

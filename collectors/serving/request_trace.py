@@ -38,6 +38,7 @@ TITLE = "traffic trace"
 HELP = "Traces of traffic (Azure, Mooncake, BurstGPT, any CSV or JSON lines): arrivals, prompt and output lengths."
 
 _SERVED = re.compile(rb"first_token|itls?\"|\bttfts\b|inter_token|scheduled_ts|perf/", re.IGNORECASE)  # others' formats
+_WIDEST = 1 << 1023  # a whole number that a float still holds
 _FIRST_S, _LAST_S = 9e8, 4.2e9  # 1998 and 2103: numbers between them, in some unit, count from 1970
 _LONGEST_S = 1e8  # three years: a trace that counts from zero and would last longer is not in seconds
 MAX_TOKENS = 1 << 31
@@ -310,8 +311,13 @@ def _number(column: Any) -> np.ndarray:
         values = column.to_numpy(zero_copy_only=False)
     else:
         values = np.empty(len(column), dtype=object)
-        values[:] = [v if isinstance(v, int | float | str) and not isinstance(v, bool) else None for v in column]
+        values[:] = [v if isinstance(v, float | str) or _fits(v) else None for v in column]
     return pd.to_numeric(pd.Series(values, dtype=object), errors="coerce").to_numpy(dtype=float, na_value=np.nan)
+
+
+def _fits(value: Any) -> bool:
+    """Whether it is a whole number that a float holds: JSON has some of any number of digits."""
+    return isinstance(value, int) and not isinstance(value, bool) and -_WIDEST < value < _WIDEST
 
 
 def _whole(values: np.ndarray) -> pa.Array:

@@ -271,6 +271,63 @@ def test_a_token_goes_where_it_was_sent_and_not_where_that_leads(elsewhere):
     assert [h["Authorization"] for h in heard] == ["Bearer t0ken"]
 
 
+@pytest.fixture
+def stranger():
+    """Another program that answers everything with what it is told to, and what it was asked."""
+
+    class Answers(http.server.BaseHTTPRequestHandler):
+        def do_any(self) -> None:
+            self.rfile.read(int(self.headers.get("Content-Length", "0")))
+            path = next((p for p in told if p and self.path.endswith(p)), "")
+            status, headers, body = told.get(path, told[""])
+            self.send_response(status)
+            for name, value in {"Content-Length": str(len(body)), **headers}.items():
+                self.send_header(name, value)
+            self.end_headers()
+            if self.command != "HEAD":
+                self.wfile.write(body)
+
+        do_GET = do_POST = do_PATCH = do_HEAD = do_any
+
+        def log_message(self, *_: object) -> None: ...
+
+    told: dict[str, tuple[int, dict[str, str], bytes]] = {}
+    with http.server.HTTPServer(("127.0.0.1", 0), Answers) as httpd:
+        threading.Thread(target=httpd.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{httpd.server_port}", told
+        httpd.shutdown()
+
+
+@pytest.mark.parametrize(
+    "body", [b"{}", b"[]", b"null", b"<html>Sign in</html>", b'{"upload_id": 1, "files": 2}', b"\xff\xfe"]
+)
+def test_another_program_at_the_address_is_named_as_one(stranger, tmp_path, body):
+    address, told = stranger
+    told[""] = 200, {}, body
+    (tmp_path / "train.log").write_text("x")
+    with Client(address, patience_s=0.0) as client:
+        with pytest.raises(InputError, match="answers (with no JSON|as no server of Chipledger does)"):
+            client.push([tmp_path / "train.log"])
+        with pytest.raises(InputError, match="answers (with no JSON|as no server of Chipledger does)"):
+            client.runs()
+        with pytest.raises(InputError, match="answers (with no JSON|as no server of Chipledger does)"):
+            client.job("1")
+
+
+def test_what_takes_pieces_and_keeps_none_is_not_sent_to_for_ever(stranger, tmp_path):
+    address, told = stranger
+    told[""] = 204, {"Upload-Offset": "0"}, b""
+    told["/files"] = (
+        201,
+        {"Location": f"/api/uploads/{'0' * 32}/files/{'1' * 32}", "Upload-Offset": "0"},
+        b'{"files": []}',
+    )
+    told["/uploads"] = 200, {}, b'{"upload_id": "' + b"0" * 32 + b'"}'
+    (tmp_path / "train.log").write_bytes(bytes(1 << 20))
+    with Client(address, patience_s=0.0) as client, pytest.raises(InputError, match="as no server of Chipledger does"):
+        client.push([tmp_path / "train.log"])
+
+
 @pytest.mark.parametrize("token", ["two words", "line\r\nX-Evil: 1", "é", "x" * 5000])
 def test_a_token_that_is_none_is_refused_before_anything_is_sent(token):
     with pytest.raises(QuestionError, match="token"):

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import re
 import struct
 import urllib.error
 import urllib.request
@@ -136,6 +137,11 @@ def test_an_answer_for_ever_says_so_and_others_do_not(served):
         ("event?event=-1", "event"),
         ("search?q=", "with part of a name"),
         ("search", "with part of a name"),
+        ("tiles?rows=0&colours=rainbow", "one of accounts, categories"),
+        ("tiles?rows=0&colours=accounts&colours=accounts", "given twice"),
+        ("perfetto?most=0", "most=0"),
+        ("perfetto?most=x", "most='x'"),
+        ("perfetto?start=nan", "start='nan'"),
     ],
 )
 def test_what_cannot_be_shown_is_one_sentence(served, path, said):
@@ -161,3 +167,41 @@ def test_rows_are_spelled_as_ranges_and_bounded():
     for wrong in ("3-1", "a", "1-", "1--2", "٣", "0-9,10"):
         with pytest.raises(QuestionError, match="rows"):
             rows_of(wrong, 10)
+
+
+def test_by_categories_marks_are_those_of_accounts_in_other_colours(served):
+    address, run, _ = served
+    told = get(f"{address}/api/runs/{run.run_id}/timeline")[1]
+    of = timeline(run.tables, run.manifest.facts)
+    asking = f"{address}/api/runs/{run.run_id}/timeline/tiles?pixels=300&rows=0-{of.tiles.rows - 1}"
+    (_, plain), (_, kinds) = (read(asked(asking + more)) for more in ("", "&colours=categories"))
+    assert all((plain[name] == kinds[name]).all() for name in plain if name != "code")
+    assert {str(c) for c in np.unique(kinds["code"])} <= set(told["kinds"])
+    assert {told["kinds"][str(c)]["name"] for c in np.unique(kinds["code"])} >= {"matmul", "host", "all-reduce"}
+    assert all(re.fullmatch("#[0-9A-F]{6}", k["colour"]) and k["title"] for k in told["kinds"].values())
+
+
+def test_a_window_that_asks_for_everything_is_small_and_whole(served):
+    address, run, _ = served
+    of = timeline(run.tables, run.manifest.facts)
+    far, rows = 1 << 62, of.tiles.rows
+    everything = f"start={-far}&end={far}&pixels=20000&rows=0-{rows - 1}"
+    body = asked(f"{address}/api/runs/{run.run_id}/timeline/tiles?{everything}")
+    _, marks = read(body)
+    assert int(marks["count"].sum()) == of.events and len(body) < 2_000_000
+
+
+def test_a_run_that_is_deleted_while_it_is_looked_at_is_one_sentence(served):
+    address, run, _ = served
+    store = Store(run.folder.parent.parent)
+    gone = made_runs.interrupted(store, "gone")
+    begin = f"{address}/api/runs/{gone.run_id}/timeline"
+    assert get(begin)[0] == 200
+    with urllib.request.urlopen(f"{begin}/tiles?rows=0", timeout=60) as answer:
+        assert answer.status == 200
+    delete = urllib.request.Request(f"{address}/api/runs/{gone.run_id}", method="DELETE")
+    with urllib.request.urlopen(delete, timeout=60) as answer:
+        assert answer.status == 200
+    for path in ("", "/tiles?rows=0", "/event?event=0", "/search?q=step", "/selection", "/arrows?event=0", "/marks"):
+        status, told = get(begin + path)
+        assert status == 404 and told["error"] and "\n" not in told["error"]

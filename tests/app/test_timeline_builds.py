@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from analyzers.timeline.progress import STAGES, tell
+from analyzers.timeline.progress import STAGES, making, tell
 from app.questions import asking
 from app.timeline import builds
 from app.timeline.builds import EndedError, made
@@ -85,3 +85,61 @@ def test_a_timeline_that_nobody_can_have_is_asked_for_no_more(run, monkeypatch):
     build = made(*run)
     assert build is not None and build.wait(30)
     assert made(*run) is None
+
+
+def test_what_an_api_request_began_is_told_and_ended_on_the_page(run, monkeypatch):
+    """The request makes it in its own thread; the page that comes later hears how far it is and ends it there."""
+    begun, go, ended = threading.Event(), threading.Event(), []
+
+    def slowly(asked, subject, *_):
+        with making(subject.tables.state):
+            tell(STAGES[0], 30, 100)
+            begun.set()
+            assert go.wait(30)
+            tell(STAGES[0], 60, 100)
+        return "the answer"
+
+    monkeypatch.setattr(asking, "_of_run", slowly)
+
+    def request():
+        try:
+            asking.ask(builds.TIMELINE, run[0], {}, run[1])
+        except EndedError as e:
+            ended.append(str(e))
+
+    asks = threading.Thread(target=request)
+    asks.start()
+    assert begun.wait(30)
+    build = made(*run)
+    assert build is not None and not build.wait(0.2)
+    build.end()
+    go.set()
+    asks.join(30)
+    assert build.wait(30) and build.ended
+    assert ["was ended" in said for said in ended] == [True]
+
+
+def test_how_far_another_threads_making_is_stands_in_words(run, monkeypatch):
+    heard, done = threading.Event(), threading.Event()
+
+    def slowly(asked, subject, *_):
+        with making(subject.tables.state):
+            while not done.wait(0.01):
+                tell(STAGES[1], 30, 100)
+                heard.set()
+        return "the answer"
+
+    monkeypatch.setattr(asking, "_of_run", slowly)
+    asks = threading.Thread(target=lambda: asking.ask(builds.TIMELINE, run[0], {}, run[1]))
+    asks.start()
+    assert heard.wait(30)
+    build = made(*run)
+    assert build is not None
+    for _ in range(500):
+        if build.words.startswith("Part 2 of 3"):
+            break
+        done.wait(0.01)
+    assert build.words.startswith("Part 2 of 3, putting events into rows: 30 of 100; ")
+    done.set()
+    asks.join(30)
+    assert build.wait(30) and not build.ended

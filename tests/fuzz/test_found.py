@@ -2,6 +2,7 @@
 
 import contextlib
 import gzip
+import json
 import pickle
 import sqlite3
 import tempfile
@@ -9,10 +10,11 @@ import tempfile
 import pytest
 
 from collectors.base import Lost
-from collectors.device import memory_snapshot, nsys, xplane
+from collectors.device import memory_snapshot, nsys, viewer, xplane
 from collectors.device.rocm import rocpd, rocprofv3
 from collectors.ingesting.items import items_of
 from collectors.ingesting.unpack import SafeSource
+from collectors.serving import request_trace
 from collectors.training import pipeline_trace
 from errors import InputError
 from tests.collectors import nsys_exports, snapshots
@@ -42,7 +44,18 @@ def wordless() -> bytes:
     return space.SerializeToString()
 
 
+VIEWED = [
+    {"ph": "M", "pid": 1, "name": "process_name", "args": {"name": "/host:CPU"}},
+    {"ph": "X", "pid": 1, "tid": 2, "ts": 10**400, "dur": 1, "name": "step"},
+]
+
 FOUND = {
+    "a length with more digits than a float holds": (
+        request_trace,
+        b'{"timestamp": 0, "input_length": 7, "output_length": %s}\n' % (b"9" * 400)
+        + b'{"timestamp": 9, "input_length": 5, "output_length": 4}',
+    ),
+    "a time with more digits than a float holds": (viewer, json.dumps({"traceEvents": VIEWED}).encode()),
     "a key of JSON that is no text": (rocprofv3, b'{"rocprofiler-sdk-tool": [{"\\x": 1}]}'),
     "a table of operations without what they are": (
         pipeline_trace,

@@ -53,6 +53,7 @@ NAMES = (
     "doctor",
     "backup",
     "registry",
+    "mirror",
     "completion",
 )
 
@@ -63,7 +64,7 @@ PURPOSES = {  # the heads in the help of all, and the names below each; what sta
     "Ask about many": "compare baseline history fleet budget digest",
     "Keep runs in order": "rename note tag star group archive delete restore share tidy searches",
     "Ask what would be": "whatif topology compile catalog",
-    "Look after it": "alerts mcp jobs worker tokens audit doctor backup registry completion",
+    "Look after it": "alerts mcp jobs worker tokens audit doctor backup mirror registry completion",
 }
 
 if TYPE_CHECKING:

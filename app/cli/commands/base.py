@@ -13,7 +13,21 @@ from errors.options import SWITCH, Option
 from runs.durable import write_whole
 
 STORE = Option(
-    "store", str, None, "folder of the store (default: $CHIPLEDGER_STORE, else ~/.chipledger)", local=True, form="STORE"
+    "store",
+    str,
+    None,
+    "folder or address of the store, such as s3://bucket/prefix (default: $CHIPLEDGER_STORE, else ~/.chipledger)",
+    local=True,
+    form="STORE",
+)
+CACHE = Option(
+    "cache",
+    str,
+    None,
+    "folder below which what a store in a bucket has on this machine lies "
+    "(default: $CHIPLEDGER_CACHE, else ~/.local/share/chipledger)",
+    local=True,
+    form="FOLDER",
 )
 JSON = Option("json", SWITCH, False, "print the answer as JSON", local=True)
 RUN = Option("run", str, None, "id, beginning of an id, or name of a run", of_run=True, local=True)

@@ -13,12 +13,12 @@ from typing import Any
 from app.cli.commands.base import JSON, print_json, print_table, printable
 from app.options import add_flags
 from app.serve.limits_held import limits_held, words
-from app.workspace import Workspace, store_path, workspace
+from app.workspace import Workspace, open_store, store_path, workspace
 from errors import ChipledgerError, QuestionError
 from errors.format import size
 from errors.options import SWITCH, Option
+from runs.objects.opening import address_of
 from runs.run import Run
-from runs.store import Store
 
 _LOOKS = 5  # at a run that is another each time
 NAME = "doctor"
@@ -163,7 +163,7 @@ def _settled(folder: Path) -> dict[str, Any] | None:
 
 def _verified(run: Run) -> dict[str, Any]:
     try:
-        files, damaged = run.files, [str(e) for e in run.files.verify()]
+        files, damaged = run.files, [str(e) for e in run.files.verify_there()]
         damaged += [] if damaged else _miscounted(run)
     except ChipledgerError as e:  # the manifest itself
         return {"run_id": run.run_id, "name": None, "files": 0, "bytes": 0, "damaged": [str(e)], "not_verifiable": []}
@@ -275,9 +275,9 @@ def _store(given: str | None) -> dict[str, Any]:
         problem = f"{nearest} is no folder"
     elif not os.access(nearest, os.W_OK | os.X_OK):
         problem = f"{nearest} cannot be written"
-    if (path / "runs").is_dir():
+    if (path / "runs").is_dir() or address_of(path):
         try:
-            store = Store(path)
+            store = open_store(path)
             runs, damaged = len(store.ids()), len(store.look().broken)
         except ChipledgerError as e:
             problem = str(e)

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 from app import ingest_options
 from app.cli.commands.base import JSON, pairs, print_json, printable
-from app.ingest_options import AUDIENCE, GROUP, PATHS, PATHS_FROM, TAG, WITHIN
-from app.options import add_arguments, add_flags, from_args
+from app.ingest_options import AUDIENCE, CLUSTER, GROUP, PATHS, PATHS_FROM, PRIORITY, TAG, WITHIN
+from app.options import add_arguments, add_flags, from_args, values
 from app.serve.upload_runs import in_use, note_run
 from app.workspace import Workspace, workspace
 from errors import ChipledgerError, InputError
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from app.follow.alerts.evaluate import Outcome
     from collectors.ingest import Ingested
     from collectors.ingesting.told import FileTold
+    from runs.spread.engine import Engine
 
 NAME = "ingest"
 HELP = "read profiles, logs and metrics into one run"
@@ -36,8 +37,11 @@ OPTIONS = (
     *ingest_options.OPTIONS,
     PATHS_FROM,
     WITHIN,
+    CLUSTER,
+    PRIORITY,
     replace(JSON, help="print run_id, tables, files and warnings as JSON"),
 )
+CLUSTER_VARIABLE = "CHIPLEDGER_CLUSTER"
 PROGRESS_VARIABLE = "CHIPLEDGER_PROGRESS_JSON"  # set by the server: progress as JSON lines on stderr
 EVERY_SECONDS = 0.2  # progress is told no more often
 MAY_LACK = (PATHS,)
@@ -60,7 +64,7 @@ def run(args: argparse.Namespace) -> None:
     whose = {option.name: said.pop(option.name, None) for option in AUDIENCE}
     tags = pairs(said.pop(TAG.name, ()), "tag")
     place = workspace(args.store)
-    readers = audience(place, whose)
+    readers, engine = audience(place, whose), _engine(args)
     stop = threading.Event()
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGTERM, lambda *_: stop.set())  # the server's way to cancel: what was begun is removed
@@ -77,6 +81,7 @@ def run(args: argparse.Namespace) -> None:
             cancel=stop.is_set,
             tell=tell,
             audience=readers,
+            engine=engine,
             **named,
         )
         warnings = [*done.warnings, *seen_by_more(place, done, whose), *_remembered(paths, place, done.run_id)]
@@ -104,6 +109,17 @@ def run(args: argparse.Namespace) -> None:
         print(f"  alert: {rule} is open; `chipledger alerts` says why")
     for problem in alerts.problems:
         print(f"  warning: {printable(problem)}")
+
+
+def _engine(args: argparse.Namespace) -> "Engine | None":
+    """Whose workers read the files; None: this process. Raises InputError where they cannot be had."""
+    said = values(args, (CLUSTER, PRIORITY))
+    cluster = said[CLUSTER.name] or os.environ.get(CLUSTER_VARIABLE)
+    if not cluster:
+        return None
+    from runs.spread.choosing import engine_of
+
+    return engine_of(cluster, said[PRIORITY.name])
 
 
 def seen_by_more(place: Workspace, done: "Ingested", whose: Mapping[str, Any]) -> list[str]:

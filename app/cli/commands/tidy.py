@@ -46,6 +46,8 @@ def run(args: argparse.Namespace) -> None:
     given, place = values(args, OPTIONS), workspace(args.store)
     planned = plan(place, Policy(**{o.name: given[o.name] for o in RULES}))
     gone, problems = apply(place, planned) if given[APPLY.name] else ([], [])
+    if given[APPLY.name]:
+        place.store.sweep()
     if given[JSON.name]:
         done = {"gone": [j.run_id for j in gone], "problems": problems}
         print_json({**planned.to_dict(), "applied": given[APPLY.name], **done})

@@ -6,6 +6,7 @@ import streamlit as st
 from analyzers.difference import DifferenceResult
 from analyzers.difference.terms import TERMS
 from app.comparing import job_words as words
+from app.comparing.both_timelines import both_timelines
 from app.comparing.sides import compare_jobs, side_of
 from app.components.answering import answering
 from app.components.chart import chart
@@ -42,6 +43,7 @@ def two_jobs(run: Run, other: Run, place: Workspace) -> None:
     if one is not None and two is not None and len(one.seconds) > 1 and len(two.seconds) > 1:
         st.markdown("**How long did settled steps take?** The curve further left is the quicker.")
         chart(draw.both_steps(one, two, (result.a, result.b)), "steps", f"{name}-steps", said)
+    both_timelines(run, other)
     evidence(result, run, other, name)
     report_buttons(f"/api/compare/report?a={run.run_id}&b={other.run_id}", OF_TWO)
     beyond(said)

@@ -9,6 +9,7 @@ from analyzers.serving.ab_terms import PAIRED, TERMS
 from analyzers.serving.served import served
 from app.baselines import find_run
 from app.comparing import words
+from app.comparing.both_timelines import both_timelines
 from app.comparing.requests import compare_runs
 from app.components.answering import answering
 from app.components.chart import chart
@@ -66,6 +67,7 @@ def page() -> None:
     for warning in result.traffic.warnings:
         st.warning(md(warning), icon=":material/warning:")
     explore(run, other, result, said)
+    both_timelines(run, other)
     report_buttons(f"/api/compare/report?a={run.run_id}&b={other.run_id}", OF_TWO)
     beyond(said)
     howto(run, TERMS, result.notes, INPUTS)

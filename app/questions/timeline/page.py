@@ -10,6 +10,8 @@ from app.components.question_page import Told, question_page
 from app.questions.timeline import TIMELINE
 from app.questions.timeline.perfetto import perfetto
 from app.questions.timeline.words import table
+from app.timeline.beside import second
+from app.timeline.second_choice import choice
 from app.timeline.viewer import viewer
 from app.timeline.waiting import waiting
 from errors import format as fmt
@@ -17,7 +19,7 @@ from errors import format as fmt
 
 def page() -> None:
     if not waiting():
-        question_page(TIMELINE, "Placing every event in its row", figures, body)
+        question_page(TIMELINE, "Placing every event in its row", figures, body, beside=choice)
 
 
 def figures(result: TimelineResult) -> list[Figure]:
@@ -38,7 +40,7 @@ def body(told: Told[TimelineResult]) -> None:
         "**What happened when?** Turn the wheel to look closer, drag to move, click an event for what it is. Strips "
         "say in which account of the ledger each instant is entered; an event has the colour of the work that it is."
     )
-    viewer(told.run, told.result.timeline)
+    viewer(told.run, told.result.timeline, second(told.run, told.result.timeline, told.place))
     perfetto(told.run, told.result.timeline)
     told_rows = table(told.result)
     rows = pd.DataFrame(told_rows.rows, columns=["group", *told_rows.head[1:]])

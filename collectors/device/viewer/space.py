@@ -213,6 +213,6 @@ def _number(value: Any) -> TypeGuard[int]:
 
 def _ps(value: Any) -> int | None:
     """Microseconds as whole picoseconds; None for what is no time of a profile."""
-    if type(value) not in (int, float) or not -_MAX_PS < value * 1e6 < _MAX_PS:
+    if type(value) not in (int, float) or not -_MAX_PS < value * 1_000_000 < _MAX_PS:
         return None
     return round(value * 1_000_000)

@@ -1,0 +1,213 @@
+"""What a worker does: reads files in their order, and leaves their rows as parts of tables in a folder of its own.
+
+The folder gets its name last, so that what has it is whole; the name is that of the task, so that a task which was done
+before is not done again, whichever worker it comes to. Where the folder above is gone nobody waits any more.
+"""
+
+import contextlib
+import os
+import pickle
+import resource
+import shutil
+import sys
+import uuid
+from collections.abc import Generator, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from collectors import COLLECTORS
+from collectors.base import Blob, Fact, Item, Lost, Rows
+from collectors.ingesting.identity import readers
+from collectors.ingesting.items import items_of
+from collectors.ingesting.lane import StoreFault
+from collectors.ingesting.parts.records import FileRead, PartMade, Stored, TaskRead, fault_of
+from collectors.ingesting.unpack import SafeSource
+from errors import InputError
+from runs.devices import devices
+from runs.durable import sync
+from runs.integrity import Mark, mark
+from runs.parts import Part
+from runs.spread.engine import EngineError
+from runs.writer import TableFiles
+
+SUMMARY = "read.pickle"
+Reading = tuple[int, Iterator[Item]]  # a file's number, and what it holds
+
+
+def stamp() -> str:
+    """What reads and writes, as text: of another one the same file may become another part."""
+    return f"readers {readers()}, pyarrow {pa.__version__}, Python {sys.version_info[0]}.{sys.version_info[1]}"
+
+
+def read(asked: dict[str, Any]) -> TaskRead:
+    """Read the files of a task. `asked`: `folder`, in which the folder `key` is made, and `files`: path, name, index
+    and collector of each."""
+    above = Path(asked["folder"])
+    if not above.is_dir():
+        raise EngineError(
+            "a worker does not see the folder of the store",
+            where=str(above),
+            advice="Workers need the store and the inputs at the same paths as the command; or the ingest has ended.",
+        )
+    files = ((file["index"], _items(file)) for file in asked["files"])
+    return written(above, asked["key"], files)
+
+
+def written(above: Path, key: str, files: Iterator[Reading] | Sequence[Reading]) -> TaskRead:
+    """Have the rows of these files written to the folder `key`, unless that was done before."""
+    done = above / key
+    if (before := _before(done)) is not None:
+        return before
+    folder = above / f"{key}.{uuid.uuid4().hex}"
+    with _storing():
+        folder.mkdir()
+    try:
+        told = _written(folder, done, files)
+        with _storing(), (folder / SUMMARY).open("wb") as f:
+            pickle.dump(told, f, protocol=5)
+        with contextlib.suppress(OSError):  # another worker was faster, with the same
+            folder.rename(done)
+        return _before(done) or told
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _before(folder: Path) -> TaskRead | None:
+    try:
+        with (folder / SUMMARY).open("rb") as f:
+            return pickle.load(f)  # written by a worker of this ingest, in a folder that its owner alone can read
+    except FileNotFoundError:
+        return None
+
+
+def _items(file: dict[str, Any]) -> Iterator[Item]:
+    collector = next(c for c in COLLECTORS if file["collector"] == c.NAME)
+    return items_of(SafeSource(Path(file["path"]), file["name"], file["index"]), collector)
+
+
+def _written(folder: Path, done: Path, files: Iterator[Reading] | Sequence[Reading]) -> TaskRead:
+    read: list[FileRead] = []
+    into = _Parts(folder)
+    try:
+        for index, items in files:
+            read.append(_file(index, items, into))
+        with _storing():
+            made, blobs = into.ended(), into.blobs()
+    finally:
+        into.tables.give_up()
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    return TaskRead(folder=str(done), files=tuple(read), parts=made, blobs=blobs, peak_bytes=peak)
+
+
+def _file(index: int, items: Iterator[Item], into: "_Parts") -> FileRead:
+    told: list[Fact | Lost | Stored] = []
+    seen: set[tuple[str, int]] = set()
+    kept, fault = False, None
+    while True:
+        try:
+            item = next(items, None)
+        except InputError as e:
+            fault = fault_of(e)
+            break
+        if item is None:
+            break
+        if isinstance(item, Fact | Lost):
+            told.append(item)
+            continue
+        with _storing():
+            into.keep(item, index)
+        if isinstance(item, Rows):
+            kept = True
+            if item.table == "ops":
+                seen |= devices(pa.Table.from_batches([item.batch]))
+    if kept:
+        told.append(Stored(devices=frozenset(seen)))
+    return FileRead(index=index, told=tuple(told), fault=fault)
+
+
+@contextlib.contextmanager
+def _storing() -> Generator[None]:
+    """Within it, what a full disk raises is a sentence."""
+    try:
+        yield
+    except OSError as e:
+        raise StoreFault(f"the run cannot be written ({e.strerror or e})", advice="Is the disk full?") from e
+
+
+class _Parts:
+    """Rows of several files, a part of each table, and their blobs."""
+
+    def __init__(self, folder: Path):
+        self._folder = folder
+        self.tables = TableFiles(folder)
+        self._first: dict[str, int] = {}  # number of the first file with rows of the table
+        self._captures: dict[str, tuple[int, int] | None] = {}
+
+    def keep(self, item: Rows | Blob, index: int) -> None:
+        if not self._folder.is_dir():
+            raise EngineError("the ingest that this was for has ended")
+        if isinstance(item, Rows):
+            self._rows(item, index)
+        else:
+            self._blob(item)
+
+    def _rows(self, item: Rows, index: int) -> None:
+        if not item.batch.num_rows:
+            return
+        self._first.setdefault(item.table, index)
+        found = _captures(item.batch)
+        before = self._captures.get(item.table, found)
+        whole = None if found is None or before is None else (min(found[0], before[0]), max(found[1], before[1]))
+        self._captures[item.table] = whole
+        self.tables.rows(item.table, item.batch)
+
+    def _blob(self, item: Blob) -> None:
+        path = self._folder / "blobs" / item.name
+        if not path.resolve().is_relative_to((self._folder / "blobs").resolve()):
+            raise InputError(f"blob name {item.name!r} leaves the run's folder")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(item.data)
+
+    def ended(self) -> tuple[PartMade, ...]:
+        """Every part, on the disk."""
+        self.tables.close()
+        made: list[PartMade] = []
+        for table, rows in self.tables.counts.items():
+            path = self.tables.path(table)
+            sync(path)
+            part = Part(table=table, number=self._first[table], captures=self._captures[table])
+            made.append(PartMade(part=part, rows=rows, mark=mark(path)))
+        return tuple(made)
+
+    def blobs(self) -> dict[str, Mark]:
+        root = self._folder / "blobs"
+        found: dict[str, Mark] = {}
+        for folder, _, names in os.walk(root):
+            for name in names:
+                path = Path(folder) / name
+                sync(path)
+                found[path.relative_to(root).as_posix()] = mark(path)
+        return found
+
+
+def _captures(batch: pa.RecordBatch) -> tuple[int, int] | None:
+    """The lowest and the highest capture that rows belong to; None where one belongs to none."""
+    if "capture" not in batch.schema.names or batch.column("capture").null_count:
+        return None
+    numbers = batch.column("capture").to_numpy(zero_copy_only=False)
+    return int(numbers.min()), int(numbers.max())
+
+
+def part_path(read: TaskRead, made: PartMade) -> Path:
+    """Where a part lies until it is taken into the run."""
+    return TableFiles(Path(read.folder)).path(made.part.table)
+
+
+def rows_of(path: Path) -> Iterator[pa.RecordBatch]:
+    """The rows of a part, as they were written."""
+    with pq.ParquetFile(path) as file:
+        for group in range(file.num_row_groups):
+            yield from file.read_row_group(group, use_threads=False).to_batches()

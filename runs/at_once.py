@@ -1,0 +1,68 @@
+# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false, reportUnknownVariableType=false
+# pyarrow's stubs leave some types open
+"""Tables for whoever asks capture by capture and device by device: of a thousand devices each question would read the
+file once more. What fits in memory is read once and looked through there; what does not is asked for as ever."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from runs.tables import Tables, Where, filter_of, int_column
+
+MOST_ROWS = 1 << 21  # of a table that is held
+CAPTURE = "capture"
+NONE = -1
+
+
+class AtOnce:
+    """The same rows in the same order. It is for one walk over a run: what it read it holds as long as it lives."""
+
+    def __init__(self, tables: Tables, most_rows: int = MOST_ROWS):
+        self._tables, self._most = tables, most_rows
+        self._rows: dict[str, int] = {}
+        self._held: dict[str, _Held] = {}
+
+    def rows(self, name: str) -> int:
+        if name not in self._rows:
+            self._rows[name] = self._tables.rows(name)
+        return self._rows[name]
+
+    def arrow(self, name: str, columns: Sequence[str] | None = None, where: Where | None = None) -> pa.Table:
+        first = where[0] if where else None
+        if not where or not first or columns is None or first[:2] != (CAPTURE, "==") or self.rows(name) > self._most:
+            return self._tables.arrow(name, columns, where)
+        if name not in self._held:
+            self._held[name] = _Held(self._tables, name)
+        return self._held[name].of(int(first[2]), columns, where[1:])
+
+
+class _Held:
+    """One table by capture; each column is read when it is asked for first."""
+
+    def __init__(self, tables: Tables, name: str):
+        self._tables, self._name = tables, name
+        capture = int_column(tables.arrow(name, [CAPTURE]), CAPTURE, NONE)
+        ordered = bool((np.diff(capture) >= 0).all())
+        self._order = None if ordered else pa.array(np.argsort(capture, kind="stable"))
+        self._captures, self._first = np.unique(np.sort(capture, kind="stable"), return_index=True)
+        self._last = np.append(self._first[1:], len(capture))
+        self._columns: dict[str, pa.ChunkedArray] = {}
+
+    def of(self, capture: int, columns: Sequence[str], where: Where) -> pa.Table:
+        """Rows of a capture for which the conditions hold."""
+        needed = list(dict.fromkeys([*columns, *(column for column, _, _ in where)]))
+        self._read([column for column in needed if column not in self._columns])
+        at = int(np.searchsorted(self._captures, capture))
+        there = at < len(self._captures) and self._captures[at] == capture
+        low, high = (int(self._first[at]), int(self._last[at])) if there else (0, 0)
+        some = pa.table({column: self._columns[column].slice(low, high - low) for column in needed})
+        found = some.filter(filter_of(where)) if where else some
+        return found.select(list(columns))
+
+    def _read(self, columns: list[str]) -> None:
+        if not columns:
+            return
+        told = self._tables.arrow(self._name, columns)
+        for column in columns:
+            self._columns[column] = told[column] if self._order is None else told[column].take(self._order)

@@ -1,0 +1,293 @@
+"""The index of a store of objects: which runs there are, told by small objects that are numbered and never changed.
+
+    <url>/chipledger.json            that a store lies here, and which
+    <url>/index/<number>.json        what happened: a run was committed, put into the bin, restored or removed
+    <url>/index/of64/<number>.gz     64 of them that follow each other, in one object
+    <url>/index/of4096/<number>.gz   64 of those
+
+A reader asks for the number that follows the last it knows: nothing is listed. A writer creates that number, where
+nobody did so before; where somebody did, it reads that first, and looks again whether its own still holds. So all see
+the same order, and what is written is true at its place in it.
+"""
+
+import contextlib
+import fcntl
+import gzip
+import json
+import time
+import uuid
+from collections.abc import Callable, Generator, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from errors import InputError
+from errors.shapes import is_object
+from runs.durable import write_whole, writing
+from runs.objects.base import MissingError, Objects
+from runs.scratch import unlock
+
+ABOUT = "chipledger.json"
+FORMAT = 1  # of index and keys
+COMMIT, BIN, RESTORE, REMOVE = "commit", "bin", "restore", "remove"
+HELD_BYTES = 64 << 10  # a manifest up to that length goes with its entry: who reads the index need not ask for it
+TOGETHER = 64  # entries in one object, and such objects in one
+AT_ONCE = 16  # are asked for
+LOOK_S = 30.0  # between two looks whether the store is still the same
+
+
+@dataclass(frozen=True, kw_only=True)
+class Happened:
+    """One entry. `mark`: of the manifest (`marked`), which tells one writing of a run from another; `manifest`: its
+    text, empty where it is long or none is meant; `at`: its key."""
+
+    do: str
+    run_id: str
+    mark: str
+    at_ns: int
+    at: str = ""
+    manifest: str = ""
+    nonce: str = field(default_factory=lambda: uuid.uuid4().hex)
+
+    def to_json(self) -> bytes:
+        return json.dumps(asdict(self), sort_keys=True).encode()
+
+
+def happened(raw: bytes, where: str) -> Happened:
+    """Raises InputError where it is no entry."""
+    with contextlib.suppress(ValueError, TypeError):
+        return _entry(json.loads(raw))
+    raise InputError(
+        "is no entry of the index of a store",
+        where=where,
+        advice="Was it changed by hand? `chipledger mirror` makes another store of the runs that can be read.",
+    )
+
+
+def _entry(told: Any) -> Happened:
+    if not is_object(told) or told.get("do") not in (COMMIT, BIN, RESTORE, REMOVE):
+        raise ValueError("no entry")
+    if not all(isinstance(v, int if k == "at_ns" else str) for k, v in told.items()):
+        raise ValueError("no entry")
+    return Happened(**told)
+
+
+class Index:
+    """The index as far as this machine read it. `folder`: where it is noted how far that is; `apply`: what is done
+    here about an entry, which may be done again where this process is killed meanwhile."""
+
+    def __init__(self, objects: Objects, folder: Path, apply: Callable[[Happened], None]):
+        self._objects, self._apply = objects, apply
+        self._noted, self._lock = folder / "index.json", folder / "index.lock"
+        self._looked_at = float("-inf")
+
+    def open(self) -> None:
+        """Make the store where there is none. Raises InputError where it cannot be reached, is of a newer version, or
+        is not the one that this folder knows."""
+        self._look(make=True)
+        self._looked_at = time.monotonic()
+
+    def _look(self, make: bool = False) -> None:
+        try:
+            about = self._objects.read(ABOUT)
+        except MissingError:
+            if not make or self._known():
+                raise self._other("the store is gone") from None
+            about = json.dumps({"format": FORMAT, "store": uuid.uuid4().hex}, sort_keys=True).encode()
+            if not self._objects.create(ABOUT, about):
+                about = self._objects.read(ABOUT)
+        store = _store(about, self._objects.url)
+        known = self._known()
+        if known and known != store:
+            raise self._other("another store lies there now")
+        if not known:
+            with writing(self._noted):
+                write_whole(self._noted, json.dumps({"store": store, "next": 0}))
+        if (number := self._next()) and not self._there(number - 1):
+            raise InputError(
+                "what was written there before is gone",
+                where=f"{self._objects.url}/{_key(number - 1)}",
+                advice="Does a rule of the bucket delete what is old? Nothing is concluded from what is left of it.",
+            )
+
+    def _other(self, what: str) -> InputError:
+        return InputError(
+            what,
+            where=self._objects.url,
+            advice=f"Is the address right? Else remove {self._noted.parent}, or give another --cache.",
+        )
+
+    def follow(self) -> int:
+        """Do here what happened since. Returns how many entries were new. Raises InputError where that cannot be
+        asked."""
+        if time.monotonic() - self._looked_at > LOOK_S:
+            self._look()
+            self._looked_at = time.monotonic()
+        with self._alone():
+            return self._follow()
+
+    def append(self, make: Callable[[], Happened | None]) -> Happened | None:
+        """Tell what `make` gives, once all that happened before is done here; it is asked again where something else
+        came first. None: there is nothing to tell."""
+        with self._alone():
+            while True:
+                self._follow()
+                entry = make()
+                if entry is None:
+                    return None
+                number = self._next()
+                if self._objects.create(_key(number), entry.to_json()):
+                    self._done(number + 1, entry)
+                    self._join(number)
+                    return entry
+
+    def all(self) -> Iterator[Happened]:
+        """Everything that happened, from the beginning."""
+        number = 0
+        while found := self._some(number):
+            yield from found
+            number += len(found)
+
+    def _follow(self) -> int:
+        number = first = self._next()
+        while found := self._some(number):
+            number += len(found)
+            self._done(number, *found)
+        return number - first
+
+    def _done(self, following: int, *entries: Happened) -> None:
+        for entry in entries:
+            self._apply(entry)
+        with writing(self._noted):
+            write_whole(self._noted, json.dumps({"store": self._known(), "next": following}))
+
+    def _some(self, number: int) -> list[Happened]:
+        """The entries from a number on, as many as one look finds; none: there is none."""
+        raw = self._raw(number)
+        if raw is None:
+            return []
+        for level, span in (("of4096", TOGETHER**2), ("of64", TOGETHER)):
+            if number % span == 0 and self._there(number + span - 1):
+                with contextlib.suppress(MissingError):
+                    return self._joined(level, number // span)
+        first = happened(raw, f"{self._objects.url}/{_key(number)}")
+        return [first, *self._read(range(number + 1, (number // TOGETHER + 1) * TOGETHER))]
+
+    def _there(self, number: int) -> bool:
+        try:
+            self._objects.read(_key(number), 0, 1)
+        except MissingError:
+            return False
+        return True
+
+    def _read(self, numbers: range) -> list[Happened]:
+        """The entries of these numbers up to the first that is not there."""
+        found: list[Happened] = []
+        while len(found) < len(numbers):  # at first one, then ever more: mostly there is nothing new
+            some = numbers[len(found) : len(found) + min(len(found) + 1, AT_ONCE)]
+            for number, raw in zip(some, _at_once(self._raw, some), strict=True):
+                if raw is None:
+                    return found
+                found.append(happened(raw, f"{self._objects.url}/{_key(number)}"))
+        return found
+
+    def _raw(self, number: int) -> bytes | None:
+        try:
+            return self._objects.read(_key(number))
+        except MissingError:
+            return None
+
+    def _joined(self, level: str, number: int) -> list[Happened]:
+        key = _joined_key(level, number)
+        raw, where = self._objects.read(key), f"{self._objects.url}/{key}"
+        try:
+            lines = gzip.decompress(raw).splitlines()
+        except (OSError, EOFError, ValueError) as e:
+            raise MissingError(key) from e  # what it joins is still there
+        return [happened(line, where) for line in lines]
+
+    def _join(self, number: int) -> None:
+        """Whoever writes the last of so many puts them into one object. Where that fails they stay apart."""
+        for level, span in (("of64", TOGETHER), ("of4096", TOGETHER**2)):
+            if (number + 1) % span == 0:
+                with contextlib.suppress(InputError, MissingError):
+                    entries = self._parts(level, number + 1 - span)
+                    data = gzip.compress(b"\n".join(e.to_json() for e in entries), 6, mtime=0)
+                    if len(entries) == span:
+                        self._objects.create(_joined_key(level, number // span), data)
+
+    def _parts(self, level: str, first: int) -> Sequence[Happened]:
+        if level == "of64":
+            return self._read(range(first, first + TOGETHER))
+        start = first // TOGETHER
+        return [e for n in range(start, start + TOGETHER) for e in self._joined("of64", n)]
+
+    def _known(self) -> str:
+        return str(self._note().get("store", ""))
+
+    def _next(self) -> int:
+        told = self._note().get("next", 0)
+        return told if isinstance(told, int) and told >= 0 else 0
+
+    def _note(self) -> dict[str, Any]:
+        """What was noted here; nothing where that was damaged: then all is done again."""
+        with contextlib.suppress(OSError, ValueError):
+            told = json.loads(self._noted.read_bytes())
+            return told if is_object(told) else {}
+        return {}
+
+    @contextlib.contextmanager
+    def _alone(self) -> Generator[None]:
+        """Of the processes and threads of this machine one follows at a time."""
+        with writing(self._lock):
+            file = self._lock.open("ab")
+        with file:
+            with contextlib.suppress(OSError):  # a file system without locks
+                fcntl.flock(file, fcntl.LOCK_EX)
+            try:
+                yield
+            finally:
+                unlock(file)
+
+
+def _at_once(act: Callable[[int], bytes | None], numbers: range) -> Iterator[bytes | None]:
+    if len(numbers) == 1:
+        yield act(numbers.start)
+        return
+    with ThreadPoolExecutor(len(numbers)) as pool:
+        yield from pool.map(act, numbers)
+
+
+def _key(number: int) -> str:
+    return f"index/{number:012d}.json"
+
+
+def _joined_key(level: str, number: int) -> str:
+    return f"index/{level}/{number:010d}.gz"
+
+
+def _store(raw: bytes, url: str) -> str:
+    """Which store it is. Raises InputError where it is none, or of a newer version."""
+    told: Any = None
+    with contextlib.suppress(ValueError):
+        told = json.loads(raw)
+    if not is_object(told) or not isinstance(told.get("format"), int) or not isinstance(told.get("store"), str):
+        raise InputError("is no store of Chipledger", where=f"{url}/{ABOUT}", advice="Give another address.")
+    if told["format"] > FORMAT:
+        raise InputError("written by a newer version", where=f"{url}/{ABOUT}", advice="Upgrade Chipledger.")
+    return str(told["store"])
+
+
+def now_of(objects: Objects) -> float:
+    """The time by the clock of the place, which tells the age of what lies there whatever this machine's says."""
+    key = f"clock/{uuid.uuid4().hex}"
+    objects.create(key, key.encode())
+    try:
+        return max((e.modified_s for e in objects.entries("clock") if e.key == key), default=0.0)
+    finally:
+        objects.delete([key])
+
+
+def without_manifest(entry: Happened) -> Happened:
+    return entry if len(entry.manifest.encode()) <= HELD_BYTES else replace(entry, manifest="")
