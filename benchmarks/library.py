@@ -26,7 +26,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -184,7 +184,7 @@ def measure(store: Path, times: int, *, browser: bool = True, **env: str) -> Ite
     from tests.app.serving import get
 
     load, waits = os.getloadavg(), Waits()
-    with serving(store, waits, **env) as (address, process):
+    with serving(store, waits, env=env) as (address, process):
         waits.time(
             "cold: first list of all (API)", lambda: urlopen(f"{address}/api/runs?limit=50", timeout=COLD_S).read()
         )
@@ -231,7 +231,9 @@ def _search(page: Any, query: str, waits: Waits) -> None:
 
 
 @contextmanager
-def serving(store: Path, waits: Waits, log: Path = Path(os.devnull), **env: str) -> Iterator[tuple[str, int]]:
+def serving(
+    store: Path, waits: Waits, log: Path = Path(os.devnull), env: Mapping[str, str] | None = None
+) -> Iterator[tuple[str, int]]:
     """(its address, its process id). `log`: where it writes what it says."""
     from tests.app.serving import environment, free_port, get
 
@@ -239,7 +241,7 @@ def serving(store: Path, waits: Waits, log: Path = Path(os.devnull), **env: str)
     command = [sys.executable, "-m", "app.cli", "serve", "--store", str(store), "--port", str(port)]
     with (
         log.open("wb") as said,
-        subprocess.Popen(command, stdout=said, stderr=said, env=environment(**env)) as process,
+        subprocess.Popen(command, stdout=said, stderr=said, env=environment(**(env or {}))) as process,
     ):
         address = f"http://127.0.0.1:{port}"
 
