@@ -8,17 +8,14 @@ import contextlib
 import time
 from collections import defaultdict
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from errors import InputError
 from runs.bin import RUN_ID
 from runs.objects.base import Entry, MissingError
+from runs.objects.here import Here
 from runs.objects.index import COMMIT, Happened, now_of, without_manifest
 from runs.objects.keys import RUNS, file_key, manifest_key, marked, pointer_key
 from runs.run import Manifest
-
-if TYPE_CHECKING:
-    from runs.objects.store import ObjectStore
 
 OLD_S = 86_400.0
 
@@ -32,7 +29,7 @@ class Swept:
     bytes: int = 0
 
 
-def sweep(store: "ObjectStore", older_than_s: float = OLD_S) -> Swept:
+def sweep(store: Here, older_than_s: float = OLD_S) -> Swept:
     """Raises InputError where the store cannot be asked or written."""
     done, now_s = Swept(), now_of(store.objects)
     there = _there(store)
@@ -50,14 +47,14 @@ def sweep(store: "ObjectStore", older_than_s: float = OLD_S) -> Swept:
     return done
 
 
-def _without_pointer(store: "ObjectStore", run_id: str, mark: str) -> None:
+def _without_pointer(store: Here, run_id: str, mark: str) -> None:
     """The manifest goes before the files that it lists: whoever writes the same run would take it for a whole one."""
     with contextlib.suppress(MissingError):
         if marked(store.objects.read(pointer_key(run_id))) == mark:
             store.objects.delete([pointer_key(run_id)])
 
 
-def _there(store: "ObjectStore") -> dict[tuple[str, str], list[Entry]]:
+def _there(store: Here) -> dict[tuple[str, str], list[Entry]]:
     """The objects of each writing of each run."""
     found: dict[tuple[str, str], list[Entry]] = defaultdict(list)
     for entry in store.objects.entries(RUNS):
@@ -67,7 +64,7 @@ def _there(store: "ObjectStore") -> dict[tuple[str, str], list[Entry]]:
     return found
 
 
-def _tell(store: "ObjectStore", run_id: str, mark: str, entries: list[Entry]) -> bool:
+def _tell(store: Here, run_id: str, mark: str, entries: list[Entry]) -> bool:
     """Tell the index of a run that is whole; False where it is not, or was removed."""
     try:
         raw = store.objects.read(pointer_key(run_id))

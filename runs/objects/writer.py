@@ -5,18 +5,15 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from errors import InputError
 from runs.objects.base import MissingError, Objects
+from runs.objects.here import Here
 from runs.objects.index import COMMIT, Happened, Index, without_manifest
 from runs.objects.keys import file_key, manifest_key, marked, pointer_key
 from runs.run import MANIFEST, Manifest
 from runs.scratch import Held
 from runs.writer import RunWriter
-
-if TYPE_CHECKING:
-    from runs.objects.store import ObjectStore
 
 AT_ONCE = 4  # files go up
 _LOOKS = 5  # at a manifest that comes and goes
@@ -36,7 +33,7 @@ class ObjectWriter(RunWriter):
 class Publishing:
     """Brings the run in `folder` to its place."""
 
-    def __init__(self, store: "ObjectStore", index: Index, folder: Path, run_id: str):
+    def __init__(self, store: Here, index: Index, folder: Path, run_id: str):
         self._objects: Objects = store.objects
         self._store, self._index, self._folder, self._run_id = store, index, folder, run_id
         self._raw = (folder / MANIFEST).read_bytes()

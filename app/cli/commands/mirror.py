@@ -29,11 +29,12 @@ RUNS = Option(
 )
 MOVE = Option("move", SWITCH, False, "put each run into the bin here once it is there", local=True)
 ARGUMENTS = (TO, RUNS)
+MAY_LACK = (RUNS,)
 OPTIONS = (MOVE, JSON)
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    add_arguments(parser, ARGUMENTS, (RUNS,))
+    add_arguments(parser, ARGUMENTS, MAY_LACK)
     add_flags(parser, OPTIONS)
 
 
