@@ -137,6 +137,14 @@ def _killed_at(place, what, started):
     write(store)
 
 
+def _killed_here(place, at):
+    """A process for each is dear: at every point on the shared folder, on servers before the index alone."""
+    if place.name == "folder":
+        pytest.skip("a folder's writer is killed in test_store")
+    if place.name != "file" and at != ("create", "index/"):
+        pytest.skip("tried on the shared folder")
+
+
 @pytest.mark.parametrize(
     ("at", "told"),
     [
@@ -148,8 +156,7 @@ def _killed_at(place, what, started):
     ids=["between two files", "before the manifest", "before its place", "before the index"],
 )
 def test_a_writer_that_is_killed_is_invisible_and_is_swept(place, at, told):
-    if place.name == "folder":
-        pytest.skip("a folder's writer is killed in test_store")
+    _killed_here(place, at)
     process = multiprocessing.get_context("spawn").Process(target=_killed_at, args=(place, at, None))
     process.start()
     process.join(60)
@@ -168,8 +175,7 @@ def test_a_writer_that_is_killed_is_invisible_and_is_swept(place, at, told):
 
 @pytest.mark.parametrize("at", [("create", "runs/abcd1234/run.json"), ("create", "index/")])
 def test_after_a_writer_was_killed_the_same_input_is_one_run(place, at):
-    if place.name == "folder":
-        pytest.skip("a folder's writer is killed in test_store")
+    _killed_here(place, at)
     process = multiprocessing.get_context("spawn").Process(target=_killed_at, args=(place, at, None))
     process.start()
     process.join(60)
