@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from errors import InputError
 from runs.bin import RUN_ID
 from runs.objects.base import Entry, MissingError
-from runs.objects.here import Here
 from runs.objects.index import COMMIT, Happened, now_of, without_manifest
 from runs.objects.keys import RUNS, file_key, manifest_key, marked, pointer_key
+from runs.objects.known import Known
 from runs.run import Manifest
 
 OLD_S = 86_400.0
@@ -29,7 +29,7 @@ class Swept:
     bytes: int = 0
 
 
-def sweep(store: Here, older_than_s: float = OLD_S) -> Swept:
+def sweep(store: Known, older_than_s: float = OLD_S) -> Swept:
     """Raises InputError where the store cannot be asked or written."""
     done, now_s = Swept(), now_of(store.objects)
     there = _there(store)
@@ -47,14 +47,14 @@ def sweep(store: Here, older_than_s: float = OLD_S) -> Swept:
     return done
 
 
-def _without_pointer(store: Here, run_id: str, mark: str) -> None:
+def _without_pointer(store: Known, run_id: str, mark: str) -> None:
     """The manifest goes before the files that it lists: whoever writes the same run would take it for a whole one."""
     with contextlib.suppress(MissingError):
         if marked(store.objects.read(pointer_key(run_id))) == mark:
             store.objects.delete([pointer_key(run_id)])
 
 
-def _there(store: Here) -> dict[tuple[str, str], list[Entry]]:
+def _there(store: Known) -> dict[tuple[str, str], list[Entry]]:
     """The objects of each writing of each run."""
     found: dict[tuple[str, str], list[Entry]] = defaultdict(list)
     for entry in store.objects.entries(RUNS):
@@ -64,7 +64,7 @@ def _there(store: Here) -> dict[tuple[str, str], list[Entry]]:
     return found
 
 
-def _tell(store: Here, run_id: str, mark: str, entries: list[Entry]) -> bool:
+def _tell(store: Known, run_id: str, mark: str, entries: list[Entry]) -> bool:
     """Tell the index of a run that is whole; False where it is not, or was removed."""
     try:
         raw = store.objects.read(pointer_key(run_id))

@@ -8,9 +8,9 @@ from pathlib import Path
 
 from errors import InputError
 from runs.objects.base import MissingError, Objects
-from runs.objects.here import Here
 from runs.objects.index import COMMIT, Happened, Index, without_manifest
 from runs.objects.keys import file_key, manifest_key, marked, pointer_key
+from runs.objects.known import Known
 from runs.run import MANIFEST, Manifest
 from runs.scratch import Held
 from runs.writer import RunWriter
@@ -33,7 +33,7 @@ class ObjectWriter(RunWriter):
 class Publishing:
     """Brings the run in `folder` to its place."""
 
-    def __init__(self, store: Here, index: Index, folder: Path, run_id: str):
+    def __init__(self, store: Known, index: Index, folder: Path, run_id: str):
         self._objects: Objects = store.objects
         self._store, self._index, self._folder, self._run_id = store, index, folder, run_id
         self._raw = (folder / MANIFEST).read_bytes()
