@@ -144,7 +144,7 @@ LOCK := uv pip compile --universal --python-version 3.11 --generate-hashes --no-
 lock: ## write the locks anew (needs uv)
 	$(LOCK) --extra build --extra docs --extra reference --extra bench --extra test pyproject.toml -o requirements.lock
 	$(LOCK) --extra tpu --constraints requirements.lock pyproject.toml -o requirements-tpu.lock
-	$(LOCK) --extra mcp --constraints requirements.lock pyproject.toml -o requirements-run.lock
+	$(LOCK) --extra mcp --extra postgres --constraints requirements.lock pyproject.toml -o requirements-run.lock
 	$(LOCK) --extra xprof --constraints requirements.lock pyproject.toml -o requirements-xprof.lock
 	$(LOCK) --extra build --extra docs --constraints requirements.lock pyproject.toml -o requirements-make.lock
 	$(LOCK) requirements-audit.in -o requirements-audit.lock

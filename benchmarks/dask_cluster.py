@@ -30,7 +30,8 @@ class DaskCluster:
     def __enter__(self) -> Self:
         self._folder.mkdir(parents=True, exist_ok=True)
         try:
-            self._start("scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard")
+            left = ("--idle-timeout", "600s")  # where whoever started it was killed
+            self._start("scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard", *left)
             self.address = self._said("scheduler", _AT)
             for number in range(self._workers):
                 self.add(number)
@@ -52,7 +53,7 @@ class DaskCluster:
         where = ("--local-directory", str(self._folder / f"scratch-{number}"), "--no-dashboard")
         self._start(
             *("worker", self.address, "--host", "127.0.0.1", "--nworkers", "1", "--nthreads", "1", *where),
-            *("--memory-limit", self._memory),
+            *("--memory-limit", self._memory, "--death-timeout", "60"),
             name=f"worker-{number}",
         )
 

@@ -13,7 +13,8 @@ of its own, the run's timeline is opened once to warm the server, and then in a 
               of 100, worst
     bytes     of the answers that a view took, as they came over the wire and as they are unpacked
 
-and the load of the machine before and after.
+and the load of the machine before and after. Runs of many lanes: `benchmarks.timeline --keep FOLDER --devices 1024`. On
+2 cores at a load of 6, lanes of 1,024 devices (3,072) scrolled at 59.9 frames/s, those of 4,096 (12,288) at 60.0.
 """
 
 import argparse

@@ -40,8 +40,9 @@ from benchmarks.library import Waits, serving
 from benchmarks.timeline_browser import FLAGS
 
 DEVICES, KINDS, INSIDE = 4, 200, 9
-SIZE = {"width": 1440, "height": 900}
+WIDTH, HEIGHT = 1440, 900
 LOOK_S, PATIENCE_S, SETTLED = 0.1, 120.0, 2
+NAME = "plugins"  # of the run: its files lie in a folder of this name, as XProf wants it
 OPEN_ALL = 240, 155  # of Perfetto's page, in pixels
 COVERED, HEAD_PX, LEFT_PX = 0.005, 150, 400
 COLOURED = 40  # between the least and the most of red, green and blue
@@ -76,11 +77,11 @@ def main(arguments: list[str]) -> None:
 
 def compared(folder: Path, events: int, pictures: Path | None, only: str = "") -> Iterator[str]:
     """A line each."""
-    trace, store = folder / "plugins/profile/made/vm.xplane.pb", folder / "store"
+    trace, store = folder / NAME / "profile/made/vm.xplane.pb", folder / "store"
     trace.parent.mkdir(parents=True)
     written = write(trace, events)
     told = subprocess.run(
-        [sys.executable, "-m", "app.cli", "--store", str(store), "ingest", str(folder / "plugins"), "--json"],
+        [sys.executable, "-m", "app.cli", "--store", str(store), "ingest", str(folder / NAME), "--json"],
         capture_output=True,
         text=True,
         check=True,
@@ -120,7 +121,7 @@ def viewed(address: str, path: str, server: int, picture: Path | None, first: Ca
     with counting(host, int(port)) as (proxy, counted), sync_playwright() as playwright:
         profile = tempfile.mkdtemp()
         browser = playwright.chromium.launch_persistent_context(
-            profile, executable_path=chromium(), args=list(FLAGS), viewport=SIZE
+            profile, executable_path=chromium(), args=list(FLAGS), viewport={"width": WIDTH, "height": HEIGHT}
         )
         page = browser.pages[0]
         page.goto("about:blank")
@@ -153,7 +154,7 @@ def _opened_there(page: Any) -> None:
     to begin with, and show nothing: its button opens all."""
     page.wait_for_url("**/#!/viewer**", timeout=PATIENCE_S * 1e3)
     page.get_by_text("Opening trace").wait_for(state="detached", timeout=PATIENCE_S * 1e3)
-    page.get_by_text("Default Workspace").wait_for(timeout=PATIENCE_S * 1e3)
+    page.get_by_text(NAME, exact=True).first.wait_for(timeout=PATIENCE_S * 1e3)
     page.mouse.click(*OPEN_ALL)
 
 

@@ -179,7 +179,8 @@ def _recognise(gathered: Gathered, scratch: Path, files: Files, check: Check) ->
         with reading(found):
             size = sum(file.stat().st_size for _, file in found.parts)
         files.known(found.name, size, best.collector.NAME)
-        jobs.append(_Job(best.source, best.collector, size, begins(best.source)))
+        jobs.append(_Job(replace(best.source), best.collector, size, begins(best.source)))
+        vars(found).pop("head", None)  # 64 KiB of each of thousands of files
         gathered.notes += best.notes
     gathered.notes += [f"{one.name}: not recognised, passed over. {one.reason}" for one in strangers[:NOTED]]
     if rest := strangers[NOTED:]:

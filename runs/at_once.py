@@ -4,6 +4,7 @@
 file once more. What fits in memory is read once and looked through there; what does not is asked for as ever."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -44,10 +45,10 @@ class _Held:
         self._tables, self._name = tables, name
         capture = int_column(tables.arrow(name, [CAPTURE]), CAPTURE, NONE)
         ordered = bool((np.diff(capture) >= 0).all())
-        self._order = None if ordered else pa.array(np.argsort(capture, kind="stable"))
+        self._order = None if ordered else np.argsort(capture, kind="stable")
         self._captures, self._first = np.unique(np.sort(capture, kind="stable"), return_index=True)
         self._last = np.append(self._first[1:], len(capture))
-        self._columns: dict[str, pa.ChunkedArray] = {}
+        self._columns: dict[str, pa.ChunkedArray[Any]] = {}
 
     def of(self, capture: int, columns: Sequence[str], where: Where) -> pa.Table:
         """Rows of a capture for which the conditions hold."""
@@ -56,7 +57,7 @@ class _Held:
         at = int(np.searchsorted(self._captures, capture))
         there = at < len(self._captures) and self._captures[at] == capture
         low, high = (int(self._first[at]), int(self._last[at])) if there else (0, 0)
-        some = pa.table({column: self._columns[column].slice(low, high - low) for column in needed})
+        some = pa.table([self._columns[column].slice(low, high - low) for column in needed], names=needed)
         found = some.filter(filter_of(where)) if where else some
         return found.select(list(columns))
 

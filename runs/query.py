@@ -11,7 +11,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,7 +20,6 @@ import pyarrow as pa
 from errors import QuestionError
 from runs import query_child
 from runs.columns import TableSchema
-from runs.integrity import TABLES as TABLES_FOLDER
 from runs.limits import FIRST_TO_GO, NO_MEMORY, Limits
 from runs.query_options import ROWS, TIMEOUT
 from runs.run import Run
@@ -66,16 +65,22 @@ def query(run: Run, sql: str, timeout: float = TIMEOUT.default, rows: int = ROWS
         raise QuestionError("the SQL", expected=f"a SELECT statement of up to {SQL_CHARACTERS:,} characters")
     asked = {"sql": sql, "memory_mib": MEMORY_MIB, "rows": rows, "bytes": ANSWER_BYTES}
     began = time.monotonic()
-    with run.reading(), _held(run):
-        told, stream = _answered(run, asked | {"tables": [_told(run, t) for t in TABLES]}, timeout)
+    with run.reading(), _held(run, tables := [t for t in TABLES if _wanted(run, t, sql)]):
+        told, stream = _answered(run, asked | {"tables": [_told(run, t) for t in tables]}, timeout)
     return Answer(_settled(pa.ipc.open_stream(stream).read_all()), told["cut"], time.monotonic() - began)
 
 
+def _wanted(run: Run, table: TableSchema, sql: str) -> bool:
+    """Whether a table is shown to a statement. One in parts, of which there may be terabytes, is read through to know
+    that it is whole: only where the statement names it."""
+    return table.name in sql.lower() or len(run.tables.named(table.name)) < 2
+
+
 @contextlib.contextmanager
-def _held(run: Run) -> Generator[None]:
+def _held(run: Run, tables: Sequence[TableSchema]) -> Generator[None]:
     """The tables stay where the process of the query reads them."""
     with contextlib.ExitStack() as stack:
-        for relative in (r for r in run.files.marks if r.startswith(TABLES_FOLDER)):
+        for relative in (file for table in tables for file in run.tables.named(table.name)):
             stack.enter_context(run.files.held(relative))
         yield
 

@@ -115,14 +115,15 @@ class ParquetTables:
         return self._files.folder / one_file(name)
 
     def files(self, name: str, where: Where | None = None) -> list[str]:
-        """The files of a table, below the run's folder, in the order of its rows: those that may hold rows for which
-        `where` is true. Each is whole. Empty where the run never had the table, or no part may hold such rows."""
-        found = self._named(name, where)
+        """As `named`, and each is whole."""
+        found = self.named(name, where)
         for relative in found:
             self._files.whole(relative)
         return found
 
-    def _named(self, name: str, where: Where | None) -> list[str]:
+    def named(self, name: str, where: Where | None = None) -> list[str]:
+        """The files of a table, below the run's folder, in the order of its rows: those that may hold rows for which
+        `where` is true. Empty where the run never had the table, or no part may hold such rows."""
         if one_file(name) in self._files.marks:
             return [one_file(name)]
         if name not in self._parts:
@@ -138,13 +139,13 @@ class ParquetTables:
 
     def columns(self, name: str) -> set[str] | None:
         """The columns in the table's own files; None where the run never had one. The first file is whole."""
-        for relative in self._named(name, None):
+        for relative in self.named(name):
             with self._held(relative) as path:
                 return set(pq.read_schema(path).names)
         return None
 
     def rows(self, name: str) -> int:
-        found = self._named(name, None)
+        found = self.named(name)
         if found != [one_file(name)]:
             return self._counts.get(name, 0) if found else 0
         with self._held(found[0]) as path:
@@ -154,7 +155,7 @@ class ParquetTables:
         schema = _schema(name, columns)
         filters = None if where is None else filter_of(where)
         read: list[pa.Table] = []
-        for relative in self._named(name, where):
+        for relative in self.named(name, where):
             with self._held(relative) as path:
                 read.append(_in_schema(_read(path, schema.names, filters), schema))
         if len(read) < 2:
@@ -171,7 +172,7 @@ class ParquetTables:
 
     def _pieces(self, name: str, columns: Sequence[str] | None, rows: int) -> Iterator[pa.Table]:
         schema = _schema(name, columns)
-        for relative in self._named(name, None):
+        for relative in self.named(name):
             with self._held(relative) as path, pq.ParquetFile(path) as file:
                 there = [n for n in schema.names if n in file.schema_arrow.names]
                 for batch in file.iter_batches(rows, columns=there):

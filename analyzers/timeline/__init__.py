@@ -45,7 +45,7 @@ def timeline(tables: Tables, facts: Facts, few: int = FEW) -> Timeline:
             found = kept.get(key, stored.read, partial(_in_files, tables, facts)) if kept else None
         if found is not None:
             return found
-    with making(tables.state):
+    with making(getattr(tables, "state", None)):
         return _in_memory(tables, facts)
 
 

@@ -61,8 +61,8 @@ def meeting(a: Side, b: Side, asked: int | None = None) -> Meeting:
 
 
 def _at(a: Side, b: Side, number: int, why: str) -> Meeting:
-    starts = (step(side.of, side.tables, number).start for side in (a, b))
-    return Meeting(*starts, number, why)
+    at, other_at = (step(side.of, side.tables, number).start for side in (a, b))
+    return Meeting(at, other_at, number, why)
 
 
 def _nearest(a: Side, b: Side, both: Ints, asked: int) -> str:

@@ -14,8 +14,10 @@ from analyzers.timeline.columns import Columns, Ranges
 from analyzers.timeline.lanes import NONE, Lane, Part
 from analyzers.timeline.progress import READING, tell
 from analyzers.timeline.pyramid import Ints
+from errors import QuestionError
 
 TOLD = ("lane", "turn", "at", "size", "base_ns", "per_ns", "dated", "begin", "end", "capture", "together")
+MOST_LANES = 100_000  # a browser is told all of them
 OPTIONAL = ("number", "event", "op")  # columns that hold NONE where a part has none
 
 
@@ -50,6 +52,12 @@ class Gathered:
         }
         for name, value in told.items():
             self._told[name].append(value)
+        if len(self.lanes) > MOST_LANES:
+            raise QuestionError(
+                f"more than {MOST_LANES:,} lanes of hosts, devices and their threads",
+                expected="a run of at most so many",
+                advice="Ingest the profiles of fewer hosts as one run.",
+            )
         self.backwards += int((part.dur < 0).sum())
         self.traced += len(part.start) if part.event is not None else 0
         self._see("capture", part.capture, part.capture)

@@ -27,7 +27,6 @@ AT_STEP = Option(
     None,
     "at the beginning of which step both lie over one another; default: the first settled step that both have",
 )
-OF_BOTH = (WITH.name, AT_STEP.name)
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analyzers.timeline import analyze, timeline
+from analyzers.timeline import analyze, gathered, timeline
 from analyzers.timeline.booked import ACCOUNT
 from analyzers.timeline.lanes import CODE, CODES
 from analyzers.timeline.pyramid import LEAST_EVENTS, Pyramid, pyramid, rows
@@ -341,3 +341,24 @@ def test_a_profile_on_a_clock_that_counts_from_the_start_of_its_machine_has_its_
     captures = {"capture": [0], "host": ["a"], "start_ns": [100 * day], "stop_ns": [100 * day + 2_000]}
     of = timeline(MemoryTables({"captures": captures, **rows}), {})
     assert of.span * of.tick_ps <= 3_000_000
+
+
+def threads(count: int) -> MemoryTables:
+    """As many threads of a host, an event on each."""
+    every = list(range(count))
+    ops = {"capture": [0] * count, "op_id": every, "host": ["a"] * count, "device": [None] * count}
+    ops |= {"line": [f"thread {n}" for n in every], "role": ["host"] * count, "op": ["f"] * count}
+    events = {"capture": [0] * count, "event": every, "device": [None] * count, "op_id": every}
+    events |= {"start_ps": [5 * n for n in every], "dur_ps": [3] * count}
+    captures = {"capture": [0], "host": ["a"], "start_ns": [T0]}
+    return MemoryTables({"captures": captures, "ops": ops | {"category": ["host"] * count}, "op_events": events})
+
+
+def test_thousands_of_lanes_have_an_event_each_and_too_many_are_one_sentence(monkeypatch):
+    of = timeline(threads(3_000), {})
+    assert len(of.lanes) == of.tiles.rows == of.events == 3_000
+    assert [row.lane.line for row in of.lanes[:3]] == ["thread 0", "thread 1", "thread 2"]
+    monkeypatch.setattr(gathered, "MOST_LANES", 60)
+    assert len(timeline(threads(60), {}).lanes) == 60
+    with pytest.raises(QuestionError, match="more than 60 lanes.*fewer hosts"):
+        timeline(threads(61), {})

@@ -1,16 +1,15 @@
 """A second run below the first on the timeline's page: chosen, linked from the comparison, refused in a sentence."""
 
-import urllib.parse
-
 import pytest
 
 from app.library.changes import bin_many
 from app.questions.asking import ask
 from app.questions.timeline import TIMELINE
 from app.timeline import viewer
-from app.timeline.beside import OF_BOTH, laid
+from app.timeline.beside import laid
 from tests.app import made_runs
 from tests.app.test_pages import opened
+from tests.app.test_timeline_links import leads
 
 PAGE, S = "questions/timeline/page.py", 1_000_000_000
 
@@ -87,7 +86,7 @@ def test_a_run_that_one_may_not_see_is_as_one_that_does_not_exist(place, pair, s
     assert [w.value.replace(b.run_id[:80], "") for w in hidden.warning] == [
         w.value.replace(other[:80], "") for w in none.warning
     ]
-    assert sent[-1]["beside"] is None and not [x for x in hidden.selectbox if x.label == "Second run below"]
+    assert sent[-1]["beside"] is None and "Second run below" not in [box.label for box in hidden.selectbox]
 
 
 def test_it_is_chosen_in_the_head_and_what_was_looked_at_in_another_is_dropped(place, pair, sent):
@@ -106,9 +105,8 @@ def test_it_is_chosen_in_the_head_and_what_was_looked_at_in_another_is_dropped(p
 def test_the_comparison_leads_there_with_both_runs(place, pair):
     a, b = pair
     at = opened("pages/compare/page.py", run=a.run_id, **{"with": b.run_id})
-    [link] = [link.proto for link in at.get("page_link") if "Both on the timeline" in link.label]
-    assert dict(urllib.parse.parse_qsl(link.query_string)) == {"run": a.run_id, "with": b.run_id}
-    assert "timeline" in link.page and OF_BOTH[0] == "with"
+    [lead] = leads(at, "Both on the timeline")
+    assert lead == {"run": a.run_id, "with": b.run_id}
 
 
 def test_runs_without_a_common_step_lie_at_their_first_events_and_it_is_said(place, pair):

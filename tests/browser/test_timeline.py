@@ -169,10 +169,10 @@ def test_the_window_is_moved_by_keys_and_told_to_who_does_not_see_it(served, vis
     expect(whole).not_to_have_attribute("aria-valuenow", at)
     page.locator(".timeline .q").focus()
     seen = []
-    for _ in range(8):
+    for _ in range(9):
         page.keyboard.press("Tab")
         seen.append(whole.evaluate("canvas => { const on = canvas.getRootNode().activeElement; return on.className }"))
-    assert seen == ["step", "order", "clocks", "fit", "mark", "png", "overview", "stage"]
+    assert seen == ["step", "order", "clocks", "colours", "fit", "mark", "png", "overview", "stage"]
     assert stage.evaluate("stage => getComputedStyle(stage).outlineStyle") == "solid"
 
 

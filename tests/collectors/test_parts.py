@@ -197,6 +197,9 @@ def test_a_damaged_part_is_named_where_it_is_opened_and_read_anew(hosts, copy):
     assert again.tables.arrow("op_events", None, [("capture", "==", whole.captures[0])]).num_rows > 0
     with pytest.raises(InputError, match=broken.relative):
         again.tables.arrow("op_events", None, [("capture", "==", broken.captures[0])])
+    assert query(again, "select count(*) as n from captures").table.to_pylist()  # reads no events
+    with pytest.raises(InputError, match=broken.relative):
+        query(again, "select count(*) from OP_EVENTS")
     path.unlink()
     assert broken.relative in store.get(run.run_id).damage
     done = ingest([hosts], store, engine=Processes(2))

@@ -245,6 +245,20 @@ def test_a_fork_does_not_use_the_connections_of_its_parent(url):
     assert registry.extras("r").notes == ["x", "y"]
 
 
+def test_without_the_library_it_is_said_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "psycopg", None)
+    with pytest.raises(InputError, match=r"takes psycopg.*pip install 'chipledger\[postgres\]'"):
+        server("postgresql://nobody@nowhere/x")
+
+
+def test_a_registry_whose_table_is_gone_is_said_to_be_damaged(url, postgres):
+    registry = Registry(server(url))
+    registry.note("r", "x")
+    postgres.sql(f"drop table {url.rpartition('%3D')[2]}.tags")
+    with pytest.raises(InputError, match="damaged: a table is gone"):
+        registry.extras("r")
+
+
 def test_statements_are_sent_with_the_values_apart():
     assert asked("select '%' where a = ?") == ("select '%%' where a = %s", False)
     assert asked("update x set a = ?")[1] and asked("insert into x values (?)")[1] and asked("delete from x")[1]

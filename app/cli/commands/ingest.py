@@ -64,7 +64,7 @@ def run(args: argparse.Namespace) -> None:
     whose = {option.name: said.pop(option.name, None) for option in AUDIENCE}
     tags = pairs(said.pop(TAG.name, ()), "tag")
     place = workspace(args.store)
-    readers, engine = audience(place, whose), _engine(args)
+    readers, engine = audience(place, whose), _engine(**values(args, (CLUSTER, PRIORITY)))
     stop = threading.Event()
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGTERM, lambda *_: stop.set())  # the server's way to cancel: what was begun is removed
@@ -111,15 +111,14 @@ def run(args: argparse.Namespace) -> None:
         print(f"  warning: {printable(problem)}")
 
 
-def _engine(args: argparse.Namespace) -> "Engine | None":
+def _engine(cluster: str | None, priority: int) -> "Engine | None":
     """Whose workers read the files; None: this process. Raises InputError where they cannot be had."""
-    said = values(args, (CLUSTER, PRIORITY))
-    cluster = said[CLUSTER.name] or os.environ.get(CLUSTER_VARIABLE)
+    cluster = cluster or os.environ.get(CLUSTER_VARIABLE)
     if not cluster:
         return None
     from runs.spread.choosing import engine_of
 
-    return engine_of(cluster, said[PRIORITY.name])
+    return engine_of(cluster, priority)
 
 
 def seen_by_more(place: Workspace, done: "Ingested", whose: Mapping[str, Any]) -> list[str]:

@@ -29,6 +29,7 @@ RUNS = Option(
 )
 MOVE = Option("move", SWITCH, False, "put each run into the bin here once it is there", local=True)
 ARGUMENTS = (TO, RUNS)
+MAY_LACK = (RUNS,)
 OPTIONS = (MOVE, JSON)
 MAY_LACK = (RUNS,)
 

@@ -49,8 +49,9 @@ def run(args: argparse.Namespace) -> None:
     rows = sum(told["rows"].values())
     where = printable(told["at"])
     if act == SHOW:
-        print(f"The registry is at {where}, {fmt.size(told['bytes'])}.")
-        print_table(("table", "rows"), [(t, f"{n:,}") for t, n in told["rows"].items() if n], right=(1,))
+        print(f"The registry is at {where}, {fmt.size(told['bytes'])}, {fmt.count(rows, 'row')}.")
+        if rows:
+            print_table(("table", "rows"), [(t, f"{n:,}") for t, n in told["rows"].items() if n], right=(1,))
     else:
         print(f"The registry is at {where} from now on: {fmt.count(rows, 'row')}, counted on both sides.")
 

@@ -14,18 +14,18 @@ from errors.options import Option
 NAME = "worker"
 HELP = "read uploads and run the other jobs of a store, beside its servers or in their place"
 AT_ONCE = Option("at_once", Number(1, 256, whole=True), 2, "how many inputs are read at the same time", local=True)
-OPTIONS = (AT_ONCE, *bounds.OPTIONS)
-MORE = registry_place.OPTIONS
+OPTIONS = (AT_ONCE, *bounds.OPTIONS, *registry_place.OPTIONS)
 ENDS = (signal.SIGTERM, signal.SIGINT)
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    add_flags(parser, (*OPTIONS, *MORE))
+    add_flags(parser, OPTIONS)
 
 
 def run(args: argparse.Namespace) -> None:
-    registry_place.settle(*values(args, MORE).values())
-    asyncio.run(work(args.store, bounds.Working(**values(args, OPTIONS))))
+    told = values(args, OPTIONS)
+    registry_place.settle(*(told.pop(o.name) for o in registry_place.OPTIONS))
+    asyncio.run(work(args.store, bounds.Working(**told)))
 
 
 async def work(store: str | None, how: bounds.Working) -> None:
