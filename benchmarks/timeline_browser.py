@@ -12,6 +12,7 @@ of its own, the run's timeline is opened once to warm the server, and then in a 
     zoom      from a turn of the wheel, by a random factor at a random place, until marks are drawn sharp; median, 95th
               of 100, worst
     bytes     of the answers that a view took, as they came over the wire and as they are unpacked
+    memory    by how much the server grew for each of SESSIONS more tabs that are open and were zoomed in as often
 
 and the load of the machine before and after. Runs of many lanes: `benchmarks.timeline --keep FOLDER --devices 1024`. On
 2 cores at a load of 6, lanes of 1,024 devices (3,072) scrolled at 59.9 frames/s, those of 4,096 (12,288) at 60.0.
@@ -28,8 +29,10 @@ from typing import Any
 from app.cli.commands.doctor import chromium
 from app.workspace import workspace
 from benchmarks.library import Waits, serving
+from benchmarks.load import Server
 
 PATIENCE_MS = 300_000
+SESSIONS = 5
 DRAG_PX, SCROLL_PX, MOVES = 500, 120, 400
 FLAGS = ("--headless", "--no-sandbox", "--disable-gpu")
 WATCH = """(() => {
@@ -67,15 +70,16 @@ def main(arguments: list[str]) -> None:
     runs = workspace(str(asked.store)).store.runs()
     run = next(run for run in runs if asked.run in ("", run.manifest.name, run.run_id))
     load = os.getloadavg()[0]
-    with serving(asked.store, Waits()) as (address, _):
-        told = measured(f"{address}/timeline?run={run.run_id}", asked.zooms, asked.width, asked.height)
+    with serving(asked.store, Waits()) as (address, pid):
+        page = f"{address}/timeline?run={run.run_id}"
+        told = measured(page, Server(pid), asked.zooms, asked.width, asked.height)
     print(f"{run.manifest.name}, {asked.width} x {asked.height} pixels")
     for line in told:
         print(f"  {line}")
     print(f"  load    {load:.1f} before, {os.getloadavg()[0]:.1f} after, {os.cpu_count()} cores")
 
 
-def measured(address: str, zooms: int, width: int, height: int) -> list[str]:
+def measured(address: str, server: Server, zooms: int, width: int, height: int) -> list[str]:
     """What is measured of a timeline, a line each."""
     from playwright.sync_api import sync_playwright
 
@@ -86,7 +90,7 @@ def measured(address: str, zooms: int, width: int, height: int) -> list[str]:
         _opened(context, address).close()
         tab = _opened(context, address)
         lines = [f"picture {tab.evaluate('drawn - stood'):.0f} ms", _bytes("the first view", tab.evaluate(GOT))]
-        lines += [*_zoomed(tab, zooms), _dragged(tab), _scrolled(tab)]
+        lines += [*_zoomed(tab, zooms), _dragged(tab), _scrolled(tab), _sessions(context, address, server, zooms)]
         browser.close()
     return lines
 
@@ -99,6 +103,14 @@ def _opened(context: Any, address: str) -> Any:
     tab.wait_for_selector("[data-testid=stApp][data-test-script-state=notRunning]")
     tab.locator(".timeline .picture").scroll_into_view_if_needed()
     return tab
+
+
+def _sessions(context: Any, address: str, server: Server, zooms: int) -> str:
+    before = server.resident()
+    for _ in range(SESSIONS):
+        _zoomed(_opened(context, address), zooms)
+    each = (server.resident() - before) / SESSIONS / 2**20
+    return f"memory  {each:.1f} MiB more for each of {SESSIONS} sessions more; {before / 2**20:,.0f} before"
 
 
 def _dragged(tab: Any) -> str:
