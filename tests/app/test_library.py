@@ -1,8 +1,12 @@
 """What the library's list is given, and tags."""
 
+from types import SimpleNamespace
+
 import pytest
 
 from app.library.rows import library
+from app.pages.library import dialogs
+from app.pages.library.listing import is_over
 from app.pages.library.shown import USUAL, drawn
 from app.pages.library.tags import parse, parse_changes
 from app.summary import matches, run_dict
@@ -89,3 +93,16 @@ def test_what_is_counted_of_all_runs_follows_what_is_said_damaged_or_gone(place)
     assert library(place, "nothing is called so", numbers="kept").damaged.keys() == {first.run_id}
     changes.bin_many(place, [second.run_id])
     assert library(place, archived=True, numbers="kept").total == 1
+
+
+@pytest.mark.parametrize("before", [False, True])
+def test_the_page_is_not_drawn_anew_while_something_is_asked(monkeypatch, before):
+    """Numbers that are there by then would else close what a person writes in."""
+    state: dict[str, bool] = {}
+    monkeypatch.setattr(dialogs.st, "session_state", state)
+    found = SimpleNamespace(rows=[SimpleNamespace(pending=False), SimpleNamespace(pending=not before)])
+    assert is_over(before, found) and not is_over(not before, found)
+    state[dialogs.ASKING] = True
+    assert not is_over(before, found)
+    dialogs.closed()
+    assert is_over(before, found)

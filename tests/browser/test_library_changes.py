@@ -1,10 +1,13 @@
 """What people do with runs of the list, in a browser: each is there for whoever asks next."""
 
 import re
+import time
 
 import pytest
 from playwright.sync_api import expect
 
+from app.components.live import LIVE_SECONDS
+from runs.live import Live
 from runs.store import Store
 from tests.app import made_runs
 from tests.app.serving import get, serving
@@ -110,3 +113,22 @@ def test_several_runs_are_grouped_and_what_cannot_be_compared_is_said(visit, own
     page.get_by_role("button", name="Undo").click()
     expect(row(page, "one")).to_be_visible()
     assert {r["archived"] for r in get(f"{server}/api/runs")[1]["runs"]} == {False}
+
+
+def test_what_is_asked_stays_while_the_list_is_drawn_again_by_itself(visit, own, tmp_path):
+    """While a job is followed, or numbers are worked out, the list looks again every few seconds."""
+    server, _ = own
+    Store(tmp_path).live.write(Live(name="night", project="p", job="j", last_poll_ns=time.time_ns()))
+    page = visit(server)
+    expect(page.get_by_text("Following job j of project p")).to_be_visible()
+    menu(page, "one", "Notes")
+    page.get_by_role("textbox", name="A note").fill("half a thought")
+    page.wait_for_timeout(2500 * LIVE_SECONDS)
+    expect(page.get_by_role("textbox", name="A note")).to_have_value("half a thought")
+    page.get_by_role("button", name="Save the note").click()
+    expect(page.get_by_role("button", name=re.compile("Notes of one"))).to_be_visible()
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    menu(page, "two", "Rename")
+    page.get_by_role("dialog").get_by_role("button", name="Close").click()
+    page.wait_for_timeout(1500 * LIVE_SECONDS)
+    expect(page.get_by_role("dialog")).to_have_count(0)

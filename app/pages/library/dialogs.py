@@ -24,6 +24,17 @@ from errors import format as fmt
 from runs.shelf import NAME_LENGTH
 
 About = Callable[[Workspace, list[str]], None]
+ASKING = "asking more"  # in the session, from when one is opened until it is closed, or the page is drawn anew
+
+
+def asking() -> bool:
+    """Whether one is open: to draw the page anew would close it, with what was typed."""
+    return bool(st.session_state.get(ASKING))
+
+
+def closed() -> None:
+    """None is open any more."""
+    st.session_state.pop(ASKING, None)
 
 
 def _telling(draw: About) -> About:
@@ -31,6 +42,7 @@ def _telling(draw: About) -> About:
 
     @wraps(draw)
     def within(place: Workspace, ids: list[str]) -> None:
+        st.session_state[ASKING] = True
         try:
             draw(place, ids)
         except ChipledgerError as e:
@@ -39,7 +51,7 @@ def _telling(draw: About) -> About:
     return within
 
 
-@st.dialog("Rename")
+@st.dialog("Rename", on_dismiss=closed)
 @_telling
 def rename(place: Workspace, ids: list[str]) -> None:
     run = place.store.find(ids[0])
@@ -53,7 +65,7 @@ def rename(place: Workspace, ids: list[str]) -> None:
             st.rerun()
 
 
-@st.dialog("Group")
+@st.dialog("Group", on_dismiss=closed)
 @_telling
 def group(place: Workspace, ids: list[str]) -> None:
     """The group of runs, one that there is or a new one."""
@@ -78,7 +90,7 @@ def group(place: Workspace, ids: list[str]) -> None:
         st.rerun()
 
 
-@st.dialog("Who sees it")
+@st.dialog("Who sees it", on_dismiss=closed)
 @_telling
 def share(place: Workspace, ids: list[str]) -> None:
     """The groups of people whose members see runs; none: all do."""
@@ -101,7 +113,7 @@ def share(place: Workspace, ids: list[str]) -> None:
         st.rerun()
 
 
-@st.dialog("Tags")
+@st.dialog("Tags", on_dismiss=closed)
 @_telling
 def tags(place: Workspace, ids: list[str]) -> None:
     """All tags of one run; of several those to set or to take away."""
@@ -116,7 +128,7 @@ def tags(place: Workspace, ids: list[str]) -> None:
             st.rerun()
 
 
-@st.dialog("Notes", width="large")
+@st.dialog("Notes", width="large", on_dismiss=closed)
 @_telling
 def note(place: Workspace, ids: list[str]) -> None:
     run = place.store.find(ids[0])
@@ -124,7 +136,7 @@ def note(place: Workspace, ids: list[str]) -> None:
     notes_of(run, place, "dialog")
 
 
-@st.dialog("Delete for good")
+@st.dialog("Delete for good", on_dismiss=closed)
 @_telling
 def gone(place: Workspace, ids: list[str]) -> None:
     st.markdown(f"{fmt.count(len(ids), 'run')} with all notes and tags will be gone. This cannot be undone.")

@@ -15,6 +15,7 @@ from app.library.changes import InBin, binned
 from app.library.rows import Library, library
 from app.pages.library import shown as form
 from app.pages.library.acting import WHOLE, at_once, then, told
+from app.pages.library.dialogs import asking
 from app.pages.library.runs_table import runs_table
 from app.pages.library.searching import choose_columns, filters, saved
 from app.pages.library.welcome import legend
@@ -82,7 +83,7 @@ def listed(shown: Listed, first: list[Library], pending: bool) -> None:
     except QuestionError as e:
         st.markdown(f":orange[:material/error: {md(e)}]")
         return
-    if pending != any(row.pending for row in found.rows):
+    if is_over(pending, found):
         st.rerun()
     with fields:
         filters(found.facets)
@@ -132,6 +133,12 @@ def _counted(shown: Listed, found: Library) -> None:
     left.caption(said)
     with right.container(horizontal=True, horizontal_alignment="right"):
         elsewhere(shown, found.archived)
+
+
+def is_over(pending: bool, found: Library) -> bool:
+    """Whether the page is to be drawn anew, because the list need look again by itself no more, or from now on: not
+    while something is asked."""
+    return pending != any(row.pending for row in found.rows) and not asking()
 
 
 def elsewhere(shown: Listed, archived: int = 0) -> None:

@@ -8,6 +8,7 @@ from app.components.notice import notice
 from app.library.rows import Library
 from app.library.table import table
 from app.pages.facts.landing import landing
+from app.pages.library.dialogs import closed
 from app.pages.library.listing import Listed, elsewhere, listed
 from app.pages.library.upload import upload
 from app.pages.library.welcome import greet, teach
@@ -18,6 +19,7 @@ LOOK_AGAIN_SECONDS = 1.5
 
 def page() -> None:
     place = open_workspace()
+    closed()
     top = st.container()
     if added := upload():
         first, told = landing(added, place)
