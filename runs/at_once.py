@@ -13,7 +13,6 @@ from runs.tables import Tables, Where, filter_of, int_column
 
 MOST_ROWS = 1 << 21  # of a table that is held
 CAPTURE = "capture"
-NONE = -1
 
 
 class AtOnce:
@@ -43,9 +42,11 @@ class _Held:
 
     def __init__(self, tables: Tables, name: str):
         self._tables, self._name = tables, name
-        capture = int_column(tables.arrow(name, [CAPTURE]), CAPTURE, NONE)
-        ordered = bool((np.diff(capture) >= 0).all())
-        self._order = None if ordered else np.argsort(capture, kind="stable")
+        told = tables.arrow(name, [CAPTURE])
+        known = told[CAPTURE].is_valid().to_numpy()  # a row of no capture is of none that is asked for
+        capture = int_column(told, CAPTURE)[known]
+        ordered = len(capture) == len(known) and bool((np.diff(capture) >= 0).all())
+        self._order = None if ordered else np.flatnonzero(known)[np.argsort(capture, kind="stable")]
         self._captures, self._first = np.unique(np.sort(capture, kind="stable"), return_index=True)
         self._last = np.append(self._first[1:], len(capture))
         self._columns: dict[str, pa.ChunkedArray[Any]] = {}
