@@ -17,7 +17,7 @@ arrow_alone()
 import pyarrow as pa
 table = pa.table({"a": pa.array([1, None, 3]), "b": pa.array(["x", "y", None], pa.dictionary(pa.int32(), pa.string()))})
 assert "pandas" not in sys.modules
-assert not [finder for finder in sys.meta_path if type(finder).__module__ == "runs.absent"], "others stay: dates bring one"
+assert not [f for f in sys.meta_path if type(f).__module__ == "runs.absent"]  # others' stay: that of dates brings one
 frame = table.to_pandas()
 assert "pandas" in sys.modules and frame["a"].tolist()[0] == 1 and frame["b"].tolist()[:2] == ["x", "y"]
 import pandas as pd
