@@ -15,7 +15,7 @@ from typing import Any
 from runs.integrity import TABLES
 
 ENDING = ".parquet"
-_PART = re.compile(rf"{TABLES}([a-z_]+)/(\d{{6,}})(?:\.(\d+)-(\d+))?\.parquet")
+_PART = re.compile(rf"{TABLES}([a-z_]+)/([0-9]{{6,12}})(?:\.([0-9]{{1,12}})-([0-9]{{1,12}}))?\.parquet")
 
 
 @dataclass(frozen=True, order=True, kw_only=True)
@@ -64,7 +64,8 @@ def part_of(relative: str) -> Part | None:
     if found is None:
         return None
     table, number, low, high = found.groups()
-    return Part(table=table, number=int(number), captures=None if low is None else (int(low), int(high)))
+    part = Part(table=table, number=int(number), captures=None if low is None else (int(low), int(high)))
+    return part if part.relative == relative else None  # one name for each, or rows would count twice
 
 
 def parts_of(files: Iterable[str], table: str) -> list[Part]:

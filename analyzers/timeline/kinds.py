@@ -36,13 +36,13 @@ KINDS = (
 )
 NUMBER = {name: CODES + n for n, name in enumerate(KINDS)}
 """What stands for a kind in a column where accounts are below CODES."""
-OF_NAMES = (  # letters of a name, as compilers and libraries of collectives write them
+OF_NAMES = (  # letters of a name, as compilers and libraries of collectives write them; the first that fits
+    ("reduce-scatter", ("reducescatter",)),  # also of XLA's fused `all-reduce-scatter`
     ("all-reduce", ("allreduce",)),
     ("all-gather", ("allgather",)),
-    ("reduce-scatter", ("reducescatter",)),
     ("all-to-all", ("alltoall",)),
-    ("permute", ("permute", "sendrecv", "ppermute")),
     ("broadcast", ("broadcast",)),
+    ("permute", ("permute", "send", "recv")),
 )
 TRANSFERS = ("infeed", "outfeed")
 _LETTERS = re.compile(r"[^a-z]")

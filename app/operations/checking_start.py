@@ -22,12 +22,12 @@ from app.serve.upload_room import SPARE_BYTES, limit_bytes
 from app.workspace import open_store
 from errors import ChipledgerError, InputError
 from errors import format as fmt
+from runs.machine import memory_here
 from runs.postgres.server import server
 
 LEAST_FILES = 4096  # descriptors: each session and each table that is read takes some
 LEAST_MEMORY_BYTES = 2_000_000_000
 PROXIES_VARIABLE = "FORWARDED_ALLOW_IPS"
-_LIMITS = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
 
 
 def listened_at(address: str) -> tuple[str, int]:
@@ -143,9 +143,7 @@ def _files() -> Seen:
 
 
 def _memory() -> Seen:
-    limits = [int(t) for p in _LIMITS if p.is_file() and (t := p.read_text().strip()).isdigit()]
-    there = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    most = min([there, *limits])
+    most = memory_here()
     least = fmt.size(LEAST_MEMORY_BYTES)
     wrong = "" if most >= LEAST_MEMORY_BYTES else f"Reading large profiles may be ended by the system: give it {least}."
     return Seen(what="memory", found=f"{fmt.size(most)}, {os.cpu_count() or 1} processors", wrong=wrong)

@@ -1,13 +1,12 @@
 """What one job of the server may take, and how that is told to `serve` and `worker`."""
 
-import contextlib
 import os
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from errors.numbers import Number
 from errors.options import Option
+from runs.machine import memory_here
 
 HOURS = Option(
     "job_hours", Number(0, 1000, above=True), 6.0, "the longest that a job may take", unit="hours", local=True
@@ -31,7 +30,6 @@ GRACE = Option(
 )
 OPTIONS = (HOURS, MEMORY_GB, GRACE)
 SHARE = 0.75  # of the memory there is: the server itself and the disk's cache need some
-_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")  # of a container, as it sees it
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,12 +71,3 @@ def bounds(hours: float | None = None, memory_gb: float | None = None) -> Bounds
     wall_s = 3600 * (HOURS.default if hours is None else hours)
     memory = round(SHARE * memory_here()) if memory_gb is None else round(memory_gb * 1e9)
     return Bounds(wall_s=wall_s, memory_bytes=memory, cpu_s=max(1, round(wall_s * (os.cpu_count() or 1))))
-
-
-def memory_here() -> int:
-    """Bytes of memory of this machine, or of this container where that has less."""
-    found = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
-    for limit in _LIMITS:
-        with contextlib.suppress(OSError, ValueError):  # not there, or `max`
-            found.append(int(Path(limit).read_text()))
-    return min(found)

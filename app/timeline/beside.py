@@ -11,6 +11,7 @@ from app.baselines import find_run
 from app.components.text import md
 from app.questions.asking import ask
 from app.questions.timeline import TIMELINE
+from app.serve.places import placeless
 from app.timeline.waiting import still_made
 from app.words import short
 from app.workspace import Workspace
@@ -67,7 +68,7 @@ def second(run: Run, of: Timeline, place: Workspace) -> Second | None:
             return None
         return laid(run, of, other, place, _step())
     except ChipledgerError as e:
-        st.warning(f"**No second run:** {md(e)}", icon=":material/info:")
+        st.warning(f"**No second run:** {md(placeless(str(e), place.store.root))}", icon=":material/info:")
         return None
 
 

@@ -76,6 +76,14 @@ export class Pair {
     if (other.of && viewer.of) other.put(this.here(other, viewer.from), this.here(other, viewer.to));
   }
 
+  /** A run is there. Where clocks are aligned from the start, the step is not where the page was told that it is. */
+  there() {
+    const { first, second } = this;
+    if (first.of && second.of && this.stepped !== null && (first.ranks.aligned || second.ranks.aligned))
+      void this.again();
+    else this.ready();
+  }
+
   /** Once a run is there, or they lie otherwise: what can be looked at is another stretch. */
   ready() {
     const { first, second } = this;

@@ -166,7 +166,7 @@ export class Viewer {
     if (at !== null) this.choice.open(at, row);
     if (row !== null) this.reach(row, null);
     void this.marks.ask();
-    this.pair?.ready();
+    this.pair?.there();
   }
 
   /** What colours mean, of both runs. */

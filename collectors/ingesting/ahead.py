@@ -24,6 +24,7 @@ from collectors.base import Item
 from collectors.ingesting import ahead_child
 from collectors.ingesting.unpack import BROKEN, SafeSource
 from errors import InputError
+from runs.machine import processors
 
 LEAST_BYTES = 8 << 20  # a smaller file is read sooner than a process starts
 MOST_PROCESSES = 8  # one thread writes for all: it keeps up with about as many
@@ -142,11 +143,6 @@ class Ahead:
             where=file.source.name,
             advice="Where memory was short, ingest fewer files at a time or give it more",
         )
-
-
-def processors() -> int:
-    """How many this process may use, as far as the system says."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _size(source: SafeSource) -> int:

@@ -13,20 +13,22 @@ from types import TracebackType
 from typing import IO, Any, Self
 
 from runs.limits import FIRST_TO_GO, Limits
+from runs.machine import memory_left, processors
 from runs.spread import child as worker
 from runs.spread.engine import ASK_S, ATTEMPTS, Outcome, Task, Work, named
 
 AHEAD = 2  # tasks under way for each process: the next waits while one is done
+MOST_PROCESSES = 8  # unless more are asked for: a job of the server may have 64 of all kinds
 LEAST_MEMORY_BYTES = 1 << 30  # of a process, also where the machine has less to give
 _ROOT = Path(__file__).parents[2]
 
 
 class Processes:
-    """An engine of `count` processes; None: one for each processor. `memory_bytes`: what one may write to; None: its
-    share of what the machine has."""
+    """An engine of `count` processes; None: one for each processor, MOST_PROCESSES at most. `memory_bytes`: what one
+    may write to; None: its share of what the machine has."""
 
     def __init__(self, count: int | None = None, memory_bytes: int | None = None):
-        self._count = max(1, count or processors())
+        self._count = max(1, count or min(processors(), MOST_PROCESSES))
         share = max(LEAST_MEMORY_BYTES, memory_left() // self._count)
         self._limits = Limits(data_bytes=memory_bytes or share, first_to_go=FIRST_TO_GO)
         self._pool = ThreadPoolExecutor(self._count, thread_name_prefix="spread")
@@ -105,20 +107,6 @@ class Processes:
             self._children.append(child)
             self._own.child = child
         return child
-
-
-def processors() -> int:
-    """How many this process may use, as far as the system says."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-def memory_left() -> int:
-    """Bytes of memory that the machine can give now; 0 where it does not say."""
-    with contextlib.suppress(OSError, ValueError):
-        for line in Path("/proc/meminfo").read_text().splitlines():
-            if line.startswith("MemAvailable:"):
-                return int(line.split()[1]) << 10
-    return 0
 
 
 def _over(future: "Future[Outcome]") -> bool:

@@ -2,10 +2,13 @@
 
 import operator
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from runs import machine
 from runs.parts import Part, in_parts, part_of, parts_of
+from runs.spread import processes
 
 SMALL = st.integers(0, 6)
 HOLDS = {
@@ -54,3 +57,23 @@ def test_no_part_is_passed_over_that_has_a_fitting_row(captures, how, value, val
 def test_a_part_of_one_capture_is_opened_for_that_alone(captures, asked):
     part = Part(table="ops", number=0, captures=(captures[0], captures[0]))
     assert part.may_hold([("capture", "==", asked)]) == (asked == captures[0])
+
+
+@pytest.mark.parametrize("number", ["0000001", "\u0661" * 6, "1" * 5000, "1", "-00001", "000001.1", "000001.2-01"])
+def test_a_part_has_one_name(number):
+    """Of two names for one part rows would count twice, and a checksum be passed over."""
+    assert part_of(f"tables/ops/{number}.parquet") is None
+
+
+def test_processes_of_many_processors_are_no_more_than_a_job_may_have(monkeypatch):
+    monkeypatch.setattr(processes, "processors", lambda: 500)
+    with processes.Processes() as few, processes.Processes(20) as many:
+        assert (few._count, many._count) == (processes.MOST_PROCESSES, 20)
+
+
+def test_what_a_container_may_have_is_all_there_is(tmp_path, monkeypatch):
+    (tmp_path / "memory.max").write_text("1000000\n")
+    monkeypatch.setattr(machine, "_LIMITS", (str(tmp_path / "memory.max"), str(tmp_path / "none")))
+    assert machine.memory_here() == 1_000_000 and machine.memory_left() <= 1_000_000
+    (tmp_path / "memory.max").write_text("max\n")
+    assert machine.memory_here() > 1_000_000

@@ -12,7 +12,7 @@ from pathlib import Path
 from types import ModuleType, TracebackType
 from typing import Any, Protocol, Self
 
-from collectors.base import Fact, Lost
+from collectors.base import Fact, Item, Lost
 from collectors.ingesting.items import items_of
 from collectors.ingesting.parts import work
 from collectors.ingesting.parts.records import FileRead, PartMade, Stored, TaskRead
@@ -97,14 +97,20 @@ class Spread:
     def _take(self, what: "Task | _Here") -> None:
         if isinstance(what, _Here):
             job = what.job
-            key = key_of([job])
-            self._keep(work.written(self._folder, key, [(job.source.index, items_of(job.source, job.collector))]))
+            key, items = key_of([job]), self._asking(items_of(job.source, job.collector))
+            self._keep(work.written(self._folder, key, [(job.source.index, items)]))
             return
         outcome = next(self._outcomes)
         if outcome.problem:
             self._failed(outcome)
         else:
             self._keep(outcome.answer)
+
+    def _asking(self, items: Iterator[Item]) -> Iterator[Item]:
+        """The same, and whether to go on is asked at each."""
+        for item in items:
+            self._check()
+            yield item
 
     def _keep(self, told: TaskRead) -> None:
         self._tasks.append(told)

@@ -46,11 +46,12 @@ def read(asked: dict[str, Any]) -> TaskRead:
     """Read the files of a task. `asked`: `folder`, in which the folder `key` is made, and `files`: path, name, index
     and collector of each."""
     above = Path(asked["folder"])
-    if not above.is_dir():
+    if not os.access(above, os.R_OK | os.W_OK | os.X_OK):
         raise EngineError(
             "a worker does not see the folder of the store",
             where=str(above),
-            advice="Workers need the store and the inputs at the same paths as the command; or the ingest has ended.",
+            advice="Workers need the store and the inputs at the same paths as the command, and to run as the same "
+            "user; or the ingest has ended.",
         )
     files = ((file["index"], _items(file)) for file in asked["files"])
     return written(above, asked["key"], files)
