@@ -12,6 +12,7 @@ import subprocess
 import sys
 import threading
 import time
+from pathlib import Path
 
 import pytest
 
@@ -107,8 +108,14 @@ def processes_of(pid):
 def halted(pid):
     """The process of the job that a worker runs, stopped, so that it does not end before it is told to."""
     [child] = until(lambda: processes_of(pid))
+    # the worker waits in the kernel until its child is another program: one stopped before would hold it for ever
+    until(lambda: _command(child) != _command(pid))
     os.kill(child, signal.SIGSTOP)
     return child
+
+
+def _command(pid):
+    return Path(f"/proc/{pid}/cmdline").read_bytes()
 
 
 def _runs_or_is_idle(store, pid, jobs):
