@@ -27,6 +27,7 @@ from runs.derived import forget
 from runs.durable import PRIVATE, keep_private, writing
 from runs.live import PREFIX, LiveRuns
 from runs.naming import begun, unknown
+from runs.objects.keys import ABOUT
 from runs.run import MANIFEST, NOTHING, Run, Said
 from runs.scratch import Held, Scratch
 
@@ -66,6 +67,10 @@ class Store:
         self.live = LiveRuns(self.root / "live", lambda: self.hidden())
         self._scratch = Scratch(partial)
         self.bin = Bin(self.root, self.runs_folder, self.hold)
+        if os.path.exists(self.root / ABOUT):
+            raise InputError(
+                "is a store of objects", where=str(self.root), advice=f"Give it by its address, file://{self.root}."
+            )
         try:
             _open_root(self.root, self.runs_folder)
             for folder in (self.runs_folder, self.uploads_folder, partial):

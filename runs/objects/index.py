@@ -24,16 +24,19 @@ from typing import Any
 
 from errors import InputError
 from errors.shapes import is_object
+from runs.bin import RUN_ID
 from runs.durable import write_whole, writing
 from runs.objects.base import MissingError, Objects
+from runs.objects.keys import ABOUT, MARK, RUNS, manifest_key
 from runs.scratch import unlock
 
-ABOUT = "chipledger.json"
 FORMAT = 1  # of index and keys
 COMMIT, BIN, RESTORE, REMOVE = "commit", "bin", "restore", "remove"
 HELD_BYTES = 64 << 10  # a manifest up to that length goes with its entry: who reads the index need not ask for it
 TOGETHER = 64  # entries in one object, and such objects in one
 AT_ONCE = 16  # are asked for
+_AT = {BIN: ("", RUNS), RESTORE: ("", "bin"), REMOVE: (RUNS, "bin")}  # where a run lay before
+_OF_A_STORE = (RUNS, "index", "bin", "uploads")  # below these lies what a plain store or one of objects holds
 LOOK_S = 30.0  # between two looks whether the store is still the same
 
 
@@ -56,7 +59,7 @@ class Happened:
 
 def happened(raw: bytes, where: str) -> Happened:
     """Raises InputError where it is no entry."""
-    with contextlib.suppress(ValueError, TypeError):
+    with contextlib.suppress(ValueError, TypeError, KeyError, RecursionError):
         return _entry(json.loads(raw))
     raise InputError(
         "is no entry of the index of a store",
@@ -68,9 +71,16 @@ def happened(raw: bytes, where: str) -> Happened:
 def _entry(told: Any) -> Happened:
     if not is_object(told) or told.get("do") not in (COMMIT, BIN, RESTORE, REMOVE):
         raise ValueError("no entry")
-    if not all(isinstance(v, int if k == "at_ns" else str) for k, v in told.items()):
+    if not all(type(v) is (int if k == "at_ns" else str) for k, v in told.items()):
         raise ValueError("no entry")
-    return Happened(**told)
+    entry = Happened(**told)
+    entry.manifest.encode()  # raises for what is no text
+    named = RUN_ID.fullmatch(entry.run_id) and 0 <= entry.at_ns < 1 << 63
+    if not named or not (MARK.fullmatch(entry.mark) or (entry.do != COMMIT and not entry.mark)):
+        raise ValueError("no entry")
+    if entry.at not in _AT.get(entry.do, (manifest_key(entry.run_id, entry.mark),)):
+        raise ValueError("no entry")
+    return entry
 
 
 class Index:
@@ -94,9 +104,7 @@ class Index:
         except MissingError:
             if not make or self._known():
                 raise self._other("the store is gone") from None
-            about = json.dumps({"format": FORMAT, "store": uuid.uuid4().hex}, sort_keys=True).encode()
-            if not self._objects.create(ABOUT, about):
-                about = self._objects.read(ABOUT)
+            about = self._made()
         store = _store(about, self._objects.url)
         known = self._known()
         if known and known != store:
@@ -110,6 +118,21 @@ class Index:
                 where=f"{self._objects.url}/{_key(number - 1)}",
                 advice="Does a rule of the bucket delete what is old? Nothing is concluded from what is left of it.",
             )
+
+    def _made(self) -> bytes:
+        """Make the store, unless others did so at this moment. A folder or prefix that holds something of a store
+        already, and does not say which, is left as it is: its runs would look like what killed writers left."""
+        if any(any(True for _ in self._objects.entries(below)) for below in _OF_A_STORE):
+            with contextlib.suppress(MissingError):
+                return self._objects.read(ABOUT)
+            raise InputError(
+                "holds runs, but is no store of objects",
+                where=self._objects.url,
+                advice="A plain folder is given by its path, without file://. `chipledger mirror` copies it into a new "
+                "address.",
+            )
+        about = json.dumps({"format": FORMAT, "store": uuid.uuid4().hex}, sort_keys=True).encode()
+        return about if self._objects.create(ABOUT, about) else self._objects.read(ABOUT)
 
     def _other(self, what: str) -> InputError:
         return InputError(

@@ -13,7 +13,7 @@ from errors import InputError
 from runs.bin import RUN_ID
 from runs.objects.base import Entry, MissingError
 from runs.objects.index import COMMIT, Happened, now_of, without_manifest
-from runs.objects.keys import RUNS, file_key, manifest_key, marked, pointer_key
+from runs.objects.keys import MARK, RUNS, file_key, manifest_key, marked, pointer_key
 from runs.objects.known import Known
 from runs.run import Manifest
 
@@ -59,7 +59,7 @@ def _there(store: Known) -> dict[tuple[str, str], list[Entry]]:
     found: dict[tuple[str, str], list[Entry]] = defaultdict(list)
     for entry in store.objects.entries(RUNS):
         parts = entry.key.split("/")
-        if len(parts) >= 4 and RUN_ID.fullmatch(parts[1]):
+        if len(parts) >= 4 and RUN_ID.fullmatch(parts[1]) and MARK.fullmatch(parts[2]):
             found[parts[1], parts[2]].append(entry)
     return found
 

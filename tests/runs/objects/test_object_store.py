@@ -13,6 +13,7 @@ from runs.limits import NO_NETWORK_VARIABLE
 from runs.objects import index as indexing
 from runs.objects.folder import FolderObjects
 from runs.objects.index import BIN, COMMIT, RESTORE, Happened, Index
+from runs.objects.keys import manifest_key
 from runs.objects.opening import address_of, local_folder, objects_at, plain
 from runs.objects.store import FRESH_S, ObjectStore
 from tests.runs.objects.places import NS, Place, at_once, steps, write
@@ -82,7 +83,8 @@ def applied(objects, folder):
 
 
 def entry(n, do=COMMIT):
-    return Happened(do=do, run_id=f"r{n}", mark="0" * 16, at_ns=n)
+    at = manifest_key(f"r{n}", "0" * 16) if do == COMMIT else ""
+    return Happened(do=do, run_id=f"r{n}", mark="0" * 16, at_ns=n, at=at)
 
 
 @pytest.fixture
