@@ -92,6 +92,13 @@ class Store:
         """Where it lies, as messages say it."""
         return str(self.root)
 
+    @property
+    def identity(self) -> str:
+        """Which store it is, whatever it is called: two that have the same are one."""
+        self.check()
+        told = os.stat(self.root)
+        return f"{told.st_dev}:{told.st_ino}"
+
     def sweep(self) -> None:
         """Take away what writers left that were killed."""
         self._scratch.sweep(self._rescue)

@@ -141,6 +141,11 @@ class Index:
             advice=f"Is the address right? Else remove {self._noted.parent}, or give another --cache.",
         )
 
+    @property
+    def store(self) -> str:
+        """Which store this machine found there."""
+        return self._known()
+
     def follow(self) -> int:
         """Do here what happened since. Returns how many entries were new. Raises InputError where that cannot be
         asked."""

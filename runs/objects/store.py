@@ -75,6 +75,10 @@ class ObjectStore(Store):
     def where(self) -> str:
         return self.objects.url
 
+    @property
+    def identity(self) -> str:
+        return self._index.store
+
     def check(self) -> None:
         super().check()
         if not self.bin.is_still:

@@ -6,10 +6,14 @@ import os
 
 import pytest
 
-from errors import InputError
+from app.library.mirroring import mirror
+from app.workspace import Workspace
+from errors import InputError, QuestionError
 from runs.objects.index import Happened, happened
+from runs.objects.opening import plain
 from runs.objects.store import ObjectStore
 from runs.objects.sweeping import sweep
+from runs.registry import Registry
 from runs.store import Store
 from tests.runs.objects.places import NS, Place, steps, write
 
@@ -89,3 +93,38 @@ def test_an_index_names_no_folder_outside_of_the_store(shared, do):
     with pytest.raises(InputError, match="is no entry of the index"):
         shared.open("two").ids()
     assert (victim / "precious").read_text() == "x"
+
+
+@pytest.mark.parametrize("other", ["file://{}/./b", "file://{}//b", "file:///{}/b", "FILE://{}/b/", "file://{}/link"])
+def test_one_folder_has_one_address(tmp_path, other):
+    (tmp_path / "link").symlink_to(tmp_path / "b")
+    assert plain(other.format(tmp_path)) == plain(f"file://{tmp_path}/b") == ("file", f"{tmp_path}/b")
+
+
+@pytest.mark.parametrize("kind", ["plain", "objects"])
+def test_a_store_is_not_mirrored_onto_itself(tmp_path, kind):
+    if kind == "plain":
+        here = Store(tmp_path / "b")
+        (tmp_path / "link").symlink_to(tmp_path / "b")
+        there = Store(tmp_path / "link")
+    else:  # what leads to one bucket by two names cannot be told from the names
+        here, there = (ObjectStore(f"file://{tmp_path}/b", tmp_path / machine) for machine in ("one", "two"))
+    write(here)
+    places = [Workspace(store, Registry(tmp_path / f"{n}.db")) for n, store in enumerate((here, there))]
+    with pytest.raises(QuestionError, match="both are the same store"):
+        mirror(*places, move=True)
+    assert here.ids() == ["abcd1234"] and not here.bin.has("abcd1234")
+
+
+SECRETS = (
+    *("s3://KEY:SECRET@bucket/" + "a" * 1100, "s3://KEY:SEC?RET@bucket/p q", "s3://KEY:SEC/RET@bucket/p q"),
+    *("s3://bucket/p#SECRET", "s3://bucket/p;sig=SECRET", " s3://KEY:SECRET@b/p", "s3:/KEY:SECRET@b", "KEY:SEC@b#RET"),
+    *("ftp://bucket/p?sig=SECRET", "file://KEY:SECRET@host/x"),
+)
+
+
+@pytest.mark.parametrize("url", SECRETS)
+def test_no_refusal_of_an_address_repeats_a_secret(url):
+    with pytest.raises(InputError, match="no address of a store") as error:
+        plain(url)
+    assert not any(secret in str(error.value) for secret in ("KEY", "SEC", "RET"))
