@@ -132,16 +132,16 @@ class ObjectStore(Store):
 
         return ObjectWriter(self.hold, self.runs_folder, self.publish)
 
-    def publish(self, folder: Path, run_id: str, replace: bool) -> bool:
-        """Bring a run that was written here to its place. Whether it is this one that is there then. A process without
-        a network leaves it to the one that started it."""
+    def publish(self, folder: Path, run_id: str, replace: bool, copied: bool = False) -> bool:
+        """Bring a run that was written here, or copied from another store, to its place. Whether it is this one that
+        is there then. A process without a network leaves it to the one that started it."""
         from runs.objects.writer import Publishing
 
         if not self.online:
             self.outgoing.put(folder, run_id, replace)
             return True
         self._index.follow()
-        placed = Publishing(self, self._index, folder, run_id).publish(replace)
+        placed = Publishing(self, self._index, folder, run_id, copied).publish(replace)
         self.cache.trim()
         return placed
 
