@@ -14,6 +14,7 @@ import contextlib
 import fcntl
 import gzip
 import json
+import re
 import time
 import uuid
 from collections.abc import Callable, Generator, Iterator, Sequence
@@ -37,6 +38,7 @@ TOGETHER = 64  # entries in one object, and such objects in one
 AT_ONCE = 16  # are asked for
 _AT = {BIN: ("", RUNS), RESTORE: ("", "bin"), REMOVE: (RUNS, "bin")}  # where a run lay before
 _OF_A_STORE = (RUNS, "index", "bin", "uploads")  # below these lies what a plain store or one of objects holds
+_NUMBERED = re.compile(r"index/(\d{12})\.json")
 LOOK_S = 30.0  # between two looks whether the store is still the same
 
 
@@ -91,6 +93,7 @@ class Index:
         self._objects, self._apply = objects, apply
         self._noted, self._lock = folder / "index.json", folder / "index.lock"
         self._looked_at = float("-inf")
+        self._listed = False  # by this process
 
     def open(self) -> None:
         """Make the store where there is none. Raises InputError where it cannot be reached, is of a newer version, or
@@ -113,11 +116,14 @@ class Index:
             with writing(self._noted):
                 write_whole(self._noted, json.dumps({"store": store, "next": 0}))
         if (number := self._next()) and not self._there(number - 1):
-            raise InputError(
-                "what was written there before is gone",
-                where=f"{self._objects.url}/{_key(number - 1)}",
-                advice="Does a rule of the bucket delete what is old? Nothing is concluded from what is left of it.",
-            )
+            raise self._gone(number - 1)
+
+    def _gone(self, number: int) -> InputError:
+        return InputError(
+            "what was written there before is gone",
+            where=f"{self._objects.url}/{_key(number)}",
+            advice="Does a rule of the bucket delete what is old? Nothing is concluded from what is left of it.",
+        )
 
     def _made(self) -> bytes:
         """Make the store, unless others did so at this moment. A folder or prefix that holds something of a store
@@ -160,7 +166,7 @@ class Index:
         came first. None: there is nothing to tell."""
         with self._alone():
             while True:
-                self._follow()
+                self._follow(writes=True)
                 entry = make()
                 if entry is None:
                     return None
@@ -177,18 +183,34 @@ class Index:
             yield from found
             number += len(found)
 
-    def _follow(self) -> int:
+    def _follow(self, writes: bool = False) -> int:
         number = first = self._next()
         while found := self._some(number):
             number += len(found)
             self._done(number, *found)
+        self._held_to_the_list(number, writes)
         return number - first
+
+    def _held_to_the_list(self, number: int, writes: bool) -> None:
+        """Once on a machine, and of an index that is empty before it is written: that there are no entries after the
+        one that is not there. Raises InputError where one in between is gone: the store would look smaller."""
+        if self._note().get("listed") is True or (self._listed and not writes):
+            return
+        numbers = [int(m[1]) for e in self._objects.entries("index") if (m := _NUMBERED.fullmatch(e.key))]
+        if any(n > number for n in numbers) and not self._there(number):
+            raise self._gone(number)
+        self._listed = True
+        if number:
+            self._write(listed=True)
 
     def _done(self, following: int, *entries: Happened) -> None:
         for entry in entries:
             self._apply(entry)
+        self._write(next=following)
+
+    def _write(self, **told: Any) -> None:
         with writing(self._noted):
-            write_whole(self._noted, json.dumps({"store": self._known(), "next": following}))
+            write_whole(self._noted, json.dumps({**self._note(), "store": self._known(), **told}))
 
     def _some(self, number: int) -> list[Happened]:
         """The entries from a number on, as many as one look finds; none: there is none."""

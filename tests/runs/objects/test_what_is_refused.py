@@ -128,3 +128,24 @@ def test_no_refusal_of_an_address_repeats_a_secret(url):
     with pytest.raises(InputError, match="no address of a store") as error:
         plain(url)
     assert not any(secret in str(error.value) for secret in ("KEY", "SEC", "RET"))
+
+
+@pytest.mark.parametrize("lost", [0, 1])
+def test_an_index_that_lost_an_entry_is_no_smaller_store(shared, lost):
+    one, fresh = shared.open(), shared.open("fresh")
+    for n in range(3):
+        write(one, f"abcd000{n}")
+    (shared.folder / "shared" / "store" / "index" / f"{lost:012d}.json").unlink()
+    for act in (lambda: shared.open("two"), lambda: shared.open("two"), lambda: write(fresh, "ffff0001")):
+        with pytest.raises(InputError, match=f"{lost:012d}.json: what was written there before is gone"):
+            act()
+    assert len(list((shared.folder / "shared" / "store" / "index").iterdir())) == 2
+
+
+def test_an_index_is_listed_once_on_a_machine(shared):
+    write(shared.open())
+    shared.open("two")
+    two = shared.open("two")
+    two.objects.entries = None
+    write(two, "other")
+    assert sorted(two.ids()) == ["abcd1234", "other"]
