@@ -116,9 +116,9 @@ class Store:
         """A folder for what is being written, removed with its process. Raises OSError where none can be made."""
         return self._scratch.hold()
 
-    def bring_outgoing(self) -> None:
+    def bring_outgoing(self, run_id: str | None = None) -> None:
         """Bring to their places runs that processes without a network wrote, where that takes one. Raises InputError
-        where it cannot be done."""
+        where it cannot be done with this one, or of all with any."""
 
     def ids(self) -> list[str]:
         """Identifiers of all runs, in no particular order. Raises InputError where the store is gone."""

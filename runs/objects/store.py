@@ -13,7 +13,7 @@ from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from errors import InputError
+from errors import ChipledgerError, InputError
 from runs.derived import forget
 from runs.durable import sync, writing
 from runs.integrity import ELSEWHERE, Files
@@ -145,13 +145,26 @@ class ObjectStore(Store):
         self.cache.trim()
         return placed
 
-    def bring_outgoing(self) -> None:
-        """Bring to their places what processes without a network wrote. Raises InputError where that cannot be done;
-        it is done the next time then."""
+    def bring_outgoing(self, run_id: str | None = None) -> None:
+        """Bring to their places what processes without a network wrote: one that cannot be brought keeps back no
+        other, and is tried again the next time. Raises InputError where it is this one, or of all any."""
+        problems: dict[str, str] = {}
         with self.outgoing.taken() as waiting:
             for folder, replace in waiting:
-                self.publish(folder, folder.name, replace)
-                self.outgoing.done(folder)
+                try:
+                    self.publish(folder, folder.name, replace)
+                except (ChipledgerError, MissingError, OSError) as e:
+                    problems[folder.name] = str(e) if isinstance(e, ChipledgerError) else f"{type(e).__name__}: {e}"
+                else:
+                    self.outgoing.done(folder)
+        for waits, problem in problems.items():
+            if run_id in (None, waits):
+                more = f", and {len(problems) - 1:,} more of such" if run_id is None and len(problems) > 1 else ""
+                raise InputError(
+                    f"run {waits} waits to be brought to the store, and cannot be{more} ({problem[:300]})",
+                    where=str(self.root / "outgoing"),
+                    advice="It is tried again with the next run and once a day; one that was damaged may be removed.",
+                )
 
     def get(self, run_id: str) -> Run | None:
         folder = self.outgoing.mine.get(run_id)
@@ -178,8 +191,13 @@ class ObjectStore(Store):
         from runs.objects.sweeping import sweep
 
         super().sweep()
-        self.bring_outgoing()
-        sweep(self)
+        try:
+            self.bring_outgoing()
+        finally:
+            try:
+                sweep(self)
+            except MissingError as e:
+                raise InputError("went while it was swept", where=f"{self.where}/{e}", advice="Ask again.") from e
 
     def _vanish(self, folder: Path, tell: Callable[[], bool]) -> bool:
         """Take a run away for good: first its manifest, so that nobody who writes the same run takes this one for
