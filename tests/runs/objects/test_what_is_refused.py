@@ -3,17 +3,23 @@ or an address says that cannot be so."""
 
 import json
 import os
+import time
+import zlib
 
 import pytest
 
 from app.library.mirroring import mirror
 from app.workspace import Workspace
 from errors import InputError, QuestionError
+from runs.bin import KEPT_S
+from runs.integrity import Mark
 from runs.objects.index import Happened, happened
+from runs.objects.keys import marked
 from runs.objects.opening import plain
 from runs.objects.store import ObjectStore
 from runs.objects.sweeping import sweep
 from runs.registry import Registry
+from runs.run import Manifest
 from runs.store import Store
 from tests.runs.objects.places import NS, Place, steps, write
 
@@ -149,3 +155,42 @@ def test_an_index_is_listed_once_on_a_machine(shared):
     two.objects.entries = None
     write(two, "other")
     assert sorted(two.ids()) == ["abcd1234", "other"]
+
+
+OUTSIDE = ("../x", "/x", "tables/../../x", "tables//x", "./x", "", "tables/", "..\\x", "a\nb", "a\0b")
+
+
+@pytest.mark.parametrize("name", OUTSIDE)
+def test_a_manifest_names_no_file_outside_of_its_run(name):
+    def told(**given):
+        return Manifest(run_id="abcd1234", name="x", kind="training", created_ns=1, **given).to_json()
+
+    data = Mark(6, f"{zlib.crc32(b'owned.'):08x}")
+    assert Manifest.from_json(told(files={"tables/steps.parquet": data}, tables={"steps": 3}), "here")
+    for raw in (told(files={name: data}), told(tables={name: 3}, files=None)):
+        with pytest.raises(InputError, match="not a run manifest"):
+            Manifest.from_json(raw, "here")
+
+
+def test_a_run_of_a_manifest_that_names_others_files_is_damaged_and_fetches_nothing(shared):
+    one, data = shared.open(), b"owned.\n"
+    name = "../../../up/pwned"
+    files = {name: Mark(len(data), f"{zlib.crc32(data):08x}")}
+    raw = Manifest(run_id="abcd1234", name="x", kind="training", created_ns=1, files=files).to_json().encode()
+    at = f"runs/abcd1234/{marked(raw)}/run.json"
+    entry = Happened(do="commit", run_id="abcd1234", mark=marked(raw), at_ns=1, at=at, manifest=raw.decode())
+    assert one.objects.create("index/000000000000.json", entry.to_json())
+    found = shared.open("two").look()
+    assert found.runs == [] and "not a run manifest" in found.broken["abcd1234"]
+
+
+def test_a_machine_whose_clock_is_behind_empties_the_bin_of_no_other(shared, monkeypatch):
+    one, two = shared.open(), shared.open("two")
+    write(one)
+    behind = time.time_ns() - int(2 * KEPT_S * 1e9)
+    with monkeypatch.context() as clock:
+        clock.setattr(time, "time_ns", lambda: behind)
+        one.bin.put("abcd1234")
+    two.follow()
+    assert two.bin.empty() == [] and two.bin.has("abcd1234")
+    assert two.bin.restore("abcd1234") and steps(two.get("abcd1234")) == [NS, NS + 1, NS + 2]
