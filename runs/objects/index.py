@@ -27,7 +27,7 @@ from errors import InputError
 from errors.shapes import is_object
 from runs.bin import RUN_ID
 from runs.durable import write_whole, writing
-from runs.objects.base import MissingError, Objects
+from runs.objects.base import CLOCK, MissingError, Objects
 from runs.objects.keys import ABOUT, MARK, RUNS, manifest_key
 from runs.scratch import unlock
 
@@ -331,10 +331,10 @@ def _store(raw: bytes, url: str) -> str:
 
 def now_of(objects: Objects) -> float:
     """The time by the clock of the place, which tells the age of what lies there whatever this machine's says."""
-    key = f"clock/{uuid.uuid4().hex}"
+    key = f"{CLOCK}/{uuid.uuid4().hex}"
     objects.create(key, key.encode())
     try:
-        return max((e.modified_s for e in objects.entries("clock") if e.key == key), default=0.0)
+        return max((e.modified_s for e in objects.entries(CLOCK) if e.key == key), default=0.0)
     finally:
         objects.delete([key])
 

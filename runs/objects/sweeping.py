@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from errors import InputError
 from runs.bin import RUN_ID
-from runs.objects.base import Entry, MissingError
+from runs.objects.base import CLOCK, COMING, Entry, MissingError
 from runs.objects.index import COMMIT, Happened, now_of, without_manifest
 from runs.objects.keys import MARK, RUNS, file_key, manifest_key, marked, pointer_key
 from runs.objects.known import Known
@@ -44,6 +44,11 @@ def sweep(store: Known, older_than_s: float = OLD_S) -> Swept:
             store.objects.delete([e.key for e in entries])
             done.objects += len(entries)
             done.bytes += sum(e.bytes for e in entries)
+    for below in (COMING, CLOCK):
+        old = [e for e in store.objects.entries(below) if now_s - e.modified_s >= older_than_s]
+        store.objects.delete([e.key for e in old])
+        done.objects += len(old)
+        done.bytes += sum(e.bytes for e in old)
     return done
 
 

@@ -17,6 +17,7 @@ from runs.objects.index import BIN, COMMIT, RESTORE, Happened, Index
 from runs.objects.keys import manifest_key
 from runs.objects.opening import address_of, local_folder, objects_at, plain
 from runs.objects.store import FRESH_S, ObjectStore
+from runs.objects.sweeping import sweep
 from runs.registry import Registry
 from runs.tidy import keep_tidy
 from tests.runs.objects.places import NS, Place, at_once, steps, write
@@ -245,6 +246,19 @@ def test_a_run_that_cannot_be_brought_keeps_back_no_other(shared, monkeypatch):
     stop.set()
     keep_tidy(store, Registry(shared.folder / "registry.db").at, stop)
     assert store.ids() == ["kept"] and steps(store.get("kept")) == [NS, NS + 1, NS + 2]
+
+
+@pytest.mark.parametrize("below", [".coming", "clock"])
+def test_what_was_written_halfway_by_who_was_killed_is_swept(shared, below):
+    store = shared.open()
+    write(store)
+    old, new = (shared.folder / "shared" / "store" / below / name for name in ("old", "new"))
+    for path in (old, new):
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(b"x" * 1000)
+    os.utime(old, (1e9, 1e9))
+    assert sweep(store).bytes == 1000
+    assert not old.exists() and new.exists() and store.ids() == ["abcd1234"]
 
 
 NO_ADDRESSES = (
