@@ -5,9 +5,10 @@
     <url>/index/of64/<number>.gz     64 of them that follow each other, in one object
     <url>/index/of4096/<number>.gz   64 of those
 
-A reader asks for the number that follows the last it knows: nothing is listed. A writer creates that number, where
-nobody did so before; where somebody did, it reads that first, and looks again whether its own still holds. So all see
-the same order, and what is written is true at its place in it.
+A reader asks for the number that follows the last it knows: nothing is listed, but once by a machine that never read
+it, whether a number in between is gone. A writer creates that number, where nobody did so before; where somebody did,
+it reads that first, and looks again whether its own still holds. So all see the same order, and what is written is true
+at its place in it.
 """
 
 import contextlib

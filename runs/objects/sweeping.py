@@ -1,7 +1,7 @@
 """What lies in a store of objects and belongs to no run: what a writer left that was killed, and what a removal left.
 
 A day after it was written it goes. A run that is whole and of which the index does not tell, since its writer was
-killed between the two, is told of instead. Here alone the objects are listed.
+killed between the two, is told of instead. Here alone the objects of runs are listed.
 """
 
 import contextlib
