@@ -173,6 +173,11 @@ def _mark(value: Any) -> bool:
     return is_object(value) and _whole_number(value.get("bytes")) and _text(value.get("crc32"))
 
 
+def _below(name: str) -> bool:
+    """Whether it is the path of a file below the folder of the run, or a part of one: it may come from elsewhere."""
+    return name.isprintable() and "\\" not in name and not {"", ".", ".."} & set(name.split("/"))
+
+
 _FIELDS: dict[str, tuple[Callable[[Any], bool], str]] = {
     "run_id": (_text, "text"),
     "name": (_text, "text"),
@@ -182,8 +187,8 @@ _FIELDS: dict[str, tuple[Callable[[Any], bool], str]] = {
     "schema_version": (_whole_number, "a whole number"),
     "facts": (_all(_fact), "facts"),
     "tags": (_all(_text), "text by text"),
-    "tables": (_all(_whole_number), "rows by table"),
-    "files": (lambda v: v is None or _all(_mark)(v), "marks of files"),
+    "tables": (lambda v: _all(_whole_number)(v) and all(map(_below, v)), "rows by table"),
+    "files": (lambda v: v is None or (_all(_mark)(v) and all(map(_below, v))), "marks of files of the run"),
     "sources": (lambda v: is_list(v) and all(map(_source, v)), "a list of inputs"),
     "warnings": (lambda v: is_list(v) and all(map(_text, v)), "a list of sentences"),
 }

@@ -27,6 +27,7 @@ from runs.derived import forget
 from runs.durable import PRIVATE, keep_private, writing
 from runs.live import PREFIX, LiveRuns
 from runs.naming import begun, unknown
+from runs.objects.keys import ABOUT
 from runs.run import MANIFEST, NOTHING, Run, Said
 from runs.scratch import Held, Scratch
 
@@ -66,6 +67,10 @@ class Store:
         self.live = LiveRuns(self.root / "live", lambda: self.hidden())
         self._scratch = Scratch(partial)
         self.bin = Bin(self.root, self.runs_folder, self.hold)
+        if os.path.exists(self.root / ABOUT):
+            raise InputError(
+                "is a store of objects", where=str(self.root), advice=f"Give it by its address, file://{self.root}."
+            )
         try:
             _open_root(self.root, self.runs_folder)
             for folder in (self.runs_folder, self.uploads_folder, partial):
@@ -87,6 +92,13 @@ class Store:
         """Where it lies, as messages say it."""
         return str(self.root)
 
+    @property
+    def identity(self) -> str:
+        """Which store it is, whatever it is called: two that have the same are one."""
+        self.check()
+        told = os.stat(self.root)
+        return f"{told.st_dev}:{told.st_ino}"
+
     def sweep(self) -> None:
         """Take away what writers left that were killed."""
         self._scratch.sweep(self._rescue)
@@ -104,9 +116,9 @@ class Store:
         """A folder for what is being written, removed with its process. Raises OSError where none can be made."""
         return self._scratch.hold()
 
-    def bring_outgoing(self) -> None:
+    def bring_outgoing(self, run_id: str | None = None) -> None:
         """Bring to their places runs that processes without a network wrote, where that takes one. Raises InputError
-        where it cannot be done."""
+        where it cannot be done with this one, or of all with any."""
 
     def ids(self) -> list[str]:
         """Identifiers of all runs, in no particular order. Raises InputError where the store is gone."""

@@ -71,9 +71,12 @@ def forget_gone(store: Store, shelf: Shelf) -> None:
 def keep_tidy(store: Store, registry: At, stop: threading.Event) -> None:
     """Once a day, until `stop`."""
     while True:
-        with contextlib.suppress(ChipledgerError):
-            purge(store, registry)
-            forget_gone(store, Shelf(registry))
-            store.sweep()
+        for act in (
+            lambda: purge(store, registry),
+            lambda: forget_gone(store, Shelf(registry)),
+            store.sweep,
+        ):
+            with contextlib.suppress(ChipledgerError, OSError):  # of one the others are done all the same
+                act()
         if stop.wait(DAY_S):
             return

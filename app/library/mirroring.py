@@ -7,7 +7,7 @@ from typing import Any
 
 from app.identity.may import changing
 from app.workspace import Workspace
-from errors import ChipledgerError, InputError
+from errors import ChipledgerError, InputError, QuestionError
 from runs.run import Run
 
 
@@ -36,7 +36,9 @@ def mirror(
     tell: Callable[[str], None] = lambda run_id: None,
 ) -> Mirrored:
     """Copy these runs, or all. A run whose files are damaged is told of, and hides no other. Raises InputError where
-    the other store cannot be written."""
+    the other store cannot be written, and QuestionError where it is this one by another name."""
+    if here.store.identity == there.store.identity:
+        raise QuestionError("both are the same store", where=there.store.where, expected="another folder or address")
     done = Mirrored()
     for run in here.store.runs() if runs is None else runs:
         tell(run.run_id)

@@ -272,9 +272,12 @@ class Jobs:
         job.result = {name: ended.answer[name] for name in TOLD if name in ended.answer}
         if ended.code == 0 and process.sealed and self._place is not None:
             try:  # what it wrote, without a network
-                await asyncio.to_thread(self._place.store.bring_outgoing)
+                await asyncio.to_thread(self._place.store.bring_outgoing, str(job.result.get("run_id", "")))
             except ChipledgerError as e:
                 return Ended(code=2, answer={}, why="", said=[f"error: {e}"])
+            except Exception as e:  # or the page would wait for it forever
+                logs.tell_defect(e)
+                return Ended(code=1, answer={}, why="", said=[f"{type(e).__name__}: {e}"])
         return ended
 
     async def _finish(self, job: Job, state: str, error: str) -> None:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+COMING, CLOCK = ".coming", "clock"  # below these lies what has no name of an object yet, and what tells the time
 PIECE_BYTES = 8 << 20  # of an object that is fetched: so much is asked for anew where the network stops
 
 

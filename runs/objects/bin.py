@@ -87,7 +87,7 @@ class ObjectBin(Bin):
                 if self.has(run_id):
                     self._drop(in_bin)
                 in_runs.rename(in_bin)
-                os.utime(in_bin, ns=(entry.at_ns, entry.at_ns))
+                os.utime(in_bin)  # when it is known here: the clock of who put it there may be wrong
             elif entry.do == RESTORE and self.has(run_id):
                 in_bin.rename(in_runs)
             elif entry.do == REMOVE and self._is(self.folder.parent / entry.at, run_id):

@@ -22,6 +22,7 @@ from errors import InputError
 from runs.durable import PRIVATE, writing
 from runs.integrity import Mark
 from runs.objects.base import PIECE_BYTES, DifferentError, MissingError
+from runs.objects.keys import RUNS
 from runs.scratch import Scratch, unlock
 
 FOLDER = "cached"
@@ -79,7 +80,7 @@ class Cache:
         self._room_for(0, "")
 
     def forget(self, run_id: str) -> None:
-        shutil.rmtree(self._slips / run_id, ignore_errors=True)
+        shutil.rmtree(self._slips / RUNS / run_id, ignore_errors=True)
 
     def _fetch(self, path: Path, known: Mark, piece: Piece) -> None:
         run = self.root.joinpath(*path.relative_to(self.root).parts[:2])
@@ -112,10 +113,11 @@ class Cache:
 
     def _room_for(self, coming: int, relative: str) -> None:
         """Take away what was not used for longest, and is not read now."""
-        kept = sorted(self._kept())
-        total, now = sum(size for _, size, _ in kept) + coming, time.time()
+        kept, now = list(self._kept()), time.time()
+        kept = sorted((0.0 if _is_yet_to_be(used_s, now) else used_s, size, name) for used_s, size, name in kept)
+        total = sum(size for _, size, _ in kept) + coming
         for used_s, size, name in kept:
-            if total <= self.most_bytes or (used_s <= now and now - used_s < RESTS_S):
+            if total <= self.most_bytes or now - used_s < RESTS_S:
                 return
             if name != relative and self._took(name):
                 total -= size
@@ -133,7 +135,8 @@ class Cache:
             except OSError:
                 return False
             try:
-                if time.time() - file_time(slip) < RESTS_S:  # somebody began to use it
+                used_s, now = file_time(slip), time.time()
+                if now - used_s < RESTS_S and not _is_yet_to_be(used_s, now):  # somebody began to use it
                     return False
                 (self.root / relative).unlink(missing_ok=True)
                 slip.unlink(missing_ok=True)
@@ -170,6 +173,11 @@ class Cache:
                     return
                 finally:
                     unlock(file)
+
+
+def _is_yet_to_be(used_s: float, now_s: float) -> bool:
+    """Whether a time was noted by a clock that was wrong."""
+    return used_s - now_s > RESTS_S
 
 
 def file_time(path: Path) -> float:

@@ -9,9 +9,7 @@ from pathlib import Path
 
 from errors import InputError
 from runs.durable import PRIVATE, sync
-from runs.objects.base import Entry, MissingError
-
-_ON_THE_WAY = ".coming"  # files that have no name of an object yet
+from runs.objects.base import COMING, Entry, MissingError
 
 
 class FolderObjects:
@@ -22,7 +20,7 @@ class FolderObjects:
     def __init__(self, root: Path):
         self.root = root
         self.url = f"file://{root}"
-        self._coming = root / _ON_THE_WAY
+        self._coming = root / COMING
 
     def read(self, key: str, first: int = 0, end: int | None = None) -> bytes:
         with self._said(key), (self.root / key).open("rb") as f:

@@ -5,15 +5,17 @@
     <url>/index/of64/<number>.gz     64 of them that follow each other, in one object
     <url>/index/of4096/<number>.gz   64 of those
 
-A reader asks for the number that follows the last it knows: nothing is listed. A writer creates that number, where
-nobody did so before; where somebody did, it reads that first, and looks again whether its own still holds. So all see
-the same order, and what is written is true at its place in it.
+A reader asks for the number that follows the last it knows: nothing is listed, but once by a machine that never read
+it, whether a number in between is gone. A writer creates that number, where nobody did so before; where somebody did,
+it reads that first, and looks again whether its own still holds. So all see the same order, and what is written is true
+at its place in it.
 """
 
 import contextlib
 import fcntl
 import gzip
 import json
+import re
 import time
 import uuid
 from collections.abc import Callable, Generator, Iterator, Sequence
@@ -24,16 +26,20 @@ from typing import Any
 
 from errors import InputError
 from errors.shapes import is_object
+from runs.bin import RUN_ID
 from runs.durable import write_whole, writing
-from runs.objects.base import MissingError, Objects
+from runs.objects.base import CLOCK, MissingError, Objects
+from runs.objects.keys import ABOUT, MARK, RUNS, manifest_key
 from runs.scratch import unlock
 
-ABOUT = "chipledger.json"
 FORMAT = 1  # of index and keys
 COMMIT, BIN, RESTORE, REMOVE = "commit", "bin", "restore", "remove"
 HELD_BYTES = 64 << 10  # a manifest up to that length goes with its entry: who reads the index need not ask for it
 TOGETHER = 64  # entries in one object, and such objects in one
 AT_ONCE = 16  # are asked for
+_AT = {BIN: ("", RUNS), RESTORE: ("", "bin"), REMOVE: (RUNS, "bin")}  # where a run lay before
+_OF_A_STORE = (RUNS, "index", "bin", "uploads")  # below these lies what a plain store or one of objects holds
+_NUMBERED = re.compile(r"index/(\d{12})\.json")
 LOOK_S = 30.0  # between two looks whether the store is still the same
 
 
@@ -56,7 +62,7 @@ class Happened:
 
 def happened(raw: bytes, where: str) -> Happened:
     """Raises InputError where it is no entry."""
-    with contextlib.suppress(ValueError, TypeError):
+    with contextlib.suppress(ValueError, TypeError, KeyError, RecursionError):
         return _entry(json.loads(raw))
     raise InputError(
         "is no entry of the index of a store",
@@ -68,9 +74,16 @@ def happened(raw: bytes, where: str) -> Happened:
 def _entry(told: Any) -> Happened:
     if not is_object(told) or told.get("do") not in (COMMIT, BIN, RESTORE, REMOVE):
         raise ValueError("no entry")
-    if not all(isinstance(v, int if k == "at_ns" else str) for k, v in told.items()):
+    if not all(type(v) is (int if k == "at_ns" else str) for k, v in told.items()):
         raise ValueError("no entry")
-    return Happened(**told)
+    entry = Happened(**told)
+    entry.manifest.encode()  # raises for what is no text
+    named = RUN_ID.fullmatch(entry.run_id) and 0 <= entry.at_ns < 1 << 63
+    if not named or not (MARK.fullmatch(entry.mark) or (entry.do != COMMIT and not entry.mark)):
+        raise ValueError("no entry")
+    if entry.at not in _AT.get(entry.do, (manifest_key(entry.run_id, entry.mark),)):
+        raise ValueError("no entry")
+    return entry
 
 
 class Index:
@@ -81,6 +94,7 @@ class Index:
         self._objects, self._apply = objects, apply
         self._noted, self._lock = folder / "index.json", folder / "index.lock"
         self._looked_at = float("-inf")
+        self._listed = False  # by this process
 
     def open(self) -> None:
         """Make the store where there is none. Raises InputError where it cannot be reached, is of a newer version, or
@@ -94,9 +108,7 @@ class Index:
         except MissingError:
             if not make or self._known():
                 raise self._other("the store is gone") from None
-            about = json.dumps({"format": FORMAT, "store": uuid.uuid4().hex}, sort_keys=True).encode()
-            if not self._objects.create(ABOUT, about):
-                about = self._objects.read(ABOUT)
+            about = self._made()
         store = _store(about, self._objects.url)
         known = self._known()
         if known and known != store:
@@ -105,11 +117,29 @@ class Index:
             with writing(self._noted):
                 write_whole(self._noted, json.dumps({"store": store, "next": 0}))
         if (number := self._next()) and not self._there(number - 1):
+            raise self._gone(number - 1)
+
+    def _gone(self, number: int) -> InputError:
+        return InputError(
+            "what was written there before is gone",
+            where=f"{self._objects.url}/{_key(number)}",
+            advice="Does a rule of the bucket delete what is old? Nothing is concluded from what is left of it.",
+        )
+
+    def _made(self) -> bytes:
+        """Make the store, unless others did so at this moment. A folder or prefix that holds something of a store
+        already, and does not say which, is left as it is: its runs would look like what killed writers left."""
+        if any(any(True for _ in self._objects.entries(below)) for below in _OF_A_STORE):
+            with contextlib.suppress(MissingError):
+                return self._objects.read(ABOUT)
             raise InputError(
-                "what was written there before is gone",
-                where=f"{self._objects.url}/{_key(number - 1)}",
-                advice="Does a rule of the bucket delete what is old? Nothing is concluded from what is left of it.",
+                "holds runs, but is no store of objects",
+                where=self._objects.url,
+                advice="A plain folder is given by its path, without file://. `chipledger mirror` copies it into a new "
+                "address.",
             )
+        about = json.dumps({"format": FORMAT, "store": uuid.uuid4().hex}, sort_keys=True).encode()
+        return about if self._objects.create(ABOUT, about) else self._objects.read(ABOUT)
 
     def _other(self, what: str) -> InputError:
         return InputError(
@@ -117,6 +147,11 @@ class Index:
             where=self._objects.url,
             advice=f"Is the address right? Else remove {self._noted.parent}, or give another --cache.",
         )
+
+    @property
+    def store(self) -> str:
+        """Which store this machine found there."""
+        return self._known()
 
     def follow(self) -> int:
         """Do here what happened since. Returns how many entries were new. Raises InputError where that cannot be
@@ -132,7 +167,7 @@ class Index:
         came first. None: there is nothing to tell."""
         with self._alone():
             while True:
-                self._follow()
+                self._follow(writes=True)
                 entry = make()
                 if entry is None:
                     return None
@@ -149,18 +184,34 @@ class Index:
             yield from found
             number += len(found)
 
-    def _follow(self) -> int:
+    def _follow(self, writes: bool = False) -> int:
         number = first = self._next()
         while found := self._some(number):
             number += len(found)
             self._done(number, *found)
+        self._held_to_the_list(number, writes)
         return number - first
+
+    def _held_to_the_list(self, number: int, writes: bool) -> None:
+        """Once on a machine, and of an index that is empty before it is written: that there are no entries after the
+        one that is not there. Raises InputError where one in between is gone: the store would look smaller."""
+        if self._note().get("listed") is True or (self._listed and not writes):
+            return
+        numbers = [int(m[1]) for e in self._objects.entries("index") if (m := _NUMBERED.fullmatch(e.key))]
+        if any(n > number for n in numbers) and not self._there(number):
+            raise self._gone(number)
+        self._listed = True
+        if number:
+            self._write(listed=True)
 
     def _done(self, following: int, *entries: Happened) -> None:
         for entry in entries:
             self._apply(entry)
+        self._write(next=following)
+
+    def _write(self, **told: Any) -> None:
         with writing(self._noted):
-            write_whole(self._noted, json.dumps({"store": self._known(), "next": following}))
+            write_whole(self._noted, json.dumps({**self._note(), "store": self._known(), **told}))
 
     def _some(self, number: int) -> list[Happened]:
         """The entries from a number on, as many as one look finds; none: there is none."""
@@ -281,10 +332,10 @@ def _store(raw: bytes, url: str) -> str:
 
 def now_of(objects: Objects) -> float:
     """The time by the clock of the place, which tells the age of what lies there whatever this machine's says."""
-    key = f"clock/{uuid.uuid4().hex}"
+    key = f"{CLOCK}/{uuid.uuid4().hex}"
     objects.create(key, key.encode())
     try:
-        return max((e.modified_s for e in objects.entries("clock") if e.key == key), default=0.0)
+        return max((e.modified_s for e in objects.entries(CLOCK) if e.key == key), default=0.0)
     finally:
         objects.delete([key])
 

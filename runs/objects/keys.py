@@ -9,10 +9,13 @@ beside it.
 """
 
 import hashlib
+import re
 
 from runs.run import MANIFEST
 
+ABOUT = "chipledger.json"  # says that a store lies here, and which
 RUNS = "runs"
+MARK = re.compile(r"[0-9a-f]{16}")
 
 
 def marked(manifest: bytes) -> str:

@@ -6,6 +6,7 @@
 import contextlib
 import hashlib
 import json
+import os
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -35,9 +36,11 @@ def plain(url: str) -> tuple[str, str]:
     scheme = match["scheme"].lower() if match else ""
     scheme, place = _OTHER_NAMES.get(scheme, scheme), match["place"].rstrip("/") if match else ""
     if scheme == "file" and place.startswith("/") and place.isprintable() and ".." not in place.split("/"):
-        return scheme, place
+        real = os.path.realpath(f"/{place.lstrip('/')}")  # one folder has one address
+        if real != "/" and real.isprintable():
+            return scheme, real
     if scheme not in _SCHEMES or scheme == "file" or not _PLACE.fullmatch(place) or {".", ".."} & set(place.split("/")):
-        shown = url.partition("?")[0].rpartition("@")[2][:120] if match else url[:120]
+        shown = re.split(r"[?#;]", url.strip().rpartition("@")[2])[0][:120]
         raise InputError("no address of a store", where=shown, expected=EXPECTED)
     return scheme, place
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from errors import InputError
+from errors import ChipledgerError, InputError
 from runs.derived import forget
 from runs.durable import sync, writing
 from runs.integrity import ELSEWHERE, Files
@@ -75,6 +75,10 @@ class ObjectStore(Store):
     def where(self) -> str:
         return self.objects.url
 
+    @property
+    def identity(self) -> str:
+        return self._index.store
+
     def check(self) -> None:
         super().check()
         if not self.bin.is_still:
@@ -128,26 +132,39 @@ class ObjectStore(Store):
 
         return ObjectWriter(self.hold, self.runs_folder, self.publish)
 
-    def publish(self, folder: Path, run_id: str, replace: bool) -> bool:
-        """Bring a run that was written here to its place. Whether it is this one that is there then. A process without
-        a network leaves it to the one that started it."""
+    def publish(self, folder: Path, run_id: str, replace: bool, copied: bool = False) -> bool:
+        """Bring a run that was written here, or copied from another store, to its place. Whether it is this one that
+        is there then. A process without a network leaves it to the one that started it."""
         from runs.objects.writer import Publishing
 
         if not self.online:
             self.outgoing.put(folder, run_id, replace)
             return True
         self._index.follow()
-        placed = Publishing(self, self._index, folder, run_id).publish(replace)
+        placed = Publishing(self, self._index, folder, run_id, copied).publish(replace)
         self.cache.trim()
         return placed
 
-    def bring_outgoing(self) -> None:
-        """Bring to their places what processes without a network wrote. Raises InputError where that cannot be done;
-        it is done the next time then."""
+    def bring_outgoing(self, run_id: str | None = None) -> None:
+        """Bring to their places what processes without a network wrote: one that cannot be brought keeps back no
+        other, and is tried again the next time. Raises InputError where it is this one, or of all any."""
+        problems: dict[str, str] = {}
         with self.outgoing.taken() as waiting:
             for folder, replace in waiting:
-                self.publish(folder, folder.name, replace)
-                self.outgoing.done(folder)
+                try:
+                    self.publish(folder, folder.name, replace)
+                except (ChipledgerError, MissingError, OSError) as e:
+                    problems[folder.name] = str(e) if isinstance(e, ChipledgerError) else f"{type(e).__name__}: {e}"
+                else:
+                    self.outgoing.done(folder)
+        for waits, problem in problems.items():
+            if run_id in (None, waits):
+                more = f", and {len(problems) - 1:,} more of such" if run_id is None and len(problems) > 1 else ""
+                raise InputError(
+                    f"run {waits} waits to be brought to the store, and cannot be{more} ({problem[:300]})",
+                    where=str(self.root / "outgoing"),
+                    advice="It is tried again with the next run and once a day; one that was damaged may be removed.",
+                )
 
     def get(self, run_id: str) -> Run | None:
         folder = self.outgoing.mine.get(run_id)
@@ -174,8 +191,13 @@ class ObjectStore(Store):
         from runs.objects.sweeping import sweep
 
         super().sweep()
-        self.bring_outgoing()
-        sweep(self)
+        try:
+            self.bring_outgoing()
+        finally:
+            try:
+                sweep(self)
+            except MissingError as e:
+                raise InputError("went while it was swept", where=f"{self.where}/{e}", advice="Ask again.") from e
 
     def _vanish(self, folder: Path, tell: Callable[[], bool]) -> bool:
         """Take a run away for good: first its manifest, so that nobody who writes the same run takes this one for

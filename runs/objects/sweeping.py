@@ -1,7 +1,7 @@
 """What lies in a store of objects and belongs to no run: what a writer left that was killed, and what a removal left.
 
 A day after it was written it goes. A run that is whole and of which the index does not tell, since its writer was
-killed between the two, is told of instead. Here alone the objects are listed.
+killed between the two, is told of instead. Here alone the objects of runs are listed.
 """
 
 import contextlib
@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 
 from errors import InputError
 from runs.bin import RUN_ID
-from runs.objects.base import Entry, MissingError
+from runs.objects.base import CLOCK, COMING, Entry, MissingError
 from runs.objects.index import COMMIT, Happened, now_of, without_manifest
-from runs.objects.keys import RUNS, file_key, manifest_key, marked, pointer_key
+from runs.objects.keys import MARK, RUNS, file_key, manifest_key, marked, pointer_key
 from runs.objects.known import Known
 from runs.run import Manifest
 
@@ -44,6 +44,11 @@ def sweep(store: Known, older_than_s: float = OLD_S) -> Swept:
             store.objects.delete([e.key for e in entries])
             done.objects += len(entries)
             done.bytes += sum(e.bytes for e in entries)
+    for below in (COMING, CLOCK):
+        old = [e for e in store.objects.entries(below) if now_s - e.modified_s >= older_than_s]
+        store.objects.delete([e.key for e in old])
+        done.objects += len(old)
+        done.bytes += sum(e.bytes for e in old)
     return done
 
 
@@ -59,7 +64,7 @@ def _there(store: Known) -> dict[tuple[str, str], list[Entry]]:
     found: dict[tuple[str, str], list[Entry]] = defaultdict(list)
     for entry in store.objects.entries(RUNS):
         parts = entry.key.split("/")
-        if len(parts) >= 4 and RUN_ID.fullmatch(parts[1]):
+        if len(parts) >= 4 and RUN_ID.fullmatch(parts[1]) and MARK.fullmatch(parts[2]):
             found[parts[1], parts[2]].append(entry)
     return found
 

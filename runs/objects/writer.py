@@ -11,7 +11,7 @@ from runs.objects.base import MissingError, Objects
 from runs.objects.index import COMMIT, Happened, Index, without_manifest
 from runs.objects.keys import file_key, manifest_key, marked, pointer_key
 from runs.objects.known import Known
-from runs.run import MANIFEST, Manifest
+from runs.run import MANIFEST, Manifest, Run
 from runs.scratch import Held
 from runs.writer import RunWriter
 
@@ -22,20 +22,26 @@ _LOOKS = 5  # at a manifest that comes and goes
 class ObjectWriter(RunWriter):
     """Writes a run here first, as for a local store; `publish` brings it to its place."""
 
-    def __init__(self, hold: Callable[[], Held], runs_folder: Path, publish: Callable[[Path, str, bool], bool]):
+    def __init__(self, hold: Callable[[], Held], runs_folder: Path, publish: Callable[[Path, str, bool, bool], bool]):
         super().__init__(hold, runs_folder)
-        self._publish = publish
+        self._publish, self._copies = publish, False
+
+    def copy(self, run: Run, cancel: Callable[[], None] = lambda: None) -> bool:
+        self._copies = True
+        return super().copy(run, cancel)
 
     def _place(self, target: Path, replace: bool) -> bool:
-        return self._publish(self._folder, target.name, replace)
+        return self._publish(self._folder, target.name, replace, self._copies)
 
 
 class Publishing:
-    """Brings the run in `folder` to its place."""
+    """Brings the run in `folder` to its place. `copied`: from another store. Others may copy the same one, whose
+    objects are these; or it lies here already."""
 
-    def __init__(self, store: Known, index: Index, folder: Path, run_id: str):
+    def __init__(self, store: Known, index: Index, folder: Path, run_id: str, copied: bool = False):
         self._objects: Objects = store.objects
         self._store, self._index, self._folder, self._run_id = store, index, folder, run_id
+        self._copied = copied
         self._raw = (folder / MANIFEST).read_bytes()
         self._manifest, self._mark = Manifest.from_json(self._raw, MANIFEST), marked(self._raw)
         self._keys = [file_key(run_id, self._mark, relative) for relative in sorted(self._manifest.marks)]
@@ -123,7 +129,11 @@ class Publishing:
             self._objects.delete([manifest_key(self._run_id, mark), *keys])
 
     def _take_back(self) -> None:
-        """Nothing of this writing is needed."""
-        if self._store.mark_here(self._run_id) != self._mark:
-            with contextlib.suppress(InputError):
+        """Nothing of this writing is needed, unless it is told of. Where that cannot be asked, and of what was copied,
+        it is left to who sweeps."""
+        if self._copied:
+            return
+        with contextlib.suppress(InputError, MissingError):
+            self._index.follow()
+            if self._store.known_mark(self._run_id) != self._mark:
                 self._objects.delete([manifest_key(self._run_id, self._mark), *self._keys])

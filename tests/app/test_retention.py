@@ -111,5 +111,7 @@ def test_the_command_tells_first_and_does_when_asked(place, stored, capsys):
     told = json.loads(capsys.readouterr().out)
     assert told["gone"] == [stored[0], stored[1], stored[3]] and told["problems"] == []
     assert len(place.store.runs()) == 3
+    assert main(["tidy", "--apply"]) == 0 and len(place.store.runs()) == 3
+    assert "0 runs put into the bin" in capsys.readouterr().out
     for wrong in ([], ["--per-name", "0"], ["--older-than-days", "-1"], ["--most-bytes", "nan"]):
         assert main(["tidy", *wrong]) == 2

@@ -41,10 +41,12 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    from app.library.retention import Policy, apply, plan
+    from app.library.retention import Plan, Policy, apply, bytes_of, plan
 
     given, place = values(args, OPTIONS), workspace(args.store)
-    planned = plan(place, Policy(**{o.name: given[o.name] for o in RULES}))
+    policy = Policy(**{o.name: given[o.name] for o in RULES})
+    sweeps_alone = policy.empty and given[APPLY.name]
+    planned = Plan([], [], sum(map(bytes_of, place.store.runs()))) if sweeps_alone else plan(place, policy)
     gone, problems = apply(place, planned) if given[APPLY.name] else ([], [])
     if given[APPLY.name]:
         place.store.sweep()

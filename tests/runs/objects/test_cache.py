@@ -189,3 +189,22 @@ def test_many_readers_under_eviction_read_what_was_written(local, monkeypatch):
     at_once(*(lambda s=s: reads(s) for s in range(4)))
     Cache(local, 2500).trim()
     assert Cache(local, 2500).bytes() <= 2500
+
+
+def test_what_was_used_at_a_time_that_is_yet_to_be_goes_first(local):
+    files = {name(n): bytes([n]) * 100 for n in range(3)}
+    source, cache = Source(files), Cache(local, 250)
+    for n in range(2):
+        cache.file(name(n), known(files[name(n)]), source.piece(name(n)))
+    ahead = time.time() + 1e6
+    os.utime(local / "cached" / name(0), (ahead, ahead))
+    cache.file(name(2), known(files[name(2)]), source.piece(name(2)))
+    assert not (local / name(0)).exists() and (local / name(1)).exists() and (local / name(2)).exists()
+
+
+def test_of_a_run_that_is_forgotten_no_slip_is_left(local):
+    source, cache = Source({name(1): b"abc"}), Cache(local, 1 << 20)
+    cache.file(name(1), known(b"abc"), source.piece(name(1)))
+    assert (local / "cached" / name(1)).exists()
+    cache.forget("r")
+    assert [p for p in (local / "cached").rglob("*") if p.is_file()] == []

@@ -4,6 +4,7 @@ network, and an address that is another's by now."""
 import json
 import os
 import shutil
+import threading
 import time
 
 import pytest
@@ -13,8 +14,12 @@ from runs.limits import NO_NETWORK_VARIABLE
 from runs.objects import index as indexing
 from runs.objects.folder import FolderObjects
 from runs.objects.index import BIN, COMMIT, RESTORE, Happened, Index
+from runs.objects.keys import manifest_key
 from runs.objects.opening import address_of, local_folder, objects_at, plain
 from runs.objects.store import FRESH_S, ObjectStore
+from runs.objects.sweeping import sweep
+from runs.registry import Registry
+from runs.tidy import keep_tidy
 from tests.runs.objects.places import NS, Place, at_once, steps, write
 
 
@@ -82,7 +87,8 @@ def applied(objects, folder):
 
 
 def entry(n, do=COMMIT):
-    return Happened(do=do, run_id=f"r{n}", mark="0" * 16, at_ns=n)
+    at = manifest_key(f"r{n}", "0" * 16) if do == COMMIT else ""
+    return Happened(do=do, run_id=f"r{n}", mark="0" * 16, at_ns=n, at=at)
 
 
 @pytest.fixture
@@ -221,6 +227,38 @@ def test_what_waits_to_be_brought_is_brought_when_it_can_be(shared, monkeypatch)
     store.objects.create = create
     store.sweep()
     assert steps(store.get("abcd1234")) == [NS, NS + 1, NS + 2]
+
+
+def test_a_run_that_cannot_be_brought_keeps_back_no_other(shared, monkeypatch):
+    monkeypatch.setenv(NO_NETWORK_VARIABLE, "1")
+    inside = shared.open()
+    for run_id in ("lost", "kept"):
+        write(inside, run_id=run_id)
+    monkeypatch.delenv(NO_NETWORK_VARIABLE)
+    (inside.outgoing.mine["lost"] / "tables" / "steps.parquet").unlink()
+    store = shared.open()
+    store.bring_outgoing("kept")
+    assert store.ids() == ["kept"]
+    for act in (store.bring_outgoing, lambda: store.bring_outgoing("lost"), store.sweep):
+        with pytest.raises(InputError, match="run lost waits to be brought"):
+            act()
+    stop = threading.Event()
+    stop.set()
+    keep_tidy(store, Registry(shared.folder / "registry.db").at, stop)
+    assert store.ids() == ["kept"] and steps(store.get("kept")) == [NS, NS + 1, NS + 2]
+
+
+@pytest.mark.parametrize("below", [".coming", "clock"])
+def test_what_was_written_halfway_by_who_was_killed_is_swept(shared, below):
+    store = shared.open()
+    write(store)
+    old, new = (shared.folder / "shared" / "store" / below / name for name in ("old", "new"))
+    for path in (old, new):
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(b"x" * 1000)
+    os.utime(old, (1e9, 1e9))
+    assert sweep(store).bytes == 1000
+    assert not old.exists() and new.exists() and store.ids() == ["abcd1234"]
 
 
 NO_ADDRESSES = (
