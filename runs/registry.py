@@ -21,7 +21,7 @@ from runs.run import FactValue, Said
 MAX_TEXT = 10_000  # characters of a note or a tag value: a remark, not a file
 PRICE = "usd_per_chip_hour"  # a fact that is kept as the run's price, so that there is one of it
 HISTORY = 1_000  # declarations that are told of a run, the newest first
-_EARLIER = """select distinct run_id, name from renames as one where name is not null and id > coalesce(
+EARLIER = """select distinct run_id, name from renames as one where name is not null and id > coalesce(
     (select max(id) from renames where run_id = one.run_id and name is null), 0)"""  # since the stored name held last
 
 
@@ -86,7 +86,7 @@ class Registry(Database):
                 names[run_id] = name
             for run_id, key, value, who, ns in db.execute("select run_id, key, value, who, written_ns from declared"):
                 facts.setdefault(run_id, {})[key] = FactValue(json.loads(value), "declared", declared_by(who, ns))
-            for run_id, name in db.execute(_EARLIER):
+            for run_id, name in db.execute(EARLIER):
                 earlier.setdefault(run_id, set()).add(name)
         owned = {
             owner: Said(names.get(owner, ""), facts.get(owner, {}), frozenset(earlier.get(owner, ())))
