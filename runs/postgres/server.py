@@ -242,7 +242,7 @@ def told(name: str) -> Generator[None]:
     except library().Error as e:
         raise refusals.refused(e, name) from None  # further lines of its own quote rows
     except UnicodeEncodeError as e:
-        raise refusals.unreadable(e, name) from e
+        raise refusals.unreadable(e) from e
 
 
 def _lives(db: Any) -> bool:
