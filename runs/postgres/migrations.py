@@ -25,7 +25,7 @@ _OWN = (
     "create table if not exists chipledger_registry (one bigint primary key check (one = 1), which bigint not null)",
 )
 _LOCK = "select pg_advisory_xact_lock(hashtext(current_schema()), 0)"
-_THERE = "select to_regclass('chipledger_schema') is not null"
+_THERE = "select to_regclass(quote_ident(current_schema()) || '.chipledger_schema') is not null"
 _STATE = "select coalesce(max(version), 0), coalesce(bool_or(made = %s), false) from chipledger_schema"
 
 

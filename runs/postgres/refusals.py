@@ -89,6 +89,17 @@ def newer(there: int, known: int, name: str) -> InputError:
     return InputError(NEWER.format(there, known), where=name, advice=advice)
 
 
+def undone(name: str) -> InputError:
+    """A statement of a transaction was refused, and whoever asked went on."""
+    what = "the registry cannot keep this: part of it was refused, and nothing of it was kept"
+    return InputError(what, where=name, advice="Try again.")
+
+
+def other_letters(kept_as: str | None, name: str) -> InputError:
+    advice = "`createdb --encoding UTF8 --template template0 NAME` makes one that keeps every text."
+    return _refusal(f"its database keeps texts as {kept_as or 'unknown'}, not as UTF8", name, advice)
+
+
 def _refusal(what: str, name: str, advice: str) -> InputError:
     return InputError(f"the registry cannot be used: {what}", where=name, advice=advice)
 

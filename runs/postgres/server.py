@@ -37,8 +37,9 @@ _SETTINGS = (
 )
 _LOOK = (
     "select current_setting('server_version'), has_schema_privilege(current_schema(), 'create'), "
-    "to_regclass('chipledger_registry') is not null"
+    "to_regclass(quote_ident(current_schema()) || '.chipledger_registry') is not null"
 )
+_BEGIN = "begin isolation level read committed"  # what is looked at under the lock is what stands then
 _ALIVE = {
     **{"keepalives": 1, "keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3},
     **{"tcp_user_timeout": 30_000, "connect_timeout": 5, "application_name": "chipledger"},
@@ -87,12 +88,16 @@ class Transaction:
         if not self._began:
             self._began = True
             with told(self._name):
-                return self._db.execute(f"begin; select pg_advisory_xact_lock(hashtext(current_schema()), {self._key})")
+                return self._db.execute(
+                    f"{_BEGIN}; select pg_advisory_xact_lock(hashtext(current_schema()), {self._key})"
+                )
         return None
 
     def done(self) -> None:
         """Keep what was changed."""
         if self._began:
+            if self._db.info.transaction_status == library().pq.TransactionStatus.INERROR:
+                raise refusals.undone(self._name)  # a commit would undo it, and say nothing
             with told(self._name):
                 self._db.execute("commit")
 
@@ -163,7 +168,7 @@ class Server:
     def look(self) -> "Look":
         """What is there, without making or changing anything. Raises InputError where it cannot be reached."""
         try:
-            with library().connect(**{**_ALIVE, **self.address.parts}, autocommit=True) as db, told(self.name):
+            with library().connect(**self._parts(), autocommit=True) as db, told(self.name):
                 found, may, there = db.execute(_LOOK).fetchone()
                 which = db.execute("select which from chipledger_registry").fetchone() if there else None
         except library().OperationalError as e:
@@ -201,8 +206,10 @@ class Server:
             time.sleep(PAUSE_S)
 
     def _dialled(self) -> Any:
-        db = library().connect(**{**_ALIVE, **self.address.parts}, autocommit=True)
+        db = library().connect(**self._parts(), autocommit=True)
         try:
+            if (kept_as := db.info.parameter_status("server_encoding")) != "UTF8":
+                raise refusals.other_letters(kept_as, self.name)
             with told(self.name):
                 db.execute(_SETTINGS)
                 prepare(db, self.name)
@@ -211,6 +218,9 @@ class Server:
             raise
         self._down_s = float("-inf")
         return db
+
+    def _parts(self) -> dict[str, Any]:
+        return {**_ALIVE, **self.address.parts, "client_encoding": "UTF8"}
 
     def _taken(self) -> Any:
         """One that is there and lives, else a new one."""

@@ -134,6 +134,12 @@ def test_a_store_with_a_registry_in_a_file_is_not_begun_anew_elsewhere(tmp_path,
     assert not (store / "registry.at").exists()
 
 
+def test_a_registry_in_a_file_that_few_books_used_is_shown_whole(tmp_path):
+    Registry(Store(tmp_path / "store").root / "registry.db").tag("a", "team", "ml")
+    shown = command("registry", "--json", "--store", tmp_path / "store")
+    assert shown.returncode == 0 and json.loads(shown.stdout)["rows"]["tags"] == 1, shown.stderr
+
+
 def test_doctor_looks_at_the_registry_that_a_server_would_have(tmp_path, postgres):
     name = postgres.schema()
     file = address_file(tmp_path, postgres.url(name))
