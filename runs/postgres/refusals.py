@@ -89,6 +89,14 @@ def newer(there: int, known: int, name: str) -> InputError:
     return InputError(NEWER.format(there, known), where=name, advice=advice)
 
 
+def left(name: str) -> InputError:
+    """What is kept in the registry is in a file now."""
+    advice = (
+        "Start this anew: it then finds where it is, the file registry.db (registry.db.part where that was cut short)."
+    )
+    return InputError("the registry was moved back", where=name, advice=advice)
+
+
 def undone(name: str) -> InputError:
     """A statement of a transaction was refused, and whoever asked went on."""
     what = "the registry cannot keep this: part of it was refused, and nothing of it was kept"

@@ -22,7 +22,7 @@ from runs.database import Connection, Cursor
 from runs.postgres import refusals
 from runs.postgres.address import Address, address
 from runs.postgres.library import library
-from runs.postgres.migrations import prepare
+from runs.postgres.migrations import IS_LEFT, prepare
 from runs.postgres.sql import asked, lock_key
 
 MOST = 24  # connections of a process at once; who comes later waits
@@ -85,12 +85,20 @@ class Transaction:
             return cursor
 
     def _begin(self) -> Any:
-        if not self._began:
-            self._began = True
-            with told(self._name):
-                return self._db.execute(
-                    f"{_BEGIN}; select pg_advisory_xact_lock(hashtext(current_schema()), {self._key})"
-                )
+        """Raises InputError where the registry was moved back while this process ran."""
+        if self._began:
+            return None
+        self._began = True
+        with told(self._name):
+            lock = f"select pg_advisory_xact_lock(hashtext(current_schema()), {self._key})"
+            done = self._db.execute(f"{_BEGIN}; {lock}; {IS_LEFT}")
+            while done.nextset():
+                pass
+            row = done.fetchone()
+            if row is not None and row[0]:
+                self._db.execute("rollback")
+                self._began = False
+                raise refusals.left(self._name)
         return None
 
     def done(self) -> None:

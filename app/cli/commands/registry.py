@@ -116,11 +116,16 @@ def _is_quiet(root: Path, at: Any) -> None:
     """Raises QuestionError where a server or a job would go on with what was moved."""
     from app.serve.here import server_of
     from runs.job_book import RUNNING, JobBook
+    from runs.postgres.presence import workers
+    from runs.postgres.server import Server
 
     if url := server_of(root):
         raise QuestionError(
             f"a server of this store answers at {url}", advice="Stop it, and all workers, or say --anyway."
         )
+    if isinstance(at, Server) and (there := workers(at)):
+        told = fmt.count(there, "server or worker", "servers or workers")
+        raise QuestionError(f"{told} of this registry run", advice="Stop them, on all machines, or say --anyway.")
     if running := JobBook(at).counts().get(RUNNING, 0):
         told = fmt.count(running, "job")
         raise QuestionError(f"{told} of this store run", advice="Wait until they ended, or say --anyway.")
