@@ -21,6 +21,7 @@ from runs.postgres.address import SECRET, address
 from runs.postgres.presence import Presence
 from runs.postgres.server import Server, server
 from runs.postgres.sql import asked, made_of
+from runs.promise_book import Promise, PromiseBook
 from runs.registry import Registry
 from runs.shelf import Shelf
 from tests.postgres import PASSWORD, QUOTED, free_port
@@ -318,3 +319,25 @@ def test_what_is_too_long_for_an_index_is_told_so(url):
     with pytest.raises(InputError, match="too long to be kept") as error, book._connect() as db:
         db.execute(put("tags", "run_id, key", "value"), ("r", "".join(map(chr, range(300, 4300))), "1"))
     assert "Try again" not in str(error.value)
+
+
+@pytest.mark.parametrize("say", [lambda b, k: b.tag("r", k, "v"), lambda b, k: b.declare("r", {k: 1})])
+def test_names_of_tags_and_facts_are_bounded_by_what_an_index_holds(registry_at, say):
+    book = Registry(registry_at)
+    long = "".join(chr(0x10000 + n * 97) for n in range(500))
+    say(book, long)
+    for name in ("", long + "x"):
+        with pytest.raises(InputError, match="expected 1 to 500"):
+            say(book, name)
+    with pytest.raises(InputError, match="expected 1 to 500"):
+        Shelf(registry_at).tag(["r"], {"a": "1", long + "x": "v"})
+    assert len(book.extras("r").tags) <= 1
+
+
+def test_a_promise_of_a_place_of_any_length_stands_once(registry_at):
+    book = PromiseBook(registry_at)
+    ranks = list(range(20_000))
+    said = {"low_share": 0.1, "likely_share": 0.2, "high_share": 0.3, "draws": {}}
+    for place in ({"ranks": ranks}, {"ranks": ranks}, {"ranks": ranks[1:]}):
+        book.keep(Promise(run_id="r", job="j", cause="c", title="t", place=place, **said))
+    assert [p.place["ranks"] for p in book.standing()].count(ranks) == 1 and len(book.standing()) == 2

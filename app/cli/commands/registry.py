@@ -125,7 +125,8 @@ def _is_quiet(root: Path, at: Any) -> None:
         )
     if isinstance(at, Server) and (there := workers(at)):
         told = fmt.count(there, "server or worker", "servers or workers")
-        raise QuestionError(f"{told} of this registry run", advice="Stop them, on all machines, or say --anyway.")
+        told += " of this registry is there" if there == 1 else " of this registry are there"
+        raise QuestionError(told, advice="Stop them, on all machines, or say --anyway.")
     if running := JobBook(at).counts().get(RUNNING, 0):
         told = fmt.count(running, "job")
         raise QuestionError(f"{told} of this store run", advice="Wait until they ended, or say --anyway.")
