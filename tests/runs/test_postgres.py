@@ -20,7 +20,7 @@ from runs.postgres import server as module
 from runs.postgres.address import SECRET, address
 from runs.postgres.presence import Presence
 from runs.postgres.server import Server, server
-from runs.postgres.sql import asked, made_of
+from runs.postgres.sql import asked, lock_key, made_of
 from runs.promise_book import Promise, PromiseBook
 from runs.registry import Registry
 from runs.shelf import Shelf
@@ -341,3 +341,10 @@ def test_a_promise_of_a_place_of_any_length_stands_once(registry_at):
     for place in ({"ranks": ranks}, {"ranks": ranks}, {"ranks": ranks[1:]}):
         book.keep(Promise(run_id="r", job="j", cause="c", title="t", place=place, **said))
     assert [p.place["ranks"] for p in book.standing()].count(ranks) == 1 and len(book.standing()) == 2
+
+
+def test_each_book_has_a_lock_that_another_version_of_it_has_too():
+    keys = {lock_key(schema) for schema in every_schema.SCHEMAS}
+    assert len(keys) == len(every_schema.SCHEMAS)
+    more = "create table if not exists novelties (a text);"
+    assert {lock_key(schema + more) for schema in every_schema.SCHEMAS} == keys
