@@ -102,7 +102,7 @@ def registry_at(root: Path) -> At:
     at = server(url or (noted.url if noted else ""))
     which = which_of(at)
     if noted is None:
-        _begin(root, at.address.plain, which, at.name)
+        _begin(root, at.address.plain, which)
     elif noted.which != which:
         raise InputError(
             "this is not the registry of this store",
@@ -126,13 +126,14 @@ def _relay(descriptor: int) -> At:
     return Relay(descriptor)
 
 
-def _begin(root: Path, plain: str, which: int, name: str) -> None:
+def _begin(root: Path, plain: str, which: int) -> None:
     """The store has this registry from now on. Raises InputError where it has another in a file."""
     if (root / FILE).exists():
         raise InputError(
             f"this store has a registry already, in the file {FILE}",
             where=str(root),
-            advice=f"`chipledger registry move {name}` moves it there, with all that people added.",
+            advice="`chipledger registry move --registry-file FILE` moves it to the address in that file, with "
+            "all that people added.",
         )
     with contextlib.suppress(InputError):  # of a store that can only be read
         write_note(root, plain, which)

@@ -16,6 +16,7 @@ from runs.database import At
 from runs.demo_runs import DemoRuns
 from runs.live import PREFIX
 from runs.objects.opening import address_of, is_url, local_folder, note
+from runs.postgres.relay import Relay
 from runs.registry import Registry
 from runs.share_book import NONE, Groups, ShareBook
 from runs.store import Store
@@ -107,6 +108,7 @@ def workspace(given: str | None = None) -> Workspace:
             store.said = partial(saying, registry, store.runs_folder)
             store.hidden = partial(_hidden, registry.at, store.root)
             _opened[path] = Workspace(store, registry)
-            purge_on_opening(store, registry.at)
+            if not isinstance(registry.at, Relay):  # a job that reads files takes nothing away: its server does
+                purge_on_opening(store, registry.at)
     _opened[path].store.check()
     return _opened[path]

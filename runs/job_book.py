@@ -135,12 +135,14 @@ class JobBook(Database):
             job_id = next((i for (i,) in db.execute(free, list(whats)).fetchall() if take(i)), None)
             if job_id is None:
                 return None
-            db.execute(
+            taken = db.execute(
                 "update jobs set state = 'running', worker = ?, beat = 0, child = '', attempts = attempts + 1, "
                 "cancelling = 0, progress = null, doing = '', error = '', result = '', ended_ns = null "
-                "where job_id = ?",
+                f"where job_id = ? and {_FREE}",
                 (worker, job_id),
             )
+            if not taken.rowcount:  # another took it, of a version that has another lock
+                return None
             db.execute("delete from job_files where job_id = ?", (job_id,))
             return _entry(db, job_id)
 
@@ -206,6 +208,12 @@ class JobBook(Database):
         """Jobs that another worker runs, or ran when it was killed."""
         with self._connect() as db:
             asked = f"select {_COLUMNS} from jobs where state = 'running' and worker != ?"
+            return [_read(row) for row in db.execute(asked, (worker,))]
+
+    def running_of(self, worker: str) -> list[Entry]:
+        """Jobs that this worker runs, or took without hearing that it did."""
+        with self._connect() as db:
+            asked = f"select {_COLUMNS} from jobs where state = 'running' and worker = ?"
             return [_read(row) for row in db.execute(asked, (worker,))]
 
     def give_back(self, entry: Entry, gone: Callable[[str], bool], most: Mapping[str, int], error: str) -> str | None:

@@ -19,9 +19,10 @@ from runs.registry_schema import REGISTRY_SCHEMA
 from runs.run import FactValue, Said
 
 MAX_TEXT = 10_000  # characters of a note or a tag value: a remark, not a file
+MAX_KEY = 500  # of the name of a tag or a fact: what an index can hold, whatever its letters
 PRICE = "usd_per_chip_hour"  # a fact that is kept as the run's price, so that there is one of it
 HISTORY = 1_000  # declarations that are told of a run, the newest first
-_EARLIER = """select distinct run_id, name from renames as one where name is not null and id > coalesce(
+EARLIER = """select distinct run_id, name from renames as one where name is not null and id > coalesce(
     (select max(id) from renames where run_id = one.run_id and name is null), 0)"""  # since the stored name held last
 
 
@@ -86,7 +87,7 @@ class Registry(Database):
                 names[run_id] = name
             for run_id, key, value, who, ns in db.execute("select run_id, key, value, who, written_ns from declared"):
                 facts.setdefault(run_id, {})[key] = FactValue(json.loads(value), "declared", declared_by(who, ns))
-            for run_id, name in db.execute(_EARLIER):
+            for run_id, name in db.execute(EARLIER):
                 earlier.setdefault(run_id, set()).add(name)
         owned = {
             owner: Said(names.get(owner, ""), facts.get(owner, {}), frozenset(earlier.get(owner, ())))
@@ -119,6 +120,8 @@ class Registry(Database):
     def declare(self, run_id: str, facts: Mapping[str, Any], who: str = "") -> None:
         """Keep facts that a person said of a run, all or none; None takes back what was said of that name. Each is
         noted in the history, which nothing shortens."""
+        for key in facts:
+            short_key(key, "fact's name")
         with self._connect() as db:
             owner, now = owner_of(db, run_id), time.time_ns()
             for key, value in facts.items():
@@ -154,7 +157,7 @@ class Registry(Database):
 
     def tag(self, run_id: str, key: str, value: str | None) -> None:
         """Set a tag; None removes it."""
-        key = _short(key.strip(), "tag key")
+        key = short_key(key.strip(), "tag key")
         if "=" in key:
             raise InputError(f"tag {key[:80]!r} has a = in its name", expected="key=value, with the first = after it")
         with self._connect() as db:
@@ -236,7 +239,12 @@ def sha256(path: Path) -> str:
         return hashlib.file_digest(f, "sha256").hexdigest()
 
 
-def _short(text: str, what: str) -> str:
-    if not text or len(text) > MAX_TEXT:
-        raise InputError(f"a {what} of {len(text)} characters", expected=f"1 to {MAX_TEXT:,}")
+def short_key(text: str, what: str) -> str:
+    """Raises InputError for one that an index cannot hold."""
+    return _short(text, what, MAX_KEY)
+
+
+def _short(text: str, what: str, most: int = MAX_TEXT) -> str:
+    if not text or len(text) > most:
+        raise InputError(f"a {what} of {len(text)} characters", expected=f"1 to {most:,}")
     return text

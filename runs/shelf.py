@@ -13,7 +13,7 @@ from typing import Any
 
 from errors import InputError, QuestionError
 from runs.database import Database, put
-from runs.registry import MAX_TEXT, owner_of
+from runs.registry import MAX_TEXT, owner_of, short_key
 from runs.registry_schema import OF_A_RUN, REGISTRY_SCHEMA
 
 NAME_LENGTH, GROUP_LENGTH, QUERY_LENGTH = 200, 100, 2000  # characters
@@ -202,6 +202,8 @@ class Shelf(Database):
 
     def tag(self, run_ids: Iterable[str], tags: Mapping[str, str | None]) -> None:
         """Set tags of runs, all or none; None takes one away that people set."""
+        for key in tags:
+            short_key(key, "tag key")
         with self._connect() as db:
             for owner in [owner_of(db, run_id) for run_id in run_ids]:
                 for key, value in tags.items():

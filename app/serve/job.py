@@ -1,5 +1,6 @@
 """One job of the server, as pages and the API see it."""
 
+import hashlib
 import time
 from dataclasses import dataclass, field
 from typing import Any, Self
@@ -8,6 +9,28 @@ from app.identity.asking import who
 from runs.job_book import CANCELLED, OPEN, PRIORITIES, USUAL, WAITING, Beat, Entry
 
 STORED = "stored"  # what a job is doing whose run is there
+MOST_TEXT, MOST_NAME = 2000, 1000  # characters of what a job says; of a file's name, and bytes of what it is known by
+
+
+def plain(text: object, most: int = MOST_TEXT) -> str:
+    """A text that any registry can keep: what strangers made may hold anything."""
+    return "".join(c if c.isprintable() or c in "\n\t" else "?" for c in str(text)[:most])
+
+
+def _key(name: str) -> str:
+    """What a file is known by: its name, or as much of it as an index can hold, with a hash of all."""
+    found = plain(name, MOST_NAME)
+    if found == name and len(found.encode()) <= MOST_NAME:
+        return found
+    kept = found.encode()[:MOST_NAME].decode("utf-8", "ignore")
+    return f"{kept} {hashlib.sha256(name.encode('utf-8', 'backslashreplace')).hexdigest()[:16]}"
+
+
+def _part(told: object) -> float | None:
+    """0 to 1; None for what is no such number."""
+    if isinstance(told, bool) or not isinstance(told, int | float) or not 0 <= told <= 1:
+        return None
+    return float(told)
 
 
 @dataclass
@@ -84,10 +107,11 @@ class Job:
     def tell(self, told: dict[str, Any]) -> None:
         """Take in what its process says of its progress, or of a file."""
         if "file" in told:
+            name = _key(str(told["file"].get("name")))
             self.changes += 1
-            self.files[str(told["file"].get("name"))] = (self.changes, told["file"])
+            self.files[name] = (self.changes, told["file"])
         else:
-            self.progress, self.doing = told["progress"], told.get("doing", "")
+            self.progress, self.doing = _part(told["progress"]), plain(told.get("doing", ""))
 
     def beat(self, child: str) -> Beat:
         """What the book lacks of it."""

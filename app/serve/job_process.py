@@ -21,6 +21,7 @@ from typing import Any
 from app.cli.commands.ingest import PROGRESS_VARIABLE
 from app.serve import process_tree
 from app.serve.bounds import Bounds
+from app.serve.job import plain
 from errors import format as fmt
 from runs.database import At
 from runs.durable import PRIVATE
@@ -240,6 +241,10 @@ class JobProcess:
 
 def sentence(what: str, ended: Ended) -> str:
     """Why a job failed, and what to do."""
+    return plain(_sentence(what, ended))
+
+
+def _sentence(what: str, ended: Ended) -> str:
     kept, of_what = ("The files are kept", "files") if what == "ingest" else ("", "request")
     if ended.why:
         more = "let whoever runs the server allow more (`chipledger serve --help`: --job-memory-gb, --job-hours)"

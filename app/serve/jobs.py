@@ -15,7 +15,7 @@ import time
 import uuid
 import weakref
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +31,7 @@ from errors import ChipledgerError
 from runs.job_book import CANCELLED, DONE, FAILED, PARKED, USUAL, Beat, Entry, JobBook, Wanted, no_job
 from runs.job_locks import JobLocks
 from runs.postgres.presence import Presence
+from runs.postgres.refusals import Unkept
 from runs.postgres.server import Server
 
 AT_ONCE = {"ingest": 2, "compile": 1, "capture": 2}  # jobs that run at the same time; more wait for their turn
@@ -49,6 +50,7 @@ ELSEWHERE = (
     "error: the store is at {} for the server that was asked, and at {} for the worker that was to do it. Have it at "
     "the same place for both, or have the job tried again at the server of that store"
 )
+UNKEPT = "what the {} said cannot be kept; look among the runs for what it stored, or have it done again"
 ADVICE = {
     "ingest": " The files are kept: have them read again, or see in the server's log what ended it.",
     "compile": " Ask again, or see in the server's log what ended it.",
@@ -83,6 +85,7 @@ class Jobs:
         self._worker: asyncio.Task[None] | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._closed = False
+        self._looked_s = float("-inf")  # when it was last looked for workers that are gone, monotonic
         self._until_s: float | None = None  # when what runs is parked, monotonic; None while all goes on
 
     @property
@@ -200,27 +203,37 @@ class Jobs:
 
     async def _work(self) -> None:
         """Takes jobs and looks after what runs, for as long as this process works."""
-        looked_s, refused = float("-inf"), ""
+        refused = ""
         while not self._closed:
             self._woken.clear()
-            try:
-                if time.monotonic() - looked_s > RESCUE_SECONDS:
-                    looked_s = time.monotonic()
-                    await asyncio.to_thread(self._locks.be_seen)
-                    await asyncio.to_thread(self._rescue)
-                await self._beat()
-                while not self.stopping and (entry := await asyncio.to_thread(self._claim)):
-                    self._begin(entry)
-                refused = ""
-            except ChipledgerError as e:  # the registry cannot be used now: it is tried again, and told once
-                if e.what != refused:
-                    logs.tell("jobs_wait", level=logging.WARNING, why=e.what)
-                refused = e.what
-            except Exception as e:  # or nothing would be worked on any more
-                logs.tell_defect(e)
+            why = [await self._tried(step) for step in (self._look, self._beat, self._take)]
+            said = next(filter(None, why), "")
+            if said and said != refused:  # the registry cannot be used now: it is tried again, and told once
+                logs.tell("jobs_wait", level=logging.WARNING, why=said)
+            refused = said
             if not self._closed:
                 with contextlib.suppress(TimeoutError):
                     await asyncio.wait_for(self._woken.wait(), TICK_SECONDS)
+
+    async def _tried(self, step: Callable[[], Awaitable[None]]) -> str:
+        """Why a step was refused; empty where it was not. What fails of one keeps nobody from the next."""
+        try:
+            await step()
+        except ChipledgerError as e:
+            return e.what
+        except Exception as e:  # or nothing would be worked on any more
+            logs.tell_defect(e)
+        return ""
+
+    async def _look(self) -> None:
+        if time.monotonic() - self._looked_s > RESCUE_SECONDS:
+            self._looked_s = time.monotonic()
+            await asyncio.to_thread(self._locks.be_seen)
+            await asyncio.to_thread(self._rescue)
+
+    async def _take(self) -> None:
+        while not self.stopping and (entry := await asyncio.to_thread(self._claim)):
+            self._begin(entry)
 
     def _claim(self) -> Entry | None:
         running = [job.what for job, _, _ in list(self._running.values())]
@@ -230,12 +243,13 @@ class Jobs:
         def take(job_id: str) -> bool:
             return self._locks.take(job_id) and not taken.append(job_id)
 
+        entry = None
         try:
-            return self._book.claim(self._locks.worker, room, take)
-        except BaseException:
-            for job_id in taken:
+            entry = self._book.claim(self._locks.worker, room, take)
+            return entry
+        finally:
+            for job_id in taken if entry is None else ():
                 self._locks.drop(job_id)
-            raise
 
     def _begin(self, entry: Entry) -> None:
         job = self._handed.get(entry.job_id) or Job.of(entry)
@@ -288,6 +302,9 @@ class Jobs:
             try:
                 await asyncio.to_thread(self._said, job, state, error)
                 break
+            except Unkept:  # nor would it be the next time
+                state, error, job.result = FAILED, UNKEPT.format(job.what), {}
+                job.progress, job.doing, job.files = None, "", {}
             except ChipledgerError:
                 if self.stopping:
                     break  # whoever works next finds the job without its worker
@@ -339,6 +356,11 @@ class Jobs:
 
     def _rescue(self) -> None:
         """Have what was run by workers that are gone begun again, or failed where that was tried often enough."""
+        for entry in self._book.running_of(self._locks.worker):
+            # taken, but the answer that said so was lost; nothing is taken while this looks, so it was never begun
+            if entry.job_id not in self._running:
+                most = {entry.what: entry.attempts + 1}
+                self._book.give_back(entry, lambda job_id: job_id not in self._running, most, "")
         for entry in self._book.running_elsewhere(self._locks.worker):
             error = GONE.format(entry.what, entry.attempts, ADVICE.get(entry.what, ""))
 

@@ -12,7 +12,7 @@ from urllib.parse import quote, urlencode
 from errors import InputError
 
 SCHEMES = ("postgresql://", "postgres://")
-SECRET = ("password", "sslpassword", "passfile")
+SECRET = ("password", "sslpassword", "passfile", "oauth_client_secret", "scram_client_key", "scram_server_key")
 FORM = "postgresql://USER@HOST:5432/DATABASE"
 EXTRA = "chipledger[postgres]"
 
@@ -49,6 +49,8 @@ def address(text: str) -> Address:
         parts = {name: value for name, value in conninfo_to_dict(text.strip()).items() if value is not None}
         if not all(port.isdigit() for port in str(parts.get("port", "0")).split(",") if port):
             raise ValueError("a port that is no number")
+        if any("@" in str(parts.get(name, "")) for name in ("host", "dbname")):
+            raise ValueError("most likely the rest of a password")
     except Exception as e:
         if not (is_refusal(e) or isinstance(e, ValueError)):
             raise

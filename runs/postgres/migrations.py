@@ -5,7 +5,7 @@ and an older version leaves alone what it does not know. What changes tables tha
 in their order, each once; a registry to which a newer version made one is refused by an older.
 
     chipledger_schema     a row for each set of tables that was made: the version of CHANGES then, and a hash of the set
-    chipledger_registry   one row: a number that tells this registry from another
+    chipledger_registry   one row: a number that tells this registry from another, below 0 once it was moved back
 """
 
 import hashlib
@@ -25,8 +25,13 @@ _OWN = (
     "create table if not exists chipledger_registry (one bigint primary key check (one = 1), which bigint not null)",
 )
 _LOCK = "select pg_advisory_xact_lock(hashtext(current_schema()), 0)"
-_THERE = "select to_regclass('chipledger_schema') is not null"
-_STATE = "select coalesce(max(version), 0), coalesce(bool_or(made = %s), false) from chipledger_schema"
+_THERE = "select to_regclass(quote_ident(current_schema()) || '.chipledger_schema') is not null"
+_STATE = (
+    "select coalesce(max(version), 0), coalesce(bool_or(made = %s), false), "
+    "coalesce((select which < 0 from chipledger_registry), false) from chipledger_schema"
+)
+IS_LEFT = "select which < 0 from chipledger_registry"
+LEAVE = "update chipledger_registry set which = -abs(which)"
 
 
 def version() -> int:
@@ -44,7 +49,7 @@ def _made() -> tuple[str, tuple[str, ...]]:
 
 def prepare(db: Any, name: str) -> None:
     """Make the tables that lack, and the changes that were not made yet. Raises InputError where a newer version made
-    the registry; what the library raises is the caller's to tell."""
+    the registry, and where it was moved back; what the library raises is the caller's to tell."""
     if db.execute(_THERE).fetchone()[0] and _is_ready(db, name):
         return
     with db.transaction():
@@ -55,7 +60,9 @@ def prepare(db: Any, name: str) -> None:
 
 
 def _is_ready(db: Any, name: str) -> bool:
-    there, made = db.execute(_STATE, (_made()[0],)).fetchone()
+    there, made, is_left = db.execute(_STATE, (_made()[0],)).fetchone()
+    if is_left:
+        raise refusals.left(name)
     if there > version():
         raise refusals.newer(there, version(), name)
     return bool(made) and there == version()

@@ -13,6 +13,7 @@ from errors import InputError
 from errors import format as fmt
 from runs.database import Database
 from runs.every_schema import SCHEMAS
+from runs.postgres.migrations import LEAVE
 from runs.postgres.server import Server
 from runs.postgres.sql import lock_key, tables
 
@@ -22,6 +23,11 @@ _NUMBERED = "select attname from pg_attribute where attrelid = %s::text::regclas
 _IDENTITY = (
     "select setval(pg_get_serial_sequence(%s, %s), greatest((select coalesce(max({column}), 0) from {table}), 1), "
     "(select count(*) > 0 from {table}))"
+)
+_TABLES_IN_FILE = "select name from sqlite_master where type = 'table' and name not like 'sqlite%'"
+_TABLES_THERE = (
+    "select tablename from pg_tables where schemaname = current_schema() and tablename not in "
+    "('chipledger_schema', 'chipledger_registry')"
 )
 Counts = dict[str, int]
 
@@ -41,6 +47,7 @@ def to_server(source: Path, target: Server) -> Counts:
     anything is there already, or does not arrive."""
     with Everything(source).opened() as db:
         db.execute("begin immediate")  # nobody writes meanwhile
+        _is_known(db, _TABLES_IN_FILE, str(source))
         with target.raw() as out:
             _lock(out)
             _is_empty(out, target.name)
@@ -53,15 +60,20 @@ def to_server(source: Path, target: Server) -> Counts:
 
 
 def to_file(source: Server, target: Path, *, alone: bool = False) -> Counts:
-    """Copy a registry from a server to a file that is not there. `alone`: nobody writes to it meanwhile; else it is as
-    it stood at one moment. Returns the rows of each table."""
+    """Copy a registry from a server to a file that is not there. `alone`: nobody writes to it meanwhile, nor after it;
+    else it is as it stood at one moment. Returns the rows of each table."""
     with source.raw() as db:
         if alone:
+            db.execute("set transaction isolation level read committed")  # what was written before the lock is seen
             _lock(db)
+            _is_known(db, _TABLES_THERE, source.name)
         else:
             db.execute("set transaction isolation level repeatable read, read only")
         try:
-            return _write(db, target)
+            counted = _write(db, target)
+            if alone:
+                db.execute(LEAVE)
+            return counted
         except BaseException:
             for ending in ("", "-wal", "-shm"):
                 target.with_name(target.name + ending).unlink(missing_ok=True)
@@ -95,6 +107,18 @@ def _set_count(db: Any, out: Any) -> None:
 def _lock(db: Any) -> None:
     for key in sorted({lock_key(schema) for schema in SCHEMAS}):
         db.execute(f"select pg_advisory_xact_lock(hashtext(current_schema()), {key})")
+
+
+def _is_known(db: Any, listed: str, name: str) -> None:
+    """Raises InputError where a table holds rows that would be left behind: a newer version made it."""
+    others = sorted({table for (table,) in db.execute(listed).fetchall()} - {*every_table()})
+    others = [t for t in others if db.execute(f'select count(*) from "{t}"').fetchone()[0]]
+    if others:
+        raise InputError(
+            f"there are tables that this version does not know ({', '.join(others[:5])}); nothing was copied",
+            where=name,
+            advice="Move it with the version that made them.",
+        )
 
 
 def _is_empty(db: Any, name: str) -> None:

@@ -13,10 +13,21 @@ from runs.postgres.server import Server, told
 _CLASS = "hashtext(current_schema() || ' workers')"
 _HOLD = f"select pg_advisory_lock({_CLASS}, %s)"
 _FREE = f"select pg_try_advisory_xact_lock({_CLASS}, %s)"  # alone in its transaction: let go of at once
+_THERE = (
+    "select count(*) from pg_locks where locktype = 'advisory' and granted and objsubid = 2 "
+    "and database = (select oid from pg_database where datname = current_database()) "
+    f"and classid::bigint = ({_CLASS}::bigint & 4294967295)"
+)
 _NOTICED = (
     "select set_config('tcp_keepalives_idle', '10', false), set_config('tcp_keepalives_interval', '5', false), "
     "set_config('tcp_keepalives_count', '3', false)"
 )  # by the server, which keeps the lock until it notices
+
+
+def workers(server: Server) -> int:
+    """How many workers use a registry. Raises InputError where it cannot be asked."""
+    with server.connect("") as db:
+        return int(db.execute(_THERE).fetchone()[0])
 
 
 class Presence:

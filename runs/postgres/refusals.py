@@ -6,6 +6,11 @@ from errors import InputError
 from runs.postgres.address import EXTRA
 from runs.postgres.library import library
 
+
+class Unkept(InputError):
+    """What was to be kept is nothing that PostgreSQL can keep: to say it again is of no use."""
+
+
 NEWER = "the registry was made by a newer version of Chipledger (its schema is {}, this one knows {})"
 _PASSING = (
     *("refused", "starting up", "not yet accepting", "shutting down", "no such file", "timeout", "timed out"),
@@ -65,21 +70,42 @@ def refused(error: Any, name: str) -> InputError:
         return InputError(what, where=name, advice=advice)
     if state.startswith("22") or isinstance(error, library().DataError):
         what = f"the registry cannot keep this text or number ({_first_line(error)})"
-        return InputError(what, expected="text without NUL, numbers of 64 bits")
+        return Unkept(what, expected="text without NUL, numbers of 64 bits")
+    if state.startswith("54"):
+        return Unkept("the registry cannot keep this: it is too long to be kept", expected="something shorter")
     if not state or state.startswith(("08", "57P")):
         what = "the registry cannot be used now: the connection to its server was lost"
         return InputError(what, where=name, advice="Try again.")
     return InputError(f"the registry cannot be used now ({_first_line(error)})", where=name, advice="Try again.")
 
 
-def unreadable(error: Any, name: str) -> InputError:
+def unreadable(error: Any) -> InputError:
     """A text that is none (half a surrogate pair), or holds NUL."""
-    return InputError(f"the registry cannot keep this text ({_first_line(error)})", where=name, expected="text")
+    return Unkept(f"the registry cannot keep this text ({_first_line(error)})", expected="text")
 
 
 def newer(there: int, known: int, name: str) -> InputError:
     advice = f"Use the version that made it, or newer: `pip install --upgrade '{EXTRA}'`."
     return InputError(NEWER.format(there, known), where=name, advice=advice)
+
+
+def left(name: str) -> InputError:
+    """What is kept in the registry is in a file now."""
+    advice = (
+        "Start this anew: it then finds where it is, the file registry.db (registry.db.part where that was cut short)."
+    )
+    return InputError("the registry was moved back", where=name, advice=advice)
+
+
+def undone(name: str) -> InputError:
+    """A statement of a transaction was refused, and whoever asked went on."""
+    what = "the registry cannot keep this: part of it was refused, and nothing of it was kept"
+    return InputError(what, where=name, advice="Try again.")
+
+
+def other_letters(kept_as: str | None, name: str) -> InputError:
+    advice = "`createdb --encoding UTF8 --template template0 NAME` makes one that keeps every text."
+    return _refusal(f"its database keeps texts as {kept_as or 'unknown'}, not as UTF8", name, advice)
 
 
 def _refusal(what: str, name: str, advice: str) -> InputError:

@@ -1,8 +1,9 @@
 """The registry for a process that may open no connection: it asks the one that started it, over a pair of sockets that
 it was given open.
 
-A job that reads what strangers made is such a process. It is told no password, and what it asks is looked at first:
-single statements of the books that an ingest needs, none that names a table of tokens, logins, the audit log or jobs.
+A job that reads what strangers made is such a process. It is told no password, and may say what `sealed.py` lists
+alone: nothing of tokens, logins, the audit log or jobs, and nothing else that an ingest does not say. Of its
+transactions few are open at once, and none for long: whoever has one holds up others.
 
     -> {"begin": n, "key": lock}     <- {}                          a transaction of this number
     -> {"run": n, "sql", "values"}   <- {"rows", "count", "names"}  `"rows"` in place of values: for many
@@ -14,25 +15,27 @@ import contextlib
 import itertools
 import json
 import os
-import re
 import socket
 import threading
+import time
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from errors import InputError
 from runs.database import Connection, Cursor
-from runs.postgres.sql import lock_key, tables
+from runs.postgres.sealed import keys, statements
+from runs.postgres.sql import lock_key
 
 VARIABLE = "CHIPLEDGER_REGISTRY_RELAY"  # the number of the open socket
-MOST_OPEN = 8  # transactions of one process at once
-LINE_BYTES = 64 << 20
-_PLAIN = re.compile(r"\s*(select|insert into|update|delete from)\s[^;$\\]*", re.IGNORECASE)
-_WORD = re.compile(r"[a-z_][a-z0-9_]*", re.IGNORECASE)
-_SYSTEM = re.compile(
-    r"\b(pg_\w*|information_schema|current_setting|set_config|lo_\w+|dblink\w*|copy|query_to_\w+)", re.I
-)
+MOST_OPEN = 2  # transactions of one process at once
+OPEN_S = 10.0  # that one may take; it is undone then
+ANSWER_S = 10.0  # to take an answer
+LINE_BYTES = 4 << 20
+ROWS = 500  # of a line
+BEGIN = "begin immediate"
+REFUSED = "the registry tells and changes nothing of that for a job"
+LATE = "the registry cannot be used now: this took too long, and nothing of it is kept"
 GONE = "the registry cannot be used now: the process that has it is gone"
 
 
@@ -42,18 +45,9 @@ class Opens(Protocol):
     def transaction(self, key: int) -> contextlib.AbstractContextManager[Connection]: ...
 
 
-def denied() -> frozenset[str]:
-    """Tables that no job that reads files has to do with."""
-    from runs import audit_book, job_book, login_book, token_book  # late: these import what opens a registry
-
-    books = (audit_book.AuditBook, job_book.JobBook, login_book.LoginBook, token_book.TokenBook)
-    return frozenset(name for book in books for name in tables(book.SCHEMA)) | {"chipledger_schema"}
-
-
 def may(sql: str) -> bool:
     """Whether a statement is one that such a process may have run."""
-    words = {word.lower() for word in _WORD.findall(sql)}
-    return _PLAIN.fullmatch(sql) is not None and not _SYSTEM.search(sql) and not words & denied()
+    return sql == BEGIN or sql in statements()
 
 
 @contextlib.contextmanager
@@ -70,9 +64,30 @@ def relayed(registry: Opens) -> Generator[int]:
 
 
 def _answer(ours: socket.socket, registry: Opens) -> None:
-    with ours, contextlib.suppress(OSError, ValueError), ours.makefile("rb") as lines, _Open(registry) as opened:
-        while line := lines.readline(LINE_BYTES):
-            ours.sendall(json.dumps(opened.answer(line)).encode() + b"\n")
+    with ours, contextlib.suppress(OSError, ValueError), _Open(registry) as opened:
+        for line in _lines(ours, opened):
+            ours.settimeout(ANSWER_S)
+            ours.sendall(opened.answer(line))
+
+
+def _lines(ours: socket.socket, opened: "_Open") -> Iterator[bytes]:
+    """What the process says, a line at a time, until it hangs up or says one that is too long."""
+    said = b""
+    while len(said) <= LINE_BYTES:
+        opened.end_late()
+        ours.settimeout(opened.left_s())
+        try:
+            part = ours.recv(1 << 16)
+        except TimeoutError:
+            continue
+        if not part:
+            return
+        *whole, said = (said + part).split(b"\n")
+        for line in whole:
+            if len(line) > LINE_BYTES:
+                return
+            opened.end_late()
+            yield line
 
 
 class _Open(contextlib.ExitStack):
@@ -81,35 +96,53 @@ class _Open(contextlib.ExitStack):
     def __init__(self, registry: Opens):
         super().__init__()
         self._registry = registry
-        self._there: dict[int, tuple[Any, Connection]] = {}
+        self._there: dict[int, tuple[Any, Connection, float]] = {}  # with the time by which it has to end, monotonic
 
     def __exit__(self, *of: Any) -> bool:
         for number in list(self._there):
-            self._end(number, keep=False)
+            with contextlib.suppress(InputError):
+                self._end(number, keep=False)
         return bool(super().__exit__(*of))
 
-    def answer(self, line: bytes) -> dict[str, Any]:
+    def left_s(self) -> float | None:
+        """Until the first of them has to end; None while none is open."""
+        ends = [until_s for _, _, until_s in self._there.values()]
+        return max(0.01, min(ends) - time.monotonic()) if ends else None
+
+    def end_late(self) -> None:
+        for number, (_, _, until_s) in list(self._there.items()):
+            if until_s <= time.monotonic():
+                with contextlib.suppress(InputError):
+                    self._end(number, keep=False)
+
+    def answer(self, line: bytes) -> bytes:
         try:
-            asked = json.loads(line)
-            if "begin" in asked:
-                return self._begin(int(asked["begin"]), int(asked["key"]))
-            if "end" in asked:
-                return self._end(int(asked["end"]), keep=asked["keep"] is True)
-            return self._run(int(asked["run"]), str(asked["sql"]), asked)
+            return _line(self._answered(json.loads(line)))
         except InputError as e:
-            return {"refused": {name: text or "" for name, text in e.to_dict().items()}}
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-            return {"refused": {"what": "the registry was asked what it does not understand"}}
+            return _line({"refused": {name: text or "" for name, text in e.to_dict().items()}})
+        except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
+            return _line({"refused": {"what": "the registry was asked what it does not understand"}})
+
+    def _answered(self, asked: dict[str, Any]) -> dict[str, Any]:
+        if "begin" in asked:
+            return self._begin(int(asked["begin"]), int(asked["key"]))
+        if "end" in asked:
+            return self._end(int(asked["end"]), keep=asked["keep"] is True)
+        return self._run(int(asked["run"]), str(asked["sql"]), asked)
 
     def _begin(self, number: int, key: int) -> dict[str, Any]:
-        if len(self._there) >= MOST_OPEN:
+        if key not in keys():
+            raise InputError(REFUSED)
+        if number in self._there or len(self._there) >= MOST_OPEN:
             raise InputError("the registry cannot be used now: too much is asked of it at once")
         context = self._registry.transaction(key)
-        self._there[number] = context, context.__enter__()
+        self._there[number] = context, context.__enter__(), time.monotonic() + OPEN_S
         return {}
 
     def _end(self, number: int, *, keep: bool) -> dict[str, Any]:
-        context, _ = self._there.pop(number)
+        if number not in self._there:
+            raise InputError(LATE)
+        context, _, _ = self._there.pop(number)
         undone = _Undone()
         if keep:
             context.__exit__(None, None, None)
@@ -119,16 +152,22 @@ class _Open(contextlib.ExitStack):
         return {}
 
     def _run(self, number: int, sql: str, asked: dict[str, Any]) -> dict[str, Any]:
-        _, db = self._there[number]
-        if sql != "begin immediate" and not may(sql):
-            raise InputError("the registry tells and changes nothing of that for a job")
+        if not may(sql):
+            raise InputError(REFUSED)
+        if number not in self._there:
+            raise InputError(LATE)
+        _, db, _ = self._there[number]
         if "rows" in asked:
             return {"count": db.executemany(sql, asked["rows"]).rowcount}
         found = db.execute(sql, asked["values"])
-        if sql == "begin immediate" or found.description is None:
-            return {"count": 0 if sql == "begin immediate" else found.rowcount}
+        if sql == BEGIN or found.description is None:
+            return {"count": 0 if sql == BEGIN else found.rowcount}
         names = [column[0] for column in found.description]
         return {"rows": [list(row) for row in found.fetchall()], "count": found.rowcount, "names": names}
+
+
+def _line(told: dict[str, Any]) -> bytes:
+    return json.dumps(told).encode() + b"\n"
 
 
 class _Undone(Exception):
@@ -209,7 +248,12 @@ class _Asking:
         return _found(self._relay.ask({"run": self._number, "sql": sql, "values": list(values)}))
 
     def executemany(self, sql: str, rows: Iterable[Sequence[Any]], /) -> Any:
-        return _found(self._relay.ask({"run": self._number, "sql": sql, "rows": [list(row) for row in rows]}))
+        count = 0
+        left = [list(row) for row in rows]
+        while left:
+            some, left = left[:ROWS], left[ROWS:]
+            count += self._relay.ask({"run": self._number, "sql": sql, "rows": some})["count"]
+        return _found({"count": count})
 
 
 def _found(answer: dict[str, Any]) -> Found:

@@ -22,7 +22,7 @@ from runs.database import Connection, Cursor
 from runs.postgres import refusals
 from runs.postgres.address import Address, address
 from runs.postgres.library import library
-from runs.postgres.migrations import prepare
+from runs.postgres.migrations import IS_LEFT, prepare
 from runs.postgres.sql import asked, lock_key
 
 MOST = 24  # connections of a process at once; who comes later waits
@@ -37,8 +37,9 @@ _SETTINGS = (
 )
 _LOOK = (
     "select current_setting('server_version'), has_schema_privilege(current_schema(), 'create'), "
-    "to_regclass('chipledger_registry') is not null"
+    "to_regclass(quote_ident(current_schema()) || '.chipledger_registry') is not null"
 )
+_BEGIN = "begin isolation level read committed"  # what is looked at under the lock is what stands then
 _ALIVE = {
     **{"keepalives": 1, "keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3},
     **{"tcp_user_timeout": 30_000, "connect_timeout": 5, "application_name": "chipledger"},
@@ -84,15 +85,27 @@ class Transaction:
             return cursor
 
     def _begin(self) -> Any:
-        if not self._began:
-            self._began = True
-            with told(self._name):
-                return self._db.execute(f"begin; select pg_advisory_xact_lock(hashtext(current_schema()), {self._key})")
+        """Raises InputError where the registry was moved back while this process ran."""
+        if self._began:
+            return None
+        self._began = True
+        with told(self._name):
+            lock = f"select pg_advisory_xact_lock(hashtext(current_schema()), {self._key})"
+            done = self._db.execute(f"{_BEGIN}; {lock}; {IS_LEFT}")
+            while done.nextset():
+                pass
+            row = done.fetchone()
+            if row is not None and row[0]:
+                self._db.execute("rollback")
+                self._began = False
+                raise refusals.left(self._name)
         return None
 
     def done(self) -> None:
         """Keep what was changed."""
         if self._began:
+            if self._db.info.transaction_status == library().pq.TransactionStatus.INERROR:
+                raise refusals.undone(self._name)  # a commit would undo it, and say nothing
             with told(self._name):
                 self._db.execute("commit")
 
@@ -163,7 +176,7 @@ class Server:
     def look(self) -> "Look":
         """What is there, without making or changing anything. Raises InputError where it cannot be reached."""
         try:
-            with library().connect(**{**_ALIVE, **self.address.parts}, autocommit=True) as db, told(self.name):
+            with library().connect(**self._parts(), autocommit=True) as db, told(self.name):
                 found, may, there = db.execute(_LOOK).fetchone()
                 which = db.execute("select which from chipledger_registry").fetchone() if there else None
         except library().OperationalError as e:
@@ -201,8 +214,10 @@ class Server:
             time.sleep(PAUSE_S)
 
     def _dialled(self) -> Any:
-        db = library().connect(**{**_ALIVE, **self.address.parts}, autocommit=True)
+        db = library().connect(**self._parts(), autocommit=True)
         try:
+            if (kept_as := db.info.parameter_status("server_encoding")) != "UTF8":
+                raise refusals.other_letters(kept_as, self.name)
             with told(self.name):
                 db.execute(_SETTINGS)
                 prepare(db, self.name)
@@ -211,6 +226,9 @@ class Server:
             raise
         self._down_s = float("-inf")
         return db
+
+    def _parts(self) -> dict[str, Any]:
+        return {**_ALIVE, **self.address.parts, "client_encoding": "UTF8"}
 
     def _taken(self) -> Any:
         """One that is there and lives, else a new one."""
@@ -242,7 +260,7 @@ def told(name: str) -> Generator[None]:
     except library().Error as e:
         raise refusals.refused(e, name) from None  # further lines of its own quote rows
     except UnicodeEncodeError as e:
-        raise refusals.unreadable(e, name) from e
+        raise refusals.unreadable(e) from e
 
 
 def _lives(db: Any) -> bool:

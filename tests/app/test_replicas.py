@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from errors import InputError
+from runs.postgres.presence import Presence
 from runs.postgres.server import server
 from runs.registry import Registry
 from runs.store import Store
@@ -128,10 +129,23 @@ def test_a_store_with_a_registry_in_a_file_is_not_begun_anew_elsewhere(tmp_path,
     assert refused.returncode == 2 and "not the registry of this store" in refused.stderr
     address_file(tmp_path, url)
     Registry(server(url)).tag("a", "seen", "yes")
+    worker = Presence(server(url))
+    worker.hold("w")
+    refused = command("registry", "back", "--store", store, CHIPLEDGER_REGISTRY_FILE=file)
+    worker.leave()
+    assert refused.returncode == 2 and "1 server or worker of this registry is there" in refused.stderr
     back = command("registry", "back", "--store", store, CHIPLEDGER_REGISTRY_FILE=file)
     assert back.returncode == 0, back.stderr
     assert Registry(store / "registry.db").extras("a").tags == {"team": "ml", "seen": "yes"}
     assert not (store / "registry.at").exists()
+    with pytest.raises(InputError, match="the registry was moved back"):
+        Registry(server(url)).tag("a", "lost", "yes")
+
+
+def test_a_registry_in_a_file_that_few_books_used_is_shown_whole(tmp_path):
+    Registry(Store(tmp_path / "store").root / "registry.db").tag("a", "team", "ml")
+    shown = command("registry", "--json", "--store", tmp_path / "store")
+    assert shown.returncode == 0 and json.loads(shown.stdout)["rows"]["tags"] == 1, shown.stderr
 
 
 def test_doctor_looks_at_the_registry_that_a_server_would_have(tmp_path, postgres):

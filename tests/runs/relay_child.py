@@ -3,7 +3,9 @@
 import os
 import socket
 import sys
+from pathlib import Path
 
+from runs.database import put
 from runs.postgres.relay import Relay
 from runs.registry import Registry
 
@@ -13,10 +15,10 @@ try:
 except OSError:
     print("refused")
 registry = Registry(Relay(int(sys.argv[1])))
-registry.tag("r", "from", "the child")
+registry.remember_files([("ab" * 32, Path("/from/the/child"), 1)])
 print(registry.extras("r").tags)
 with registry._connect() as db:
     db.execute("begin immediate")
-    db.execute("delete from tags")
+    db.execute(put("files", "sha256", "path, bytes"), ("cd" * 32, "/from/nobody", 1))
     print("half", flush=True)
     os.kill(os.getpid(), 9)

@@ -1,8 +1,10 @@
 """A registry copied between a file and a server: every row of every table arrives as it was, or nothing does."""
 
+import contextlib
 import random
 import sqlite3
 import threading
+import time
 
 import pytest
 
@@ -19,6 +21,8 @@ from runs.job_book import Beat, JobBook, Wanted
 from runs.login_book import Login, LoginBook
 from runs.postgres import moving
 from runs.postgres.moving import every_table, to_file, to_server
+from runs.postgres.presence import Presence, workers
+from runs.postgres.server import Server
 from runs.promise_book import Promise, PromiseBook
 from runs.registry import Registry
 from runs.share_book import ShareBook
@@ -191,3 +195,69 @@ def test_a_backup_holds_the_registry_of_one_moment_and_becomes_a_store_with_a_fi
     finally:
         stop.set()
         writing.join()
+
+
+def test_what_was_moved_back_is_refused_to_who_opens_it_or_writes_there(tmp_path, postgres):
+    server = postgres.registry()
+    fill(server, tmp_path, 2)
+    Presence(server).hold("w")
+    book = Registry(server)
+    to_file(server, tmp_path / "copy.db")
+    book.tag("run1", "still", "written")
+    to_file(server, tmp_path / "registry.db", alone=True)
+    with pytest.raises(InputError, match="the registry was moved back.*Start this anew"):
+        book.tag("run1", "lost", "x")
+    with pytest.raises(InputError, match="moved back"), book._connect() as db:
+        for number in range(2):
+            with contextlib.suppress(InputError):
+                db.execute("begin immediate")
+            db.execute("insert into notes (run_id, written_ns, text) values ('x', ?, 'lost')", (number,))
+    with pytest.raises(InputError, match="moved back"):
+        Registry(Server(server.address)).standing()
+    extras = Registry(tmp_path / "registry.db").extras("run1")
+    assert "still" in extras.tags and "lost" not in extras.notes and "lost" not in extras.tags
+
+
+def test_who_writes_while_it_is_moved_back_is_refused(tmp_path, postgres, monkeypatch):
+    server = postgres.registry()
+    fill(server, tmp_path, 1)
+    book, write, refused = Registry(server), moving._write, []
+
+    def late():
+        with pytest.raises(InputError, match="moved back"):
+            book.tag("run1", "late", "x")
+        refused.append(True)
+
+    waiting = threading.Thread(target=late)
+
+    def writing(db, target):
+        waiting.start()
+        time.sleep(0.3)
+        return write(db, target)
+
+    monkeypatch.setattr(moving, "_write", writing)
+    to_file(server, tmp_path / "registry.db", alone=True)
+    waiting.join(10)
+    assert refused and "late" not in Registry(tmp_path / "registry.db").extras("run1").tags
+
+
+def test_workers_are_counted_by_registry(postgres):
+    one, other = postgres.registry(), postgres.registry()
+    first, second = Presence(one), Presence(one)
+    first.hold("a")
+    second.hold("b")
+    assert (workers(one), workers(other)) == (2, 0)
+    first.leave()
+    second.leave()
+
+
+@pytest.mark.parametrize("there", [False, True])
+def test_a_table_of_a_newer_version_is_not_left_behind(tmp_path, postgres, there):
+    file, server = tmp_path / "registry.db", postgres.registry()
+    fill(server if there else file, tmp_path, 1)
+    with Registry(server if there else file).everything() as db:
+        db.execute("create table if not exists novelties (a text)")
+        db.execute("insert into novelties values ('x')")
+    with pytest.raises(InputError, match="does not know .novelties.; nothing was copied"):
+        to_file(server, tmp_path / "back.db", alone=True) if there else to_server(file, server)
+    assert not (tmp_path / "back.db").exists()

@@ -2,21 +2,33 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
-from errors import InputError, QuestionError
+from errors import InputError
+from runs.alert_book import AlertBook, Judged
 from runs.audit_book import AuditBook, Entry
 from runs.every_schema import SCHEMAS
-from runs.limits import Limits
-from runs.postgres.relay import Relay, denied, may, relayed
+from runs.job_book import JobBook
+from runs.limits import NO_NETWORK_VARIABLE, Limits
+from runs.login_book import LoginBook
+from runs.postgres import relay as relay_module
+from runs.postgres.relay import LINE_BYTES, ROWS, Relay, may, relayed
+from runs.postgres.relay import VARIABLE as RELAY_VARIABLE
+from runs.postgres.sealed import keys, statements
+from runs.postgres.sql import lock_key, tables
 from runs.registry import Registry
 from runs.share_book import ShareBook
 from runs.shelf import Shelf
 from runs.token_book import TokenBook
+from runs.upload_book import UploadBook
+from tests.app import made_runs
+from tests.app.serving import environment
 
 PROJECT = Path(__file__).parents[2]
 
@@ -32,18 +44,58 @@ def relay(server):
         yield Relay(os.dup(descriptor))
 
 
+def judged(**more):
+    about = {"rule": "goodput", "subject": "s", "run_id": "r", "name": "n", "state": "open", "threshold": 0.5}
+    return Judged(**{**about, "moment": (1, 1), "value": 0.1, "sentence": "low\nwith ü and ?", **more})
+
+
 def test_books_say_the_same_through_it(server, relay, tmp_path):
-    here, there = Shelf(server), Shelf(relay)
-    number = there.add_note("r", "a note\nwith ü and ?", "ann")
-    assert [n.id for n in here.notes("r")] == [number] and here.notes("r") == there.notes("r")
-    there.tag(["r", "s"], {"a": "1", "b": "2"})
-    assert Registry(relay).said() == Registry(server).said() and here.state() == there.state()
-    ShareBook(relay, tmp_path).share(["r"], ["ml"])
-    assert ShareBook(server, tmp_path).hidden(frozenset()) == {"r"}
-    with pytest.raises(QuestionError, match="has no note 99"):
-        there.edit_note("r", 99, "x")
-    Registry(relay).remember_files([("ab" * 32, Path("/a/b"), 1 << 60)])
-    assert Registry(server).files_below(Path("/a")) == {"ab" * 32}
+    Shelf(server).tag(["r", "s"], {"a": "1", "b": "2"})
+    Registry(server).rename("r", "another", "ann")
+    assert Registry(relay).said() == Registry(server).said() and Registry(relay).added() == Registry(server).added()
+    ShareBook(relay, tmp_path).add("r", "ml")
+    assert ShareBook(server, tmp_path).hidden(frozenset()) == {"r"} and ShareBook(relay, tmp_path).of("r") == {"ml"}
+    Registry(relay).remember_files([(f"{n:064}", Path(f"/a/b{n}"), 1 << 60) for n in range(2 * ROWS + 1)])
+    assert len(Registry(server).files_below(Path("/a"))) == 2 * ROWS + 1
+    AlertBook(server).set_threshold("goodput", 0.5)
+    AlertBook(relay).judge(judged())
+    [alert] = AlertBook(server).alerts()
+    assert AlertBook(relay).is_open("goodput", "s") and alert.sentence == "low\nwith ü and ?"
+    AlertBook(relay).judge(judged(state="over", moment=(2, 2)))
+    assert not AlertBook(server).is_open("goodput", "s")
+    with pytest.raises(ZeroDivisionError), Registry(relay)._connect() as db:
+        db.execute("insert into shared values (?, ?, ?, ?) on conflict do nothing", ("x", "y", "z", 1))
+        raise ZeroDivisionError
+    assert "x" not in ShareBook(server, tmp_path).all()
+
+
+def ingested(root, descriptor, *words):
+    """A sealed ingest's process, as the server begins it but for its limits."""
+    env = {RELAY_VARIABLE: str(descriptor), NO_NETWORK_VARIABLE: "1", "PYTHONPATH": str(PROJECT)}
+    command = [sys.executable, "-m", "app.cli", "--store", str(root), "ingest", *words, "--json"]
+    done = subprocess.run(
+        command, env={**environment(), **env}, capture_output=True, text=True, pass_fds=[descriptor], cwd=PROJECT
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def test_real_ingests_say_nothing_else_and_all_that_may_be_said_is_said_by_one(server, tmp_path, monkeypatch):
+    """First of a group, with what opens an alert; then the same again; then one that is over it."""
+    said, allowed = set(), relay_module.may
+    monkeypatch.setattr(relay_module, "may", lambda sql: said.add(sql) or allowed(sql))
+    log, root = tmp_path / "goodput.jsonl", tmp_path / "store"
+    for share in ("goodput", "mfu_drop", "straggler"):
+        AlertBook(server).set_threshold(share, 0.9999)
+    with relayed(server) as descriptor:
+        log.write_bytes(made_runs.goodput_log(50, "one"))
+        first = ingested(root, descriptor, str(log), "--group", "ml", "--tag", "a=b", "--name", "x")
+        again = ingested(root, descriptor, str(log))
+        assert not first["existed"] and again["warnings"] == [] and again["alerts"]["problems"] == []
+        AlertBook(server).set_threshold("goodput", 0.0001)
+        ingested(root, descriptor, str(log), "--again", "--everyone")
+    assert said == {*statements(), "begin immediate"}
+    assert ShareBook(server, root).of(first["run_id"]) == {"ml"} and Registry(server).files_below(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -63,6 +115,23 @@ def test_books_say_the_same_through_it(server, relay, tmp_path):
         "select $$a$$",
         "begin",
         "",
+        """select * from U&"tok!0065ns" UESCAPE '!'""",
+        """insert into U&"tok!0065ns" UESCAPE '!' values ('evil')""",
+        "select cast(table_to_xml(cast('tok'||'ens' as regclass), true, false, '') as text)",
+        "select word from ts_stat('select to_tsvector(hash) from tok'||'ens')",
+        "select 1 as a into t",
+        "select 1.5",
+        "delete from shared",
+        "delete from tags",
+        "select * from alert_target",
+        "update alert_target set url = ?",
+        "SELECT run_id, name FROM names",
+        "select run_id, name from names ",
+        "select run_id, name from names -- x",
+        "select run_id, name from names /* x */",
+        "select run_id, name from names union select hash, hash from tokens",
+        "with t as (select hash from tokens) select * from t",
+        "select 1 where exists (select 1 from alert_target)",
     ],
 )
 def test_what_no_ingest_needs_is_refused(server, relay, sql):
@@ -78,13 +147,39 @@ def test_tokens_logins_jobs_and_the_audit_log_are_not_told(server, relay):
     for book in (AuditBook(relay).entries, TokenBook(relay).all):
         with pytest.raises(InputError, match="nothing of that for a job"):
             book()
-    assert {"tokens", "logins", "jobs", "job_files", "audit"} <= denied()
+    books = (AuditBook, JobBook, LoginBook, TokenBook, UploadBook)
+    words = {word for sql in statements() for word in re.findall(r"\w+", sql)}
+    assert not words & {*(name for book in books for name in tables(book.SCHEMA)), "alert_target", "chipledger_schema"}
+    assert not keys() & {lock_key(book.SCHEMA) for book in books}
 
 
-def test_what_is_refused_by_the_server_is_told_as_it_says_it(relay):
+def test_a_process_holds_no_lock_for_long_and_few_at_once(server, relay, monkeypatch):
+    monkeypatch.setattr(relay_module, "OPEN_S", 0.3)
+    [one, other] = sorted(keys())
+    relay.ask({"begin": 1, "key": one})
+    relay.ask({"run": 1, "sql": "begin immediate", "values": []})
+    relay.ask({"begin": 2, "key": other})
+    for number in (2, 3):
+        with pytest.raises(InputError, match="too much is asked"):
+            relay.ask({"begin": number, "key": one})
+    time.sleep(0.4)
+    with pytest.raises(InputError, match="took too long"):
+        relay.ask({"run": 1, "sql": "select run_id, name from names", "values": []})
+    with server.transaction(one) as db:
+        db.execute("begin immediate")  # nobody holds it
+
+
+def test_a_line_without_end_hangs_up(server):
+    with relayed(server) as descriptor:
+        told = Relay(os.dup(descriptor))
+        with pytest.raises(InputError, match="is gone"):
+            told.ask({"run": 1, "sql": "x" * (LINE_BYTES + 1), "values": []})
+
+
+def test_what_is_refused_by_the_server_is_told_as_it_says_it(server, relay):
     with pytest.raises(InputError, match="cannot keep this"):
-        Shelf(relay).tag(["r"], {"a": "x\0"})
-    assert Registry(relay).extras("r").tags == {}
+        Registry(relay).remember_files([("ab" * 32, Path("/a\0"), 1)])
+    assert Registry(server).files_below(Path("/")) == set()
 
 
 @pytest.mark.parametrize("line", [b"", b"{}", b"[]", b"7", b"{", b'{"run": 9, "sql": "select 1", "values": []}'])
@@ -108,7 +203,7 @@ def test_a_sealed_process_asks_through_it_and_what_it_left_half_done_is_undone(s
             text=True,
             pass_fds=[descriptor],
         )
-    assert done.stdout.splitlines() == ["refused", "{'from': 'the child'}", "half"], done.stderr
+    assert done.stdout.splitlines() == ["refused", "{}", "half"], done.stderr
     registry = Registry(server)
-    assert registry.extras("r").tags == {"from": "the child"}
+    assert registry.files_below(Path("/from")) == {"ab" * 32}
     registry.tag("r", "k", "v")  # nobody holds the lock

@@ -57,9 +57,9 @@ def run(args: argparse.Namespace) -> None:
 
 
 def _shown(store: str | None) -> dict[str, Any]:
-    from runs.postgres.moving import every_table
+    from runs.postgres.moving import Everything, every_table
 
-    registry = workspace(store).registry
+    registry = Everything(workspace(store).registry.at)  # which makes the tables that nobody has needed yet
     with registry.everything() as db:
         rows = {table: db.execute(f"select count(*) from {table}").fetchone()[0] for table in every_table()}
     return {"at": registry.name, "bytes": registry.bytes(), "rows": rows}
@@ -116,11 +116,17 @@ def _is_quiet(root: Path, at: Any) -> None:
     """Raises QuestionError where a server or a job would go on with what was moved."""
     from app.serve.here import server_of
     from runs.job_book import RUNNING, JobBook
+    from runs.postgres.presence import workers
+    from runs.postgres.server import Server
 
     if url := server_of(root):
         raise QuestionError(
             f"a server of this store answers at {url}", advice="Stop it, and all workers, or say --anyway."
         )
+    if isinstance(at, Server) and (there := workers(at)):
+        told = fmt.count(there, "server or worker", "servers or workers")
+        told += " of this registry is there" if there == 1 else " of this registry are there"
+        raise QuestionError(told, advice="Stop them, on all machines, or say --anyway.")
     if running := JobBook(at).counts().get(RUNNING, 0):
         told = fmt.count(running, "job")
         raise QuestionError(f"{told} of this store run", advice="Wait until they ended, or say --anyway.")

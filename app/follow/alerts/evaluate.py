@@ -1,5 +1,6 @@
 """When alerts open, close and are told: called after every ingest and after every snapshot of a live run."""
 
+import hashlib
 import json
 import os
 from collections.abc import Mapping
@@ -14,6 +15,8 @@ from runs.alert_book import Alert, AlertBook, Judged, Moment
 from runs.limits import NO_NETWORK_VARIABLE
 from runs.live import Live
 from runs.run import Run
+
+SUBJECT = 400  # characters of what an alert is about: with a hash of all, what an index can hold
 
 
 @dataclass(frozen=True)
@@ -67,6 +70,9 @@ def evaluate(place: Workspace, run: Run, live: Live | None = None) -> Outcome:
     subject = subject_of(run, live.name if live else None)
     if live is None and (teams := sorted(place.shares.of(run.run_id))):
         subject += f" of {json.dumps(teams)}"  # a job of this name that other people run is another
+    if len(subject) > SUBJECT:
+        digest = hashlib.sha256(subject.encode("utf-8", "backslashreplace")).hexdigest()
+        subject = f"{subject[:SUBJECT]} {digest[:16]}"
     thresholds = kept.thresholds()
     for rule in RULES:
         if rule.name not in thresholds or (rule.live and live is None):
