@@ -25,6 +25,7 @@ from collectors.ingesting import ahead_child
 from collectors.ingesting.unpack import BROKEN, SafeSource
 from errors import InputError
 from runs.machine import processors
+from runs.spread.ending import end
 
 LEAST_BYTES = 8 << 20  # a smaller file is read sooner than a process starts
 MOST_PROCESSES = 8  # one thread writes for all: it keeps up with about as many
@@ -69,15 +70,7 @@ class Ahead:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
         self._waiting.clear()
-        for child in self._children:
-            child.kill()
-        self._pool.shutdown(wait=True, cancel_futures=True)
-        for child in self._children:
-            for pipe in (child.stdin, child.stdout):
-                if pipe is not None:
-                    with contextlib.suppress(OSError):
-                        pipe.close()
-            child.wait()
+        end(self._children, self._pool)
 
     def has(self, source: SafeSource) -> bool:
         """Whether the file is read ahead; else whoever asks reads it."""

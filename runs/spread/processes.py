@@ -1,6 +1,5 @@
 """Work by processes of this machine, each with a limit of memory. One that ends is made anew: it costs its task."""
 
-import contextlib
 import os
 import pickle
 import subprocess
@@ -15,6 +14,7 @@ from typing import IO, Any, Self
 from runs.limits import FIRST_TO_GO, Limits
 from runs.machine import memory_left, processors
 from runs.spread import child as worker
+from runs.spread.ending import end
 from runs.spread.engine import ASK_S, ATTEMPTS, Outcome, Task, Work, named
 
 AHEAD = 2  # tasks under way for each process: the next waits while one is done
@@ -41,15 +41,7 @@ class Processes:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
         self._ended = True
-        for child in self._children:
-            child.kill()
-        self._pool.shutdown(wait=True, cancel_futures=True)
-        for child in self._children:
-            for pipe in (child.stdin, child.stdout):
-                if pipe is not None:
-                    with contextlib.suppress(OSError):
-                        pipe.close()
-            child.wait()
+        end(self._children, self._pool)
 
     def map(
         self, work: Work, tasks: Sequence[Task], check: Callable[[], None], report: Callable[[int], None]
