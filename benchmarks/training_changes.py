@@ -28,7 +28,8 @@ from simulators.training.efficiency import fitted_file
 HELD_BACK = "held_back_shares"
 WIDER = (1.0, 1.05, 1.1, 1.15, 1.2, 1.3, 1.4, 1.5, 2.0)
 """How many times as wide as the errors of a kind its band may have to be: the least at which nine of ten pairs lie in
-bands that are of other sources alone."""
+bands that are of other sources alone, and of each source's own pairs more than LEAST."""
+LEAST = 0.7
 
 
 @dataclass(frozen=True)
@@ -90,7 +91,7 @@ def tried(fits: Mapping[str, Fit]) -> list[Tried]:
 def told(of: Sequence[Tried]) -> dict[str, Any]:
     """What is kept: by kind and class of model the errors and the band; and which part of all pairs, and of each
     source's, lies in bands that are of other sources alone."""
-    wider = next(w for w in WIDER if _held_out(of, w) >= NINE_OF_TEN / 100)
+    wider = next(w for w in WIDER if _held_out(of, w) >= NINE_OF_TEN / 100 and min(_by_source(of, w).values()) > LEAST)
     made = {
         "written": datetime.now(UTC).date().isoformat(),
         "fitted": fitted_file()["fitted"],
@@ -101,10 +102,13 @@ def told(of: Sequence[Tried]) -> dict[str, Any]:
         "wider": wider,
         "inside": _share(of, made),
         "inside_bands_of_other_sources": _short(_held_out(of, wider)),
-        "by_source": {
-            source: _share(mine, others) for source, mine in _by_end(of) if (others := _without(source, of, wider))
-        },
+        "by_source": _by_source(of, wider),
     }
+
+
+def _by_source(of: Sequence[Tried], wider: float) -> dict[str, float]:
+    """Of each source's pairs the part that lies within bands of other sources alone."""
+    return {source: _share(mine, others) for source, mine in _by_end(of) if (others := _without(source, of, wider))}
 
 
 def _held_out(of: Sequence[Tried], wider: float) -> float:

@@ -38,8 +38,11 @@ from simulators.training.efficiency import FILE, NOMINAL, Efficiency, generation
 from simulators.training.step import AtPeaks
 
 OWN_ATTENTION = "llm-foundry"
+# What is usual of a TPU's products is what its compiler expects of them (`training_anchor`), which no published run
+# has a part in; at another precision it is less as it is anywhere.
+EXPECTED = {"tpu128": 0.854, "tpu256": 0.6644}
 FLOPS_KEYS = tuple(
-    (f"products.{g}.{p}", NOMINAL[p], 0.2, 0.95, 0.25)
+    (f"products.{g}.{p}", NOMINAL[p] * EXPECTED.get(g, NOMINAL["bf16"]) / NOMINAL["bf16"], 0.2, 0.95, 0.25)
     for g, precisions in (
         ("ampere", ("bf16",)),
         ("hopper", ("bf16", "fp8")),

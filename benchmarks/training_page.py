@@ -105,8 +105,9 @@ def _compiled(told: dict[str, Any]) -> Iterator[str]:
     yield (
         "The bundled compiled runs tell what the TPU compiler made of a training step: FLOPs, bytes that a chip sends "
         "over each axis of the mesh, and memory. The planner's own, with the compiler's choices for that program "
-        "(`benchmarks/training_compiled.py` names them). What it estimates in cycles for products with weights, beside "
-        "the fastest of them, is an anchor of its own, to which nothing was fitted:"
+        "(`benchmarks/training_compiled.py` names them). What it expects of products with weights, in cycles beside "
+        "the fastest of them, is what the shares of products on TPUs are kept near where published runs do not tell "
+        "otherwise; the planner's own are those after these runs, of narrow products too:"
     )
     yield ""
     yield from _table(

@@ -8,6 +8,7 @@ import pytest
 from benchmarks import training_fit
 from benchmarks.training_fit import Held, _band, _quantile, _softened
 from simulators.training.backtest import cases
+from simulators.training.efficiency import fitted_file
 
 SOURCES = ("arXiv", "gpu-recipes", "mlcommons")
 
@@ -50,3 +51,17 @@ def test_large_errors_count_as_their_absolute_value():
     small, large = _softened(np.array([1e-4])), _softened(np.array([-0.8, -1.6]))
     assert small[0] == pytest.approx(1e-4, rel=1e-3)
     assert large[1] ** 2 / large[0] ** 2 == pytest.approx(2, rel=0.1) and (large < 0).all()
+
+
+def test_what_is_usual_of_a_tpus_products_is_what_its_compiler_expects():
+    """As the fit that was written found it in the bundled compiled programs."""
+    rows = {row["run"]: row["compiler"] for row in fitted_file()["compiled"] if row["what"].startswith("share")}
+    by_family = {
+        family: rows[f"compiled-llama3.1-8b-{chip}"] for family, chip in (("tpu128", "v5p"), ("tpu256", "v6e"))
+    }
+    assert by_family == training_fit.EXPECTED
+    usual = dict(zip(training_fit.NAMES, np.exp(training_fit.USUAL), strict=True))
+    assert usual["products.tpu256.bf16"] == pytest.approx(0.6644) and usual["products.hopper.bf16"] == pytest.approx(
+        0.75
+    )
+    assert usual["products.tpu256.fp8"] / usual["products.tpu256.bf16"] == pytest.approx(0.6 / 0.75)
