@@ -10,7 +10,12 @@ from pathlib import Path
 import pytest
 from hypothesis import is_hypothesis_test, settings
 
-from tests.postgres import either_registry, postgres, registry_at  # noqa: F401 - fixtures
+from tests.postgres import (  # noqa: F401 - fixtures
+    _connections_end_with_the_test,
+    either_registry,
+    postgres,
+    registry_at,
+)
 from tests.slow import is_slow, whole_files
 
 DEV_EXAMPLES = 15  # of each property, but in CI: there as many as it asks for

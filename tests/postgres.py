@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from app.registry_place import VARIABLE
-from runs.postgres.server import Server, server
+from runs.postgres.server import Server, let_go, server
 
 PASSWORD = "a secret/with @ letters"  # noqa: S105 - of a server that lives as long as the tests
 QUOTED = "a%20secret%2Fwith%20%40%20letters"
@@ -83,6 +83,10 @@ class Cluster:
             found = [db.execute(text) for text in statements][-1]
             return found.fetchall() if found.description else []
 
+    def connections(self) -> int:
+        """How many of ours there are. What was closed may be told for a moment more."""
+        return self.sql("select count(*) from pg_stat_activity where application_name = 'chipledger'")[0][0]
+
     def schema(self) -> str:
         """A new and empty one."""
         name = f"registry_{next(_numbers)}"
@@ -143,7 +147,18 @@ def postgres():
             pytest.fail(LACKS)
         pytest.skip(LACKS)
     yield cluster
+    until = time.monotonic() + START_S
+    while (left := cluster.connections()) and time.monotonic() < until:
+        time.sleep(0.05)
     ended(cluster)
+    assert not left, f"{left} connections were left open: of all tests together there would be too many"
+
+
+@pytest.fixture(autouse=True)
+def _connections_end_with_the_test():
+    """Each test has a registry of its own: what it keeps open nobody takes again."""
+    yield
+    let_go()
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
@@ -156,7 +171,6 @@ def either_registry(request, monkeypatch):
     url = cluster.url(cluster.schema())
     monkeypatch.setenv(VARIABLE, url)
     yield
-    server(url).close()
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
@@ -165,6 +179,4 @@ def registry_at(request, tmp_path):
     if request.param == "sqlite":
         yield tmp_path / "registry.db"
         return
-    registry = request.getfixturevalue("postgres").registry()
-    yield registry
-    registry.close()
+    yield request.getfixturevalue("postgres").registry()

@@ -14,8 +14,9 @@ class Unkept(InputError):
 NEWER = "the registry was made by a newer version of Chipledger (its schema is {}, this one knows {})"
 _PASSING = (
     *("refused", "starting up", "not yet accepting", "shutting down", "no such file", "timeout", "timed out"),
-    *("closed the connection", "too many", "unreachable", "reset by peer", "in recovery", "connection slots"),
+    *("closed the connection", "unreachable", "reset by peer", "in recovery"),
 )
+_FULL = ("too many", "connection slots")
 _CONNECTING = (
     ("password", "the password is wrong, or none was given", "Put it into the file of `--registry-file`, or where "
      "libpq looks for it (PGPASSWORD, PGPASSFILE)."),
@@ -27,9 +28,9 @@ _CONNECTING = (
     ("name or service", "no such host is known", "Look at the host in its address."),
     ("certificate", "its certificate is not trusted", "`sslrootcert` in its address names whom to trust."),
     ("ssl", "TLS could not be agreed on", "Look at `sslmode` in its address."),
-    ("too many", "it takes no more connections", "Raise max_connections, or run fewer replicas."),
-    ("connection slots", "it takes no more connections", "Raise max_connections, or run fewer replicas."),
 )  # fmt: skip
+_NO_MORE = ("it takes no more connections", "Raise max_connections, or run fewer servers and workers: each takes up to "
+            "9.")  # fmt: skip
 _BY_STATE = {
     "42501": ("the registry cannot be changed: this user may not do that", "Let it make tables: `grant create, usage "
               "on schema public to USER`, or have it own the database."),
@@ -50,10 +51,18 @@ def is_passing(error: BaseException) -> bool:
     return any(word in text for word in _PASSING) and "password" not in text
 
 
+def is_full(error: BaseException) -> bool:
+    """Whether the server, the database or the user has as many connections as may be; one may end at any moment."""
+    text = str(error).lower()
+    return any(word in text for word in _FULL)
+
+
 def unreached(error: Any, name: str) -> InputError:
     """No connection could be made."""
     text = _first_line(error)
     low = text.lower()
+    if is_full(error):
+        return _refusal(_NO_MORE[0], name, _NO_MORE[1])
     if "database" in low and "does not exist" in low:
         return _refusal("there is no such database", name, "Make it (`createdb NAME`), or name another.")
     for word, what, advice in _CONNECTING:

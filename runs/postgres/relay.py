@@ -29,6 +29,9 @@ from runs.postgres.sql import lock_key
 
 VARIABLE = "CHIPLEDGER_REGISTRY_RELAY"  # the number of the open socket
 MOST_OPEN = 2  # transactions of one process at once
+MOST_RELAYED = 4  # of all processes at once: half of the connections are for whoever else asks
+ROOM_S = 5.0  # waited for one of them
+BUSY = "the registry cannot be used now: too much is asked of it at once"
 OPEN_S = 10.0  # that one may take; it is undone then
 ANSWER_S = 10.0  # to take an answer
 LINE_BYTES = 4 << 20
@@ -43,6 +46,9 @@ class Opens(Protocol):
     """What a relay needs of a registry on PostgreSQL."""
 
     def transaction(self, key: int) -> contextlib.AbstractContextManager[Connection]: ...
+
+
+_room = threading.BoundedSemaphore(MOST_RELAYED)
 
 
 def may(sql: str) -> bool:
@@ -134,8 +140,8 @@ class _Open(contextlib.ExitStack):
         if key not in keys():
             raise InputError(REFUSED)
         if number in self._there or len(self._there) >= MOST_OPEN:
-            raise InputError("the registry cannot be used now: too much is asked of it at once")
-        context = self._registry.transaction(key)
+            raise InputError(BUSY)
+        context = _one_of_few(self._registry, key)
         self._there[number] = context, context.__enter__(), time.monotonic() + OPEN_S
         return {}
 
@@ -164,6 +170,18 @@ class _Open(contextlib.ExitStack):
             return {"count": 0 if sql == BEGIN else found.rowcount}
         names = [column[0] for column in found.description]
         return {"rows": [list(row) for row in found.fetchall()], "count": found.rowcount, "names": names}
+
+
+@contextlib.contextmanager
+def _one_of_few(registry: Opens, key: int) -> Generator[Connection]:
+    """A transaction. Raises InputError where the jobs of this process have as many as they may."""
+    if not _room.acquire(timeout=ROOM_S):
+        raise InputError(BUSY, advice="Try again.")
+    try:
+        with registry.transaction(key) as one:
+            yield one
+    finally:
+        _room.release()
 
 
 def _line(told: dict[str, Any]) -> bytes:

@@ -1,20 +1,20 @@
 """A registry on PostgreSQL, with what a file of SQLite promises: one short transaction a call, one writer at a time,
 and a refusal in one sentence.
 
-Connections are kept by the process and taken again. Statements that only read are answered one by one. With the first
-that may change anything a transaction begins, which has the lock of its book's tables until it ends: what a book looks
-at after `begin immediate` is what it changes. The lock is PostgreSQL's own and goes with the connection, so that a
-replica that dies holds up nobody.
+A process has few connections, takes again the one that it used last, and closes what is idle. Statements that only read
+are answered one by one. With the first that may change anything a transaction begins, which has the lock of its book's
+tables until it ends: what a book looks at after `begin immediate` is what it changes. The lock is PostgreSQL's own and
+goes with the connection, so that a replica that dies holds up nobody.
 """
 
 import contextlib
 import os
+import random
 import select
 import threading
 import time
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
 from errors import InputError
@@ -25,12 +25,13 @@ from runs.postgres.library import library
 from runs.postgres.migrations import IS_LEFT, prepare
 from runs.postgres.sql import asked, lock_key
 
-MOST = 24  # connections of a process at once; who comes later waits
-WAIT_S = 10.0  # for one of them, and for the lock of a writer, as SQLite waits
+MOST = 8  # connections of a process at once; who comes later waits
+KEPT = 2  # of them that stay open while nobody has them
+WAIT_S = 10.0  # for one of them, for a server that takes no more, and for the lock of a writer, as SQLite waits
 PATIENCE_S = 3.0  # for a server that is being started anew
 DOWN_S = 5.0  # after it was waited for in vain, nobody waits again
 PAUSE_S = 0.1
-IDLE_S = 300.0  # a connection that nobody took for so long is closed
+IDLE_S = 60.0  # a connection that nobody took for so long is closed
 _SETTINGS = (
     f"set lock_timeout = '{int(WAIT_S)}s'; set statement_timeout = '60s'; "
     "set idle_in_transaction_session_timeout = '60s'; set client_min_messages = 'warning'; set timezone = 'UTC'"
@@ -46,6 +47,10 @@ _ALIVE = {
 }
 
 
+_servers: "dict[str, Server]" = {}
+_making = threading.Lock()
+
+
 @dataclass(frozen=True)
 class Look:
     """`which`: what tells the registry from another; None where its tables are not made yet."""
@@ -55,10 +60,20 @@ class Look:
     which: int | None
 
 
-@cache
 def server(url: str) -> "Server":
     """The registry at an address, one in a process. Raises InputError for what is no address."""
-    return Server(address(url))
+    with _making:
+        if url not in _servers:
+            _servers[url] = Server(address(url))
+        return _servers[url]
+
+
+def let_go() -> None:
+    """Close the connections that this process keeps open and nobody has now."""
+    with _making:
+        there = list(_servers.values())
+    for one in there:
+        one.close()
 
 
 class Transaction:
@@ -120,11 +135,15 @@ class Server:
 
     def __init__(self, where: Address):
         self.address = where
+        self._down_s = float("-inf")
+        self._own()
+
+    def _own(self) -> None:
+        """Begin without connections, as the process that this is."""
         self._pid = os.getpid()
-        self._idle: list[tuple[Any, float]] = []
+        self._idle: list[tuple[Any, float]] = []  # the one that was used last comes last
         self._lock = threading.Lock()
         self._room = threading.BoundedSemaphore(MOST)
-        self._down_s = float("-inf")
 
     @property
     def name(self) -> str:
@@ -138,7 +157,10 @@ class Server:
     @contextlib.contextmanager
     def transaction(self, key: int) -> Generator[Transaction]:
         """One call's, which writes under the lock of this number."""
-        if not self._room.acquire(timeout=WAIT_S):
+        if self._pid != os.getpid():  # the connections of the process that this one was forked from are not ours
+            self._own()
+        room = self._room
+        if not room.acquire(timeout=WAIT_S):
             what = f"the registry cannot be used now: {MOST} connections of this process are busy"
             raise InputError(what, where=self.name, advice="Try again.")
         db = None
@@ -154,7 +176,7 @@ class Server:
         finally:
             if db is not None:
                 self._give_back(db)
-            self._room.release()
+            room.release()
 
     @contextlib.contextmanager
     def raw(self) -> Generator[Any]:
@@ -201,17 +223,31 @@ class Server:
 
     def dial(self) -> Any:
         """A connection of its own, with the tables made. Raises InputError where there is none to be had."""
-        until = time.monotonic() + PATIENCE_S
-        while True:
+        return self._had(lambda: None)
+
+    def _had(self, idle: Callable[[], Any]) -> Any:
+        """What `idle` has, else a new connection; while the server takes no more, whichever comes first."""
+        began = time.monotonic()
+        while (db := idle()) is None:
             try:
                 return self._dialled()
             except library().OperationalError as e:
-                now = time.monotonic()
-                if not refusals.is_passing(e) or now > until or now - self._down_s < DOWN_S:
-                    if refusals.is_passing(e):
-                        self._down_s = now
+                if not self._waits(e, time.monotonic() - began):
                     raise refusals.unreached(e, self.name) from None
-            time.sleep(PAUSE_S)
+            time.sleep(PAUSE_S * random.uniform(0.5, 1.5))  # noqa: S311 - so that not all come at the same moment
+        return db
+
+    def _waits(self, error: Exception, waited_s: float) -> bool:
+        """Whether to try again after this refusal."""
+        if refusals.is_full(error):
+            return waited_s < WAIT_S
+        if not refusals.is_passing(error):
+            return False
+        now = time.monotonic()
+        if waited_s < PATIENCE_S and now - self._down_s >= DOWN_S:
+            return True
+        self._down_s = now
+        return False
 
     def _dialled(self) -> Any:
         db = library().connect(**self._parts(), autocommit=True)
@@ -232,13 +268,14 @@ class Server:
 
     def _taken(self) -> Any:
         """One that is there and lives, else a new one."""
-        if self._pid != os.getpid():  # the connections of the process that this one was forked from are not ours
-            self._pid, self._idle, self._lock = os.getpid(), [], threading.Lock()
+        return self._had(self._idle_one)
+
+    def _idle_one(self) -> Any:
         while True:
             with self._lock:
-                db, since_s = self._idle.pop() if self._idle else (None, 0.0)
-            if db is None:
-                return self.dial()
+                if not self._idle:
+                    return None
+                db, since_s = self._idle.pop()
             if time.monotonic() - since_s < IDLE_S and _lives(db):
                 return db
             db.close()
@@ -248,8 +285,14 @@ class Server:
         if db.closed or db.broken or db.info.transaction_status != states.IDLE:
             db.close()
             return
+        now = time.monotonic()
         with self._lock:
-            self._idle.append((db, time.monotonic()))
+            all_of_them = [*self._idle, (db, now)]
+            late = sum(now - since_s >= IDLE_S for _, since_s in all_of_them)
+            first = max(late, len(all_of_them) - KEPT)
+            self._idle = all_of_them[first:]
+        for one, _ in all_of_them[:first]:
+            one.close()
 
 
 @contextlib.contextmanager

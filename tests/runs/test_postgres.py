@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ import pytest
 from errors import ChipledgerError, InputError
 from runs import every_schema
 from runs.database import Database, put
-from runs.postgres import migrations
+from runs.postgres import migrations, refusals
 from runs.postgres import server as module
 from runs.postgres.address import SECRET, address
 from runs.postgres.presence import Presence
@@ -71,8 +72,7 @@ def test_a_change_of_the_tables_is_made_once_and_a_newer_registry_is_refused(url
     with monkeypatch.context() as patch:
         patch.setattr(migrations, "CHANGES", (change,))
         for _ in range(2):
-            newer = Server(address(url))
-            with newer.connect("") as db:
+            with closing(Server(address(url))) as newer, newer.connect("") as db:
                 assert db.execute("select text, colour from notes").fetchall() == [("before", "red")]
     told = "made by a newer version of Chipledger .its schema is 2, this one knows 1.*pip install --upgrade"
     with pytest.raises(InputError, match=told):
@@ -173,6 +173,110 @@ def test_a_server_that_is_started_anew_is_waited_for_and_one_that_stays_away_is_
     assert book.extras("r").notes == ["x", "y", "y"]
 
 
+@pytest.fixture
+def full(postgres):
+    """A server that takes one connection of a user, and one of those that has it."""
+    import psycopg
+
+    name = postgres.schema()
+    guest = f"{name}_guest"
+    postgres.sql(
+        f"create role {guest} login password '{PASSWORD}' connection limit 1",
+        f"grant create, usage on schema {name} to {guest}",
+    )
+    url = postgres.url(name, user=guest)
+    with psycopg.connect(url) as held:
+        yield url, held
+
+
+def test_a_server_that_takes_no_more_is_waited_for_and_told(full, monkeypatch):
+    url, held = full
+    monkeypatch.setattr(module, "WAIT_S", 0.3)
+    for _ in range(2):
+        began = time.monotonic()
+        assert "it takes no more connections. Raise max_connections" in refusal(url)
+        assert time.monotonic() - began > 0.3, "each waits: room comes at any moment"
+    monkeypatch.setattr(module, "WAIT_S", 10.0)
+    ends = threading.Timer(0.2, held.close)
+    ends.start()
+    Registry(server(url)).note("r", "x")
+    ends.join()
+
+
+def test_who_waits_for_a_full_server_takes_what_another_gives_back(full):
+    url, held = full
+    held.close()
+    book, noted = Registry(server(url)), []
+    until(lambda: not noted and not book.note("r", "x"))
+    with book._connect() as db:
+        db.execute("select 1")
+        waits = threading.Thread(target=lambda: noted.append(book.note("r", "y")))
+        waits.start()
+        time.sleep(0.3)
+        assert not noted
+    waits.join(10)
+    assert noted and book.extras("r").notes == ["x", "y"]
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "FATAL: sorry, too many clients already",
+        'FATAL: too many connections for role "ledger"',
+        "FATAL: remaining connection slots are reserved for roles with the SUPERUSER attribute",
+    ],
+)
+def test_whoever_says_that_a_server_is_full_is_understood(said):
+    assert "takes no more connections" in str(refusals.unreached(Exception(said), "x"))
+
+
+def test_a_process_has_few_connections_and_keeps_fewer(url, postgres):
+    """What docs/operations.md says of how many there are."""
+    book, there = Registry(server(url)), []
+    book.standing()
+    meet = threading.Barrier(module.MOST)
+
+    def holds(n):
+        with book._connect() as db:
+            db.execute("select 1")
+            if n < module.MOST:  # the first have theirs at the same time
+                if meet.wait(10) == 0:
+                    there.append(postgres.connections())
+                meet.wait(10)
+
+    callers = [threading.Thread(target=holds, args=(n,)) for n in range(3 * module.MOST)]
+    for one in callers:
+        one.start()
+    for one in callers:
+        one.join(20)
+    assert there == [module.MOST] == [8]
+    until(lambda: postgres.connections() == module.KEPT == 2)
+
+
+def test_connections_that_nobody_took_for_long_are_closed_and_the_last_is_taken_first(url, postgres, monkeypatch):
+    at = server(url)
+    with at.connect(""), at.connect("") as db:
+        pid = db.execute("select pg_backend_pid()").fetchone()
+    with at.connect("") as db:
+        assert db.execute("select pg_backend_pid()").fetchone() != pid, "the one that was given back last"
+    assert postgres.connections() == 2
+    monkeypatch.setattr(module, "IDLE_S", 0.2)
+    time.sleep(0.25)
+    with at.connect("") as db:
+        db.execute("select 1")
+    until(lambda: postgres.connections() == 1)
+
+
+def test_there_is_one_of_an_address_whoever_asks_at_the_same_time(url):
+    found, meet = [], threading.Barrier(8)
+    callers = [threading.Thread(target=lambda: (meet.wait(10), found.append(server(url)))) for _ in range(8)]
+    for one in callers:
+        one.start()
+    for one in callers:
+        one.join(10)
+    assert len(found) == 8 and len({id(one) for one in found}) == 1
+
+
 def test_a_transaction_is_kept_whole_or_not_at_all(url):
     book = Registry(server(url))
     with pytest.raises(ZeroDivisionError), book._connect() as db:
@@ -242,16 +346,18 @@ def test_texts_are_ordered_by_their_characters_whatever_the_server_speaks(url):
     assert list(registry.extras("r").tags) == sorted(["b", "B", "a", "é", "_"])
 
 
-def test_a_fork_does_not_use_the_connections_of_its_parent(url):
+def test_a_fork_does_not_use_the_connections_of_its_parent_nor_wait_for_its_room(url, monkeypatch):
+    monkeypatch.setattr(module, "MOST", 1)
     registry = Registry(server(url))
     registry.note("r", "x")
     told, say = os.pipe()
-    if (pid := os.fork()) == 0:
-        with contextlib.suppress(BaseException):
-            registry.note("r", "y")
-            os.write(say, b"done")
-        os._exit(0)
-    os.waitpid(pid, 0)
+    with registry._connect():
+        if (pid := os.fork()) == 0:
+            with contextlib.suppress(BaseException):
+                registry.note("r", "y")
+                os.write(say, b"done")
+            os._exit(0)
+        os.waitpid(pid, 0)
     os.close(say)
     assert os.read(told, 10) == b"done"
     os.close(told)

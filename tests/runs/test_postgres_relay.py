@@ -1,5 +1,6 @@
 """The registry of a process that may open no connection: what it may ask, and what is left where it dies."""
 
+import contextlib
 import json
 import os
 import re
@@ -21,6 +22,7 @@ from runs.postgres import relay as relay_module
 from runs.postgres.relay import LINE_BYTES, ROWS, Relay, may, relayed
 from runs.postgres.relay import VARIABLE as RELAY_VARIABLE
 from runs.postgres.sealed import keys, statements
+from runs.postgres.server import MOST
 from runs.postgres.sql import lock_key, tables
 from runs.registry import Registry
 from runs.share_book import ShareBook
@@ -167,6 +169,21 @@ def test_a_process_holds_no_lock_for_long_and_few_at_once(server, relay, monkeyp
         relay.ask({"run": 1, "sql": "select run_id, name from names", "values": []})
     with server.transaction(one) as db:
         db.execute("begin immediate")  # nobody holds it
+
+
+def test_processes_together_leave_connections_to_others(server, monkeypatch):
+    monkeypatch.setattr(relay_module, "ROOM_S", 0.1)
+    assert 2 * relay_module.MOST_RELAYED <= MOST
+    with contextlib.ExitStack() as three:
+        asking = [Relay(os.dup(three.enter_context(relayed(server)))) for _ in range(3)]
+        one = min(keys())
+        for number in range(relay_module.MOST_RELAYED):
+            asking[number // relay_module.MOST_OPEN].ask({"begin": number, "key": one})
+        with pytest.raises(InputError, match="too much is asked"):
+            asking[2].ask({"begin": 1, "key": one})
+        Registry(server).standing()
+        asking[0].ask({"end": 0, "keep": True})
+        asking[2].ask({"begin": 1, "key": one})
 
 
 def test_a_line_without_end_hangs_up(server):
