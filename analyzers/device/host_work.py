@@ -42,7 +42,7 @@ KINDS: Mapping[str, re.Pattern[str]] = {
         ("device_to_host", r"ToLiteral|CopyToHost|DeviceToHost|TransferFrom|device_get|np\.asarray|\bD2H\b"),
         ("logging", _word("log", "logs", "logging", "metrics", "summary", "tensorboard", "wandb")),
         ("checkpointing", r"checkpoint|orbax|" + _word("ckpt")),
-        ("evaluation", _word("eval", "evaluate", "evaluation", "validate", "validation")),
+        ("evaluation", _word("eval(?!_with_key)", "evaluate", "evaluation", "validate(?!_)", "validation")),
         (COLLECTING, r"\bgc\.collect\b|garbage[ _]collect"),
         ("profiling", r"(start|stop)_trace|ProfilerSession|profiler[ _.:]+(start|stop)"),
         (

@@ -29,6 +29,19 @@ OPTIONS: tuple[Option, ...] = (
     Option("floor", SHARE, FLOOR, "share of the chip time below which nothing is called a finding", "", "Floor"),
     PRICE,
 )
+MUCH = 0.2
+"""Of the chip time: devices that are idle for so long stand out, whether or not anything says why."""
+IDLE = {
+    "idle_launching": "launch_bound",
+    "idle_host_code": "host_overhead",
+    "idle_unexplained": "",
+    "device_idle": "",
+    "idle_between_kernels": "",
+}
+"""Accounts of idle devices, and the cause that a rule looks for there."""
+UNTOLD = NotTold(
+    (), "nothing tells what their hosts did meanwhile", "a profile with events of the threads that feed them"
+)
 _NEEDED = "Add a profile, the job's goodput log, or its text log with the time of each step."
 
 
@@ -73,7 +86,11 @@ class FindingsResult:
 
     def to_dict(self) -> dict[str, Any]:
         return {
-            "verdict": "found" if self.findings else "not_told" if self.blind else "nothing_stands_out",
+            "verdict": "found"
+            if self.findings
+            else "not_told"
+            if self.blind or self.unjudged
+            else "nothing_stands_out",
             "grade": {
                 "told_share": self.told_share,
                 "kept_share": self.kept_share,
@@ -96,6 +113,18 @@ class FindingsResult:
     def blind(self) -> bool:
         """Whether less than half of the chip time can be told, so that nothing found means little."""
         return self.told_share < 0.5
+
+    @property
+    def unjudged(self) -> tuple[str, float, NotTold] | None:
+        """Where nothing is found and devices are idle for much of the chip time all the same: the account, how much of
+        the chip time all idle ones are, and why that cannot be judged. None: it can, or it is little."""
+        idle = [(name, seconds) for name, seconds in self.gap if name in IDLE]
+        share = sum(seconds for _, seconds in idle) / self.whole
+        if self.findings or self.blind or not idle or share < MUCH:
+            return None
+        cause = IDLE[idle[0][0]]
+        why = next((gap for gap in self.not_told if cause in gap.causes), UNTOLD)
+        return idle[0][0], share, why
 
     @property
     def gap(self) -> list[tuple[str, float]]:

@@ -25,8 +25,9 @@ def carried(seen: Seen, amount: float, kind: str = "", *, of_all_ranks: bool = F
     if not saw.any() or amount <= 0:
         return seen.beyond_profile(amount)
     dur = held.rows["dur_s"].to_numpy(dtype=float)
-    here = amount if of_all_ranks else amount / _covered(seen, float(dur[saw].sum()))
-    each = _each(held, kind, here / seen.chips)
+    covered = _covered(seen, float(dur[saw].sum()))
+    here = amount if of_all_ranks else amount / min(covered, 1.0)
+    each = _each(held, kind, here / seen.chips / max(covered, 1.0))
     rest = float(_alike(dur[saw], each, dur[~saw]).sum()) * seen.chips
     likely = here + rest
     low = amount * (1 - MEASURED) + 0.5 * (here - amount) + (1 - OPEN) * rest
@@ -41,13 +42,14 @@ def computing(seen: Seen) -> Band:
 
 
 def _covered(seen: Seen, seconds: float) -> float:
-    """Of the chip time of these steps, what profiles cover."""
+    """Of the chip time of these steps, what profiles cover; above 1: more, such as an attempt's first step, which is no
+    usual one."""
     productive = seen.ledger.find("productive")
     if productive is None or not seconds:
         return 1.0
     unseen = productive.unknown - sum(seen.amount(name) for name in SEEN)
     share = (productive.chip_seconds - unseen) / (seconds * seen.chips)
-    return 1.0 if share >= MOST_RANKS else max(share, 1 / seen.chips)
+    return max(share, 1.0) if share >= MOST_RANKS else max(share, 1 / seen.chips)
 
 
 def _each(held: StepParts, kind: str, whole_s: float) -> np.ndarray:

@@ -3,7 +3,9 @@
 from analyzers.findings.base import Rule
 from analyzers.findings.rules import (
     checkpoints,
+    communication,
     compiling,
+    copies,
     host,
     input,
     network,
@@ -22,10 +24,12 @@ TRAINING: tuple[Rule, ...] = (
     input.RULE,
     *compiling.RULES,
     network.RULE,
+    copies.RULE,
     profiling.RULE,
     pace.RULE,
     *host.RULES,
     *program.RULES,
+    communication.RULE,
 )
 SERVING: tuple[Rule, ...] = serving.RULES
 COMPILED: tuple[Rule, ...] = program.RULES

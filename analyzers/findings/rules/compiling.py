@@ -21,8 +21,9 @@ def find(seen: Seen) -> Told:
     amount = seen.amount("compilation")
     if not seen.tables.rows("op_events"):
         return Told(not_told=(NotTold(("recompilation",), "no profile tells what hosts did", "a profile"),))
-    if amount < seen.least:
-        share = fmt.share(amount / seen.whole) if seen.whole else "nothing"
+    gain = carried(seen, amount, COMPILING)
+    if gain.likely < seen.least:
+        share = fmt.share(gain.likely / seen.whole) if seen.whole else "nothing"
         return Told(ruled_out=(RuledOut("recompilation", f"compiling inside steps took {share}", QUESTION),))
     held = step_parts(seen.tables, seen.facts)
     steps = held.steps_with("compilation", LEAST_S)
@@ -30,7 +31,7 @@ def find(seen: Seen) -> Told:
     if versions < 2 and len(steps) == 1:
         why = f"a program was compiled at its first use, in step {steps[0]:,}"
         return Told(ruled_out=(RuledOut("recompilation", why, QUESTION),))
-    gain, place = carried(seen, amount, COMPILING), spaced(steps)
+    place = spaced(steps)
     often = fmt.count(len(steps), "step") if steps else "steps"
     each = f", {fmt.duration(float(np.median([held.of('compilation')[s] for s in steps])))} each" if steps else ""
     return Told(

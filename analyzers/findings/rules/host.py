@@ -72,13 +72,14 @@ def find(seen: Seen) -> Told:
     held = step_parts(seen.tables, seen.facts)
     for kind in KINDS:
         amount = seen.amount(kind.account)
-        if _spent(seen, held, kind, amount) >= max(kind.least, seen.floor) * seen.whole:
+        gain = _gain(seen, held, kind, amount)
+        if gain.likely >= max(kind.least, seen.floor) * seen.whole:
             if kind.cause in PACED and not len(held.rows):
                 untold.append(kind.cause)
             else:
-                told.append(_finding(seen, kind, amount))
+                told.append(_finding(seen, kind, amount, gain))
         else:
-            share = fmt.share(amount / seen.whole) if seen.whole else "nothing"
+            share = fmt.share(gain.likely / seen.whole) if seen.whole else "nothing"
             out.append(RuledOut(kind.cause, f"devices were idle for it in {share} of the chip time", QUESTION))
     not_told = (NotTold(tuple(untold), NO_STEPS, MARK),) if untold else ()
     if any(f.cause == "host_overhead" for f in told):
@@ -88,10 +89,14 @@ def find(seen: Seen) -> Told:
     return Told(tuple(told), tuple(out), not_told)
 
 
-def _finding(seen: Seen, kind: Kind, amount: float) -> Finding:
-    held = step_parts(seen.tables, seen.facts)
+def _gain(seen: Seen, held: StepParts, kind: Kind, amount: float) -> Band:
+    """Of all kept steps, those too that no profile saw."""
     spent = _spent(seen, held, kind, amount)
-    gain = carried(seen, spent, kind.work, of_all_ranks=spent > amount)
+    return carried(seen, spent, kind.work, of_all_ranks=spent > amount)
+
+
+def _finding(seen: Seen, kind: Kind, amount: float, gain: Band) -> Finding:
+    held = step_parts(seen.tables, seen.facts)
     regular = kind.work and kind.work != LAUNCHING  # programs are launched in every step
     place = spaced(held.steps_with(kind.work, LEAST_S)) if regular else None
     often = f", every {place.every} steps" if place is not None and place.every > 1 else ""

@@ -4,6 +4,7 @@ activations computed again beyond what freeing their memory takes."""
 from analyzers.base import fact
 from analyzers.findings.base import Band, Evidence, Finding, NotTold, Rule, RuledOut, Seen, Told
 from analyzers.findings.carried import carried, computing
+from analyzers.findings.parts import step_parts
 from errors import format as fmt
 from runs.tables import frame
 
@@ -14,8 +15,15 @@ WIDE = {"f64": ("float64", "float32"), "c128": ("complex128", "complex64")}
 """Element types that no accelerator computes at its rate for narrower ones, and what would do."""
 
 
+def _of_all_steps(seen: Seen, amount: float) -> float:
+    """What profiled steps show, in all kept ones; of a program that nobody ran all that there is."""
+    saw = step_parts(seen.tables, seen.facts).seen.any() if seen.tables.rows("op_events") else False
+    return carried(seen, amount).likely if saw else amount
+
+
 def padded(seen: Seen) -> Told:
-    amount = seen.amount("padding")
+    shown = seen.amount("padding")
+    amount = _of_all_steps(seen, shown)
     if amount < seen.least:
         return Told(ruled_out=(RuledOut("padding", "matrix products hardly fill up tiles", "padding"),))
     return Told(
@@ -25,17 +33,18 @@ def padded(seen: Seen) -> Told:
                 title=f"Matrix units spend {fmt.whole_share(amount / seen.whole)} of the chip time on zeros that fill "
                 "up their tiles.",
                 gain=Band(amount * 0.5, amount, amount * 1.1),
-                draws={"padding": amount},
+                draws=seen.drawn(amount, "padding", "unattributed"),
                 question="padding",
                 confidence=0.8,
-                evidence=(Evidence("matrix units on padding", amount, "chip-seconds", "padding"),),
+                evidence=(Evidence("matrix units on padding", shown, "chip-seconds", "padding"),),
             ),
         )
     )
 
 
 def recomputed(seen: Seen) -> Told:
-    amount, useful = seen.amount("recomputation"), seen.amount("useful_maths")
+    shown, useful = seen.amount("recomputation"), seen.amount("useful_maths")
+    amount = _of_all_steps(seen, shown)  # as useful maths is
     if amount < seen.least or not useful:
         return Told(ruled_out=(RuledOut("recomputation", "little or nothing is computed again", "mfu"),))
     if amount <= ONCE * useful:
@@ -48,10 +57,10 @@ def recomputed(seen: Seen) -> Told:
                 title=f"Activations are computed again for {fmt.whole_share(amount / useful)} of the useful maths: one "
                 "more forward pass is a third.",
                 gain=Band(amount * 0.3, amount, amount * 1.5),
-                draws={"recomputation": amount},
+                draws=seen.drawn(amount, "recomputation", "unattributed"),
                 question="mfu",
                 confidence=0.7,
-                evidence=(Evidence("recomputation", amount, "chip-seconds", "mfu"),),
+                evidence=(Evidence("recomputation", shown, "chip-seconds", "mfu"),),
             ),
         )
     )

@@ -115,6 +115,6 @@ def _value(result: "FindingsResult", name: str) -> float | None:
     if name in ("gain", "joint"):
         gains: Sequence[float] = [f.likely for f in result.findings if f.gain]
         if not gains:
-            return None if result.blind or result.findings else 0.0
+            return None if result.blind or result.unjudged or result.findings else 0.0
         return (max(gains) if name == "gain" else result.joint[-1]) / result.whole
     return {"told": result.told_share, "kept": result.kept_share, "useful": result.useful_share}[name]

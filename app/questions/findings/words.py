@@ -1,7 +1,7 @@
 """Findings in words: the verdict over all questions, and the findings as a terminal prints them."""
 
 from analyzers.findings import FindingsResult
-from analyzers.findings.base import Finding
+from analyzers.findings.base import Finding, NotTold
 from app import theme
 from app.words import Table, Verdict, headline
 from catalog.cures import WRONGS
@@ -12,12 +12,24 @@ SHOWN_GAP = 3
 
 def verdict(result: FindingsResult) -> Verdict:
     """What to mend first and what that is worth; or that nothing stands out, of how much that can be told."""
+    if result.unjudged is not None:
+        return headline(*_unjudged(*result.unjudged))
     if not result.findings:
         return headline(nothing(result))
     first, *rest = result.findings
     following = f"Next: {', then '.join(_short(f, result) for f in rest[:2])}." if rest else ""
     dark = "" if result.told_share >= 0.5 else f"{fmt.share(1 - result.told_share)} of the chip time cannot be told."
     return headline(first.title, _worth(result, first), following, dark)
+
+
+def _unjudged(account: str, share: float, gap: NotTold) -> tuple[str, str]:
+    """That devices are idle, and why nothing can be said of it."""
+    what = theme.title(account).lower()
+    return (
+        f"Devices are idle for {fmt.whole_share(share)} of the chip time, most of it {what}; whether that can be "
+        "mended is not told.",
+        f"{gap.why[0].upper()}{gap.why[1:]}. Add {gap.add}.",
+    )
 
 
 def _worth(result: FindingsResult, finding: Finding) -> str:
@@ -43,10 +55,15 @@ def nothing(result: FindingsResult) -> str:
     """That nothing stands out, and what the rest of the chip time went into; or that too little can be told."""
     told = fmt.whole_share(result.told_share)
     if result.blind:
-        add = "the engine's log or its counters (/metrics)" if result.serving else "a profile of its steps"
+        add = (
+            "the engine's log or its counters (/metrics)"
+            if result.serving
+            else "profiles of more of its steps and chips"
+        )
         if result.told_share <= 0:
             return f"Of the chip time nothing can be told, so neither can what is wrong. Add {add}."
-        return f"Only {told} of the chip time can be told, and nothing in that stands out. Add {add}."
+        only = told[0].upper() + told[1:] if told.startswith("less") else f"Only {told}"
+        return f"{only} of the chip time can be told, and nothing in that stands out. Add {add}."
     parts = [
         f"{fmt.whole_share(seconds / result.whole)} {theme.title(name).lower()}"
         for name, seconds in result.gap[:SHOWN_GAP]
