@@ -35,8 +35,8 @@ def test_the_others_run_one_after_another_beside_the_first(tmp_path):
 
 def test_interrupted_it_leaves_nothing_running(tmp_path):
     started = tmp_path / "started"
-    waits = f"open({str(started)!r}, 'w'); import time; time.sleep(50)"
-    commands = [f'{sys.executable} -c "import time; time.sleep(50)"', f'{sys.executable} -c "{waits}"']
+    waits = f"open({str(started)!r}, 'w'); import time; time.sleep(500)"
+    commands = [f'{sys.executable} -c "import time; time.sleep(500)"', f'{sys.executable} -c "{waits}"']
     running = subprocess.Popen([sys.executable, "-m", "tests.beside", *commands], stderr=subprocess.DEVNULL)
     while not started.exists():
         time.sleep(0.05)

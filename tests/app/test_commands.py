@@ -2,6 +2,7 @@
 
 import ast
 from dataclasses import fields
+from functools import cache
 
 import pytest
 
@@ -25,6 +26,7 @@ def about(command):
     return getattr(command, "ARGUMENTS", ())
 
 
+@cache
 def sources():
     return {p: ast.parse(p.read_text(encoding="utf-8")) for p in sorted((PROJECT / "app").rglob("*.py"))}
 

@@ -2,6 +2,7 @@
 
 import re
 import shlex
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -36,9 +37,14 @@ def paths_named(text: str) -> set[str]:
     return {t for t in named if t.endswith(".py") or ("/" in t and t.split("/")[0] in ROOMS)}
 
 
-def existing() -> set[str]:
+@cache
+def existing() -> frozenset[str]:
+    """Every path of the project, by each of its ends."""
     found = (p.relative_to(PROJECT) for room in ROOMS for p in (PROJECT / room).rglob("*") if p.name != "__pycache__")
-    return {p.as_posix() for p in found}
+    return frozenset("/".join(p.parts[i:]) for p in found for i in range(len(p.parts)))
+
+
+whole = cache(parser)  # of all commands: to read words or tell of one changes nothing in it
 
 
 def commands_shown(text: str) -> list[list[str]]:
@@ -98,9 +104,7 @@ def test_docs_name_every_route_with_what_its_handler_says(route):
 
 @EVERY_TEXT
 def test_every_path_that_is_named_exists(path):
-    there = existing()
-    ends = {"/".join(parts[i:]) for p in there for parts in [p.split("/")] for i in range(len(parts))}
-    missing = {p for p in paths_named(path.read_text(encoding="utf-8")) if p not in ends}
+    missing = {p for p in paths_named(path.read_text(encoding="utf-8")) if p not in existing()}
     assert missing == set()
 
 
@@ -112,7 +116,7 @@ def test_a_path_that_is_gone_would_be_found():
 @EVERY_TEXT
 def test_every_command_that_is_shown_parses(path):
     for words in commands_shown(path.read_text(encoding="utf-8")):
-        assert parser().parse_args(words).command == words[0]
+        assert whole().parse_args(words).command == words[0]
 
 
 @EVERY_TEXT
@@ -126,7 +130,7 @@ def test_every_command_that_is_mentioned_exists_with_its_flags(path):
 
 def told(words: list[str]) -> str:
     """What a command's help says."""
-    command = parser()
+    command = whole()
     for word in words:
         choices = next((a.choices for a in command._actions if a.choices and a.nargs == "A..."), {})
         command = choices.get(word, command)

@@ -51,6 +51,10 @@ def steps(place, name, begin_ns, count, step_s=60, chips=64, **more):
 
 @pytest.fixture
 def fleet_store(place):
+    return stored_fleet(place)
+
+
+def stored_fleet(place):
     """A failing run, two of a team over a week's end, a simulated one, one of unknown chips, a damaged one."""
     made_runs.interrupted(place.store)
     steps(place, "long", MONDAY_NS + 6 * 86_400 * S + 22 * 3600 * S, 300, tags={"team": "search", "owner": "ann"})
@@ -61,6 +65,12 @@ def fleet_store(place):
     file = next(damaged.folder.glob("tables/*.parquet"))
     file.write_bytes(file.read_bytes()[:-40])
     return place
+
+
+@pytest.fixture(scope="module")
+def kept_fleet(tmp_path_factory):
+    """The same for tests that ask alone."""
+    return stored_fleet(workspace(str(tmp_path_factory.mktemp("fleet") / "store")))
 
 
 def told(capsys, place, *arguments):
@@ -181,8 +191,8 @@ def test_an_answer_is_kept_until_a_run_is_another(fleet_store):
         (("--runs", "-1"), "a whole number from 0"),
     ],
 )
-def test_what_cannot_be_asked_is_refused_in_one_line(fleet_store, capsys, given, says):
-    assert main(["--store", str(fleet_store.store.root), "fleet", *given]) == 2
+def test_what_cannot_be_asked_is_refused_in_one_line(kept_fleet, capsys, given, says):
+    assert main(["--store", str(kept_fleet.store.root), "fleet", *given]) == 2
     said = capsys.readouterr().err
     assert said.startswith("error: ") and says in said and said.count("\n") == 1 and len(said) < 500
 

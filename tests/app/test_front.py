@@ -59,8 +59,9 @@ def test_every_page_begins_so_and_is_told_what_streamlits_own_answer_says(tmp_pa
             with urllib.request.urlopen(f"{address}/{path}", timeout=30) as answer:
                 return answer.read()
 
+        page_of_all = front_page(STATIC).encode()
         for path in ("", *(page.path for page in every_page() if page.file)):
-            assert got(path) == front_page(STATIC).encode(), path
+            assert got(path) == page_of_all, path
         told = json.loads(got("_stcore/host-config"))
         assert {name: told[name] for name in HOST} == HOST
         assert set(told) - set(HOST) == {"allowedOrigins", "resourceCrossOriginMode"}

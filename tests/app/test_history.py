@@ -10,6 +10,7 @@ from app.mcp.calling import call
 from app.mcp.tools import tool
 from app.pages.history.figure import over_runs
 from app.pages.history.page import point_rows
+from app.workspace import STORE_VARIABLE, workspace
 from errors import format as fmt
 from tests.app.commands import out
 from tests.app.made_runs import START_NS, step_columns, write
@@ -21,9 +22,11 @@ ODD = "<img src=x onerror=alert(1)> *x*"
 DAY_NS = 86_400 * 10**9
 
 
-@pytest.fixture
-def nightly(place):
-    """24 runs, one a day, two of each commit; from the fifteenth on their steps take 5 % longer. Stored in no order."""
+@pytest.fixture(scope="module")
+def stored(tmp_path_factory):
+    """A store of 24 runs, and these in order: one a day, two of each commit; from the fifteenth on their steps take 5 %
+    longer. Stored in no order. Tests ask, and change nothing."""
+    place = workspace(str(tmp_path_factory.mktemp("nightly") / "store"))
     rng, runs = np.random.default_rng(0), {}
     for n in [*range(12, 24), *range(12)]:
         pace = (1.0 if n < 14 else 1.05) * (1 + 0.004 * rng.normal())
@@ -31,7 +34,19 @@ def nightly(place):
         columns = step_columns(took, START_NS + n * DAY_NS)
         facts = {"chip": "TPU v5p", "chips": 4, "n": n}
         runs[n] = write(place.store, "nightly", {"steps": columns}, facts, tags={"commit": f"c{n // 2:02d}"})
-    return runs
+    return place, runs
+
+
+@pytest.fixture
+def kept(stored, monkeypatch):
+    """The store of these runs, in which commands and pages of this process work."""
+    monkeypatch.setenv(STORE_VARIABLE, str(stored[0].store.root))
+    return stored[0]
+
+
+@pytest.fixture
+def nightly(kept, stored):
+    return stored[1]
 
 
 def test_a_shift_is_told_between_two_commits_and_leads_to_their_comparison(nightly, capsys):
@@ -85,14 +100,14 @@ def test_what_cannot_be_told_is_said(nightly, capsys, given, code, said):
     assert found == code and said in text + error and error.count("\n") <= 1
 
 
-def test_the_api_agents_and_the_page_tell_what_the_command_tells(nightly, place, capsys):
+def test_the_api_agents_and_the_page_tell_what_the_command_tells(nightly, kept, capsys):
     told = json.loads(out(capsys, "history", "step_time", "--by", "commit", "--search", "nightly", "--json")[1])
-    with serving(place.store.root) as address:
+    with serving(kept.store.root) as address:
         asked = f"{address}/api/history?metric=step_time&by=commit&search=nightly"
         assert get(asked) == (200, told)
         for query in ("", "?metric=", "?metric=speed", "?metric=step_time&by=branch", "?metric=step_time&when=now"):
             assert get(f"{address}/api/history{query}")[0] == 400, query
-    agent = json.loads(call(tool("runs"), {"history": "step_time", "by": "commit", "search": "nightly"}, place))
+    agent = json.loads(call(tool("runs"), {"history": "step_time", "by": "commit", "search": "nightly"}, kept))
     assert agent["says"] == told["verdict"]
     assert agent["answer"]["changes"] == told["changes"]
     assert agent["links"]["page"] == "/history?metric=step_time&search=nightly&by=commit"
@@ -102,7 +117,7 @@ def test_the_api_agents_and_the_page_tell_what_the_command_tells(nightly, place,
     assert f"from {fmt.duration(change['before'])} to {fmt.duration(change['after'])}" in words(at)
 
 
-def test_the_page_begins_with_step_time_and_says_what_cannot_be(nightly, place):
+def test_the_page_begins_with_step_time_and_says_what_cannot_be(nightly, kept):
     at = opened(PAGE)
     assert not at.exception and "Step time rose by" in words(at)
     assert "Whiskers are the range of a run by its own scatter" in words(at)
@@ -111,8 +126,8 @@ def test_the_page_begins_with_step_time_and_says_what_cannot_be(nightly, place):
         assert not at.exception and at.warning and {s.label for s in at.selectbox} >= {"Metric", "Runs called"}
 
 
-def test_the_picture_holds_every_run_every_change_and_the_levels_between(nightly, place):
-    found = tell(Asked(metric="step_time", name="nightly"), place)
+def test_the_picture_holds_every_run_every_change_and_the_levels_between(nightly, kept):
+    found = tell(Asked(metric="step_time", name="nightly"), kept)
     line, levels, marks = over_runs(found).data
     assert list(line.y) == pytest.approx([p.value for p in found.result.points])
     assert all(low > 0 and high > 0 for low, high in zip(line.error_y.arrayminus, line.error_y.array, strict=True))

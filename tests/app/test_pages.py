@@ -8,7 +8,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from app.pages.all import every_page
-from app.workspace import STORE_VARIABLE
+from app.workspace import STORE_VARIABLE, workspace
 from tests.app import made_runs
 from tests.app.serving import PROJECT
 
@@ -51,8 +51,17 @@ def test_every_page_stands_with_an_empty_store(place, page):
     assert words(at)
 
 
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory):
+    """A store with a run of which one page after another is opened."""
+    place = workspace(str(tmp_path_factory.mktemp("kept") / "store"))
+    return place, made_runs.interrupted(place.store)
+
+
 @pytest.mark.parametrize("page", [p.file for p in every_page()])
-def test_every_page_stands_with_a_run(place, run, page):
+def test_every_page_stands_with_a_run(kept, monkeypatch, page):
+    place, run = kept
+    monkeypatch.setenv(STORE_VARIABLE, str(place.store.root))
     at = opened(page, run=run.run_id)
     assert not at.exception and not at.warning
 

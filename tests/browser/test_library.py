@@ -1,13 +1,35 @@
 """The run library in a browser: the small ledgers, tags, and the way into a run."""
 
 import re
+from pathlib import Path
 
 import pytest
 from playwright.sync_api import expect
 
+import app.pages.library
+from app.components.browser import script
 from runs.store import Store
 from tests.app import made_runs
 from tests.app.serving import get, serving
+
+TABLE = Path(app.pages.library.__file__).with_name("runs_table")
+DRAWER = """async script => {
+  const made = await import(URL.createObjectURL(new Blob([script], { type: "text/javascript" })));
+  const tell = (_, said) => (window.asked = said);
+  window.draw = data => made.default({ parentElement: document.body, data, setTriggerValue: tell });
+}"""
+
+
+def row(name: str, steps: str) -> dict:
+    """A run as the table is given it."""
+    run = {"id": name, "name": name, "href": "#", "marks": [], "tags": [], "bar": [], "notes": None, "menu": []}
+    return {**run, "starred": False, "cells": {"steps": steps}}
+
+
+def given(*rows: dict) -> dict:
+    column = {"key": "steps", "title": "Steps", "sort": "steps", "hover": ""}
+    sort = {"by": "steps", "up": True}
+    return {"columns": [column], "usual": True, "sort": sort, "rows": rows, "bulk": [], "told": None}
 
 
 @pytest.fixture
@@ -43,3 +65,22 @@ def test_a_column_sorts(visit, server, store):
     expect(names.first).to_have_text("!! first by name")
     page.get_by_role("button", name="Run ↑").click()
     expect(names.first).not_to_have_text("!! first by name")
+
+
+@pytest.mark.parametrize(
+    ("button", "asked"),
+    [("Run", {"act": "sort", "ids": ["name"]}), ("Star b", {"act": "star", "ids": ["b"]})],
+    ids=["a head", "a row"],
+)
+def test_a_click_is_heard_though_numbers_of_other_rows_come_while_the_button_is_down(visit, button, asked):
+    page = visit("about:blank")
+    page.set_content(TABLE.with_suffix(".html").read_text())
+    page.evaluate(DRAWER, script(TABLE.with_suffix(".js")))
+    draw = "rows => window.draw(rows)"
+    page.evaluate(draw, given(row("a", ""), row("b", "2"), row("c", "")))
+    page.get_by_role("button", name=button, exact=True).hover()
+    page.mouse.down()
+    page.evaluate(draw, given(row("a", "1"), row("b", "2"), row("c", "3")))
+    page.mouse.up()
+    assert page.evaluate("window.asked") == asked
+    assert page.locator("tbody").inner_text().split() == ["☆a", "1", "☆b", "2", "☆c", "3"]

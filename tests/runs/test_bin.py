@@ -218,21 +218,32 @@ def test_killed_at_random_instants_a_run_is_whole_in_exactly_one_place(place):
     run = place.store.find("first")
     before, rng = content(run.folder), random.Random(7)
     code = (
-        "import sys\nfrom app.library import changes\nfrom app.workspace import workspace\n"
-        "place = workspace(sys.argv[1])\nprint('begun', flush=True)\n"
-        "while True:\n"
-        "    (changes.bin_many if place.store.has(sys.argv[2]) else changes.restore)(place, [sys.argv[2]])\n"
+        "import os, sys\nfrom app.library import changes\nfrom app.workspace import workspace\n"
+        "while sys.stdin.readline():\n"  # a process for each: to import what it needs takes longer than it lives
+        "    if child := os.fork():\n"
+        "        os.waitpid(child, 0)\n"
+        "        print('ended', flush=True)\n"
+        "        continue\n"
+        "    place = workspace(sys.argv[1])\n"
+        "    print(os.getpid(), flush=True)\n"
+        "    while True:\n"
+        "        (changes.bin_many if place.store.has(sys.argv[2]) else changes.restore)(place, [sys.argv[2]])\n"
     )
+    arguments = [sys.executable, "-c", code, str(place.store.root), run.run_id]
+    forks = subprocess.Popen(arguments, cwd=PROJECT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert forks.stdin is not None and forks.stdout is not None
     for _ in range(8):
-        arguments = [sys.executable, "-c", code, str(place.store.root), run.run_id]
-        with subprocess.Popen(arguments, cwd=PROJECT, stdout=subprocess.PIPE, text=True) as process:
-            assert process.stdout is not None and process.stdout.readline() == "begun\n"
-            time.sleep(rng.random() * 0.2)
-            process.kill()
+        forks.stdin.write("begin\n")
+        forks.stdin.flush()
+        begun = int(forks.stdout.readline())
+        time.sleep(rng.random() * 0.2)
+        os.kill(begun, signal.SIGKILL)
+        assert forks.stdout.readline() == "ended\n"
         again = Store(place.store.root)
         there = [f for f in (again.runs_folder / run.run_id, again.bin.folder / run.run_id) if f.is_dir()]
         assert len(there) == 1 and content(there[0]) == before
         Registry(place.registry.path).said()
+    forks.communicate(timeout=60)
 
 
 def test_two_who_delete_and_restore_at_once_lose_nothing(place):

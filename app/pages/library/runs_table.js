@@ -21,6 +21,7 @@ class Table {
   drawn = new Map();
   /** @type {Set<string>} */
   picked = new Set();
+  headed = ""; // what the heads were drawn of
   /** @type {string | null} where a range begins */
   from = null;
   /** @type {Given} */
@@ -80,12 +81,21 @@ class Table {
       this.drawn.set(row.id, kept);
     }
     const lines = [...this.drawn.values()].map(({ line }) => line);
-    if (lines.length !== this.body.rows.length || lines.some((line, at) => line !== this.body.rows[at]))
-      this.body.replaceChildren(...lines);
+    this.place(lines);
     const first = lines.find((line) => line.tabIndex === 0) ?? lines[0];
     if (first) reachable(this.body, first);
     this.selection();
     this.focus(was);
+  }
+
+  /** Rows in their order, those that stay where they are untouched: a press of which one moves is no click. @param {HTMLTableRowElement[]} lines */
+  place(lines) {
+    const stay = new Set(lines);
+    for (const line of [...this.body.rows]) if (!stay.has(line)) line.remove();
+    lines.forEach((line, at) => {
+      const there = this.body.rows[at];
+      if (there !== line) this.body.insertBefore(line, there ?? null);
+    });
   }
 
   /** Where the focus is: a row by its run and its place, and the part of it. */
@@ -117,7 +127,10 @@ class Table {
 
   heads() {
     const { columns, sort, usual } = this.given;
+    const text = JSON.stringify([columns, sort]);
     this.table.classList.toggle("usual", usual);
+    if (text === this.headed) return; // a button that is taken away while it is pressed is never clicked
+    this.headed = text;
     const name = { key: "name", title: "Run", sort: sort ? "name" : "", hover: "" };
     const all = make("input", "box");
     all.type = "checkbox";
