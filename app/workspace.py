@@ -104,7 +104,7 @@ def workspace(given: str | None = None) -> Workspace:
     with _opening:
         if path not in _opened:
             store = open_store(path)
-            registry = Registry(registry_at(store.root))
+            registry = Registry(registry_at(store.root, store.kept_identity, store.where))
             store.said = partial(saying, registry, store.runs_folder)
             store.hidden = partial(_hidden, registry.at, store.root)
             _opened[path] = Workspace(store, registry)

@@ -99,6 +99,11 @@ class Store:
         told = os.stat(self.root)
         return f"{told.st_dev}:{told.st_ino}"
 
+    @property
+    def kept_identity(self) -> str:
+        """Which store it is, as told by what lies in it, to whichever machine; empty where nothing does."""
+        return ""
+
     def sweep(self) -> None:
         """Take away what writers left that were killed."""
         self._scratch.sweep(self._rescue)

@@ -79,6 +79,10 @@ class ObjectStore(Store):
     def identity(self) -> str:
         return self._index.store
 
+    @property
+    def kept_identity(self) -> str:
+        return self._index.store
+
     def check(self) -> None:
         super().check()
         if not self.bin.is_still:
