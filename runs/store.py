@@ -186,6 +186,10 @@ class Store:
             raise FileNotFoundError(run_id)
         return found
 
+    def is_stored(self, run_id: str) -> bool:
+        """Whether a run is here or in the bin, whoever sees it."""
+        return os.path.isdir(self.runs_folder / run_id) or os.path.isdir(self.bin.folder / run_id)
+
     def get(self, run_id: str) -> Run | None:
         if not self.has(run_id):
             return None

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from app.identity.asking import who
+from app.ingest_options import EVERYONE, GROUP
 from app.operations import logs
 from app.serve.bounds import GRACE, Bounds, bounds
 from app.serve.job import STORED, Job
@@ -32,6 +33,7 @@ from runs.job_book import CANCELLED, DONE, FAILED, PARKED, USUAL, Beat, Entry, J
 from runs.job_locks import JobLocks
 from runs.postgres.presence import Presence
 from runs.postgres.refusals import Unkept
+from runs.postgres.sealed import Own
 from runs.postgres.server import Server
 
 AT_ONCE = {"ingest": 2, "compile": 1, "capture": 2}  # jobs that run at the same time; more wait for their turn
@@ -43,7 +45,7 @@ TICK_SECONDS = 1.0  # between two looks at the queue, and two times that progres
 BEAT_SECONDS = 5.0  # of a job that makes no progress
 RESCUE_SECONDS = 5.0  # between two looks for workers that are gone
 CANCEL_SECONDS = 15.0  # for another worker to end a job
-STORE, PATHS = "--store=", "--paths-from="
+STORE, PATHS, GROUP_IS = "--store=", "--paths-from=", f"{GROUP.flag}="
 TOLD = ("run_id", "existed", "tables", "warnings")  # what is kept of an answer
 GONE = "the {} was begun {} times, and each time its worker was gone before it ended.{}"
 ELSEWHERE = (
@@ -257,8 +259,18 @@ class Jobs:
         sealed = job.what == "ingest" and bool(job.about.get("upload_id"))
         store = next((a.removeprefix(STORE) for a in entry.arguments if a.startswith(STORE)), str(self._root))
         registry = self._book.at if self._place else None
-        process = JobProcess(job.what, entry.arguments, Path(store), self._bounds, job.tell, sealed, registry)
+        own = self._own(entry) if sealed else None
+        process = JobProcess(job.what, entry.arguments, Path(store), self._bounds, job.tell, sealed, registry, own)
         self._running[job.job_id] = (job, process, asyncio.create_task(self._run(job, process)))
+
+    def _own(self, entry: Entry) -> Own | None:
+        """What a job that reads an upload may say anything of."""
+        if self._place is None:
+            return None
+        store, words = self._place.store, [w for w in entry.arguments if w.startswith((GROUP_IS, EVERYONE.flag))]
+        group = next((w.removeprefix(GROUP_IS) for w in words if w.startswith(GROUP_IS)), "" if words else None)
+        inputs = store.uploads_folder / str(entry.about["upload_id"])
+        return Own(inputs=inputs, is_stored=store.is_stored, group=group, who=entry.who)
 
     async def _run(self, job: Job, process: JobProcess) -> None:
         try:

@@ -58,7 +58,8 @@ def test_what_is_uploaded_to_one_is_read_told_and_listed_by_both(two):
         status, job = request("POST", f"{asked_of}/api/ingest", asked)
         assert status == 200, job
         for told in (one, other):
-            assert job_at(told, job["job_id"])["run"]["name"] == name
+            done = job_at(told, job["job_id"])
+            assert done["run"]["name"] == name and not done["warnings"], "where its input lies is noted too"
     for told in (one, other):
         until(lambda t=told: names(t) == {"first", "second"})
 
