@@ -104,6 +104,11 @@ class Store:
         """Which store it is, as told by what lies in it, to whichever machine; empty where nothing does."""
         return ""
 
+    @property
+    def has_all_uploads(self) -> bool:
+        """Whether every machine that has this store has all uploads too."""
+        return True
+
     def sweep(self) -> None:
         """Take away what writers left that were killed."""
         self._scratch.sweep(self._rescue)

@@ -10,6 +10,7 @@ import contextlib
 import logging
 import shutil
 import signal
+import socket
 import tempfile
 import time
 import uuid
@@ -23,7 +24,7 @@ from app.identity.asking import who
 from app.ingest_options import EVERYONE, GROUP
 from app.operations import logs
 from app.serve.bounds import GRACE, Bounds, bounds
-from app.serve.job import STORED, Job
+from app.serve.job import LIES_AT, STORED, Job
 from app.serve.job_process import GRACE_SECONDS, Ended, JobProcess, sentence
 from app.serve.orphans import Orphans
 from app.serve.stopping import Stopping
@@ -104,13 +105,19 @@ class Jobs:
         """Ask for `chipledger ARGUMENTS` (a command that prints its run with --json) as a job. Raises QuestionError
         where MOST_WAITING have not ended yet, or this server is being stopped."""
         self.check()
-        job = Job(uuid.uuid4().hex, arguments[0], about=about or {}, who=who().name, priority=priority)
+        about = {**(about or {}), **self._lying(about or {})}
+        job = Job(uuid.uuid4().hex, arguments[0], about=about, who=who().name, priority=priority)
         asked = {"what": job.what, "arguments": list(arguments), "about": job.about, "priority": priority}
         self._handed[job.job_id] = job
         self._book.ask(Wanted(job_id=job.job_id, who=job.who, **asked), MOST_WAITING)
         logs.tell("job_began", job_id=job.job_id, what=job.what, who=job.who or None)
         self._wake()
         return job
+
+    def _lying(self, about: dict[str, Any]) -> dict[str, str]:
+        """Where an upload lies, if another machine's workers cannot read it."""
+        shared = self._place is None or self._place.store.has_all_uploads
+        return {} if shared or not about.get("upload_id") else {LIES_AT: socket.gethostname()}
 
     def check(self) -> None:
         """Raises Stopping where nothing new is taken."""
@@ -247,11 +254,16 @@ class Jobs:
 
         entry = None
         try:
-            entry = self._book.claim(self._locks.worker, room, take)
+            entry = self._book.claim(self._locks.worker, room, take, self._has)
             return entry
         finally:
             for job_id in taken if entry is None else ():
                 self._locks.drop(job_id)
+
+    def _has(self, upload_id: str) -> bool:
+        """Whether the files of a job are here: where each machine has uploads of its own, it reads those alone."""
+        store = self._place.store if self._place else None
+        return not upload_id or store is None or store.has_all_uploads or (store.uploads_folder / upload_id).is_dir()
 
     def _begin(self, entry: Entry) -> None:
         job = self._handed.get(entry.job_id) or Job.of(entry)

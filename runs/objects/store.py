@@ -83,6 +83,10 @@ class ObjectStore(Store):
     def kept_identity(self) -> str:
         return self._index.store
 
+    @property
+    def has_all_uploads(self) -> bool:
+        return False
+
     def check(self) -> None:
         super().check()
         if not self.bin.is_still:
