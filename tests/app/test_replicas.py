@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 from app import registry_place
+from app.workspace import CACHE_VARIABLE, workspace
 from errors import InputError
+from runs.live import Live
 from runs.postgres.presence import Presence
 from runs.postgres.server import server
 from runs.registry import Registry
@@ -189,6 +191,29 @@ def test_a_store_of_an_earlier_version_is_told_when_it_is_opened_next(tmp_path, 
         registry_place.registry_at(another)
     with pytest.raises(InputError, match="belongs to another store"):
         registry_place.registry_at(root, "the one of a bucket", "s3://bucket")
+
+
+def test_machines_of_a_bucket_have_live_runs_in_common_and_follow_each_on_one(tmp_path, postgres, monkeypatch):
+    """And no registry but that of the store, whichever folder a machine has for it."""
+    monkeypatch.setenv(registry_place.VARIABLE, postgres.url(postgres.schema()))
+    places = []
+    for machine in ("one", "other"):
+        monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path / machine))
+        places.append(workspace(f"file://{tmp_path}/bucket"))
+    one, other = places
+    assert one.store.root != other.store.root and one.registry.at is other.registry.at
+    with one.store.live.following("night"):
+        one.store.live.write(Live("night", "p-1", "j"))
+        refused = pytest.raises(InputError, match="followed already, on another machine")
+        with refused, other.store.live.following("night"):
+            pass
+        with other.store.live.following("another"):
+            pass
+    assert other.store.live.read("night") == Live("night", "p-1", "j")
+    with other.store.live.following("night"):
+        pass
+    with pytest.raises(InputError, match="belongs to another store"):
+        workspace(f"file://{tmp_path}/another")
 
 
 def test_doctor_looks_at_the_registry_that_a_server_would_have(tmp_path, postgres):
