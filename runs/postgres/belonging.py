@@ -4,27 +4,12 @@ Two stores in one registry would show each other's tags, jobs and groups, and sw
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from errors import InputError
 from runs.database import put
 from runs.postgres.server import Server
 
 _KEPT = put("chipledger_store", "one", "store, place")
-
-
-@dataclass(frozen=True)
-class Owner:
-    """`store`: what tells it from another; `place`: where it lay when it was told, for people."""
-
-    store: str
-    place: str
-
-
-def owner(at: Server) -> Owner | None:
-    with at.connect("") as db:
-        row = db.execute("select store, place from chipledger_store").fetchone()
-    return Owner(*row) if row else None
 
 
 def belong(at: Server, which: Callable[[bool], str], place: str) -> None:
