@@ -315,9 +315,10 @@ class ObjectStore(Store):
 def _is_damaged(run: Run) -> bool:
     """Whether its manifest cannot be read."""
     try:
-        return run.written is None
+        _ = run.written
     except InputError:
         return True
+    return False
 
 
 def _mark_in(folder: Path) -> str:
