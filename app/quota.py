@@ -160,7 +160,8 @@ def add_up(place: Workspace) -> Kept:
             own.people, own.groups = kept.people, kept.groups
             own.add(Identity(name=owner.who, role=who().role, groups=owner.groups), n_bytes)
     long_ago_ns = time.time_ns() - int(BEGINNING_S * 1e9)
-    book.forget([i for i, owner in owners.items() if i not in uploads and owner.began_ns < long_ago_ns])
+    if place.store.has_all_uploads:  # else others lie on other machines
+        book.forget([i for i, owner in owners.items() if i not in uploads and owner.began_ns < long_ago_ns])
     return kept
 
 

@@ -1,16 +1,17 @@
 """Where a store's registry is: the file beside its runs, or PostgreSQL.
 
-    <store>/registry.at     of one on PostgreSQL: its address without what is secret, and what tells it from another
+    <store>/registry.at     of one on PostgreSQL: its address without what is secret, what tells it from another, and
+                            what tells this store from another
 
 An address is taken from a file, or from the environment, where a password may stand in it; from the command line
 without one. What `registry.at` says is enough where libpq finds the password itself. A store has one registry: another
 address is taken as long as it leads to the same.
 """
 
-import contextlib
 import json
 import os
-from dataclasses import dataclass
+import uuid
+from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
 
@@ -46,10 +47,11 @@ OPTIONS = (ADDRESS, ADDRESS_FILE)
 
 @dataclass(frozen=True)
 class Noted:
-    """What a store says of its registry."""
+    """What a store says of its registry. `store`: which store it is; empty as an earlier version noted it."""
 
     url: str
     which: int
+    store: str = ""
 
 
 def settle(given: str | None, file: str | None) -> None:
@@ -90,19 +92,21 @@ def read_address(file: Path) -> str:
     return text
 
 
-def registry_at(root: Path) -> At:
-    """Where the registry of the store in this folder is. Raises InputError where it cannot be used, or is another."""
+def registry_at(root: Path, store: str = "", place: str = "") -> At:
+    """Where the registry of the store in this folder is. `store`: which one, where that is not told by the folder;
+    `place`: where it lies, for people. Raises InputError where it cannot be used, or is another's."""
     if relay := os.environ.get(RELAY_VARIABLE):
         return _relay(int(relay))
     url, noted = asked(), read_note(root)
     if url is None and noted is None:
         return root / FILE
+    from runs.postgres.belonging import belong
     from runs.postgres.server import server
 
     at = server(url or (noted.url if noted else ""))
     which = which_of(at)
     if noted is None:
-        _begin(root, at.address.plain, which)
+        _has_none(root)
     elif noted.which != which:
         raise InputError(
             "this is not the registry of this store",
@@ -111,6 +115,9 @@ def registry_at(root: Path) -> At:
             advice=f"`chipledger registry move` moves it. Where that one is lost for good, take {NOTE} away in the "
             "store.",
         )
+    belong(at, lambda first: store or _which_store(root, at.address.plain, which, first), place or str(root))
+    if noted is None and store:
+        _note_if_it_can(root, Noted(at.address.plain, which, store))
     return at
 
 
@@ -126,8 +133,8 @@ def _relay(descriptor: int) -> At:
     return Relay(descriptor)
 
 
-def _begin(root: Path, plain: str, which: int) -> None:
-    """The store has this registry from now on. Raises InputError where it has another in a file."""
+def _has_none(root: Path) -> None:
+    """Raises InputError where the store has a registry in a file."""
     if (root / FILE).exists():
         raise InputError(
             f"this store has a registry already, in the file {FILE}",
@@ -135,8 +142,24 @@ def _begin(root: Path, plain: str, which: int) -> None:
             advice="`chipledger registry move --registry-file FILE` moves it to the address in that file, with "
             "all that people added.",
         )
-    with contextlib.suppress(InputError):  # of a store that can only be read
-        write_note(root, plain, which)
+
+
+def _which_store(root: Path, plain: str, which: int, first: bool) -> str:
+    """Which store lies in this folder: a number that is noted there for all who have it, at whatever path; `first`:
+    drawn where none is. Empty where there is none."""
+    noted = read_note(root)
+    if not first or (noted and noted.store):
+        return noted.store if noted else ""
+    drawn = uuid.uuid4().hex
+    return drawn if _note_if_it_can(root, Noted(noted.url if noted else plain, which, drawn)) else ""
+
+
+def _note_if_it_can(root: Path, noted: Noted) -> bool:
+    try:
+        write_note(root, noted)
+    except InputError:  # of a store that can only be read
+        return False
+    return True
 
 
 def read_note(root: Path) -> Noted | None:
@@ -144,7 +167,7 @@ def read_note(root: Path) -> Noted | None:
     path = root / NOTE
     try:
         told = json.loads(path.read_bytes())
-        return Noted(str(told["url"]), int(told["which"]))
+        return Noted(str(told["url"]), int(told["which"]), str(told.get("store", "")))
     except FileNotFoundError:
         return None
     except (OSError, ValueError, KeyError, TypeError) as e:
@@ -157,8 +180,8 @@ def read_note(root: Path) -> Noted | None:
         ) from e
 
 
-def write_note(root: Path, plain: str, which: int) -> None:
-    if any(f"{name}=" in plain for name in SECRET):
+def write_note(root: Path, noted: Noted) -> None:
+    if any(f"{name}=" in noted.url for name in SECRET):
         raise AssertionError("an address with a secret is not noted")
     with writing(root / NOTE):
-        write_whole(root / NOTE, json.dumps({"url": plain, "which": which}))
+        write_whole(root / NOTE, json.dumps(asdict(noted)))

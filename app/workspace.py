@@ -15,6 +15,7 @@ from errors.numbers import Number
 from runs.database import At
 from runs.demo_runs import DemoRuns
 from runs.live import PREFIX
+from runs.live_book import LiveBook
 from runs.objects.opening import address_of, is_url, local_folder, note
 from runs.postgres.relay import Relay
 from runs.registry import Registry
@@ -97,6 +98,17 @@ _opened: dict[Path, Workspace] = {}
 _opening = threading.Lock()
 
 
+def _share_live(store: Store, at: At) -> None:
+    """Have all machines of a store in a bucket know its live runs: where they have a registry in common."""
+    if isinstance(at, Path | Relay) or not store.kept_identity:
+        return
+    from runs.postgres.presence import following
+    from runs.postgres.server import Server
+
+    if isinstance(at, Server):
+        store.live.shared_by(LiveBook(at), partial(following, at))
+
+
 def workspace(given: str | None = None) -> Workspace:
     """The store and its registry, opened once per process. Raises InputError where the folder cannot be used, and where
     it is gone since: an empty one in its place would look like a store that never held a run."""
@@ -104,9 +116,10 @@ def workspace(given: str | None = None) -> Workspace:
     with _opening:
         if path not in _opened:
             store = open_store(path)
-            registry = Registry(registry_at(store.root))
+            registry = Registry(registry_at(store.root, store.kept_identity, store.where))
             store.said = partial(saying, registry, store.runs_folder)
             store.hidden = partial(_hidden, registry.at, store.root)
+            _share_live(store, registry.at)
             _opened[path] = Workspace(store, registry)
             if not isinstance(registry.at, Relay):  # a job that reads files takes nothing away: its server does
                 purge_on_opening(store, registry.at)

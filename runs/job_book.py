@@ -121,9 +121,15 @@ class JobBook(Database):
             )
             _forget(db)
 
-    def claim(self, worker: str, whats: Sequence[str], take: Callable[[str], bool]) -> Entry | None:
+    def claim(
+        self,
+        worker: str,
+        whats: Sequence[str],
+        take: Callable[[str], bool],
+        has: Callable[[str], bool] = lambda upload_id: True,
+    ) -> Entry | None:
         """The next job of one of these kinds, which this worker runs from now on; None where none waits.
-        `take(job_id)`: whether its lock could be had."""
+        `take(job_id)`: whether its lock could be had; `has(upload_id)`: whether its files are here."""
         if not whats:
             return None
         with self._connect() as db:
@@ -131,8 +137,9 @@ class JobBook(Database):
                 return None  # without a lock: it is asked every second
             db.execute("begin immediate")
             marks = ", ".join("?" * len(whats))
-            free = f"select job_id from jobs where {_FREE} and what in ({marks}) order by turn, number"
-            job_id = next((i for (i,) in db.execute(free, list(whats)).fetchall() if take(i)), None)
+            free = f"select job_id, upload_id from jobs where {_FREE} and what in ({marks}) order by turn, number"
+            waiting = db.execute(free, list(whats)).fetchall()
+            job_id = next((i for i, upload_id in waiting if has(upload_id) and take(i)), None)
             if job_id is None:
                 return None
             taken = db.execute(

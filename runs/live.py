@@ -7,6 +7,9 @@ stays, its pages follow it.
     <store>/live/<name>/snapshots.txt   ids of all snapshots there were, one a line: old addresses lead on
     <store>/live/<name>/watch.lock      held by the process that follows the job
     <store>/live/<name>/...             what that process keeps beside (entries and how far they were read)
+
+Of a store in a bucket each machine has such a folder. Pointer and ids then stand in the registry that they have in
+common (`LiveBook`); the pointer in the folder says how far this machine is.
 """
 
 import contextlib
@@ -24,6 +27,7 @@ from typing import Any, get_args, get_origin
 
 from errors import InputError
 from runs.durable import PRIVATE, append_line, write_whole, writing
+from runs.live_book import LiveBook
 from runs.scratch import unlock
 
 POINTER, SNAPSHOTS, LOCK = "live.json", "snapshots.txt", "watch.lock"
@@ -31,6 +35,7 @@ PREFIX = "live:"
 TAG = "snapshot_of_live"  # marks a run as a snapshot of the live run of this name: no other is ever removed
 STATES = ("following", "finished", "stopped", "failing")
 GRACE_NS = 10 * 60 * 1_000_000_000  # a page that still shows a superseded snapshot can finish reading it
+Alone = Callable[[str], contextlib.AbstractContextManager[None]]
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _MISSED_POLLS, _SLACK_S = 3, 120.0
 
@@ -115,6 +120,12 @@ class LiveRuns:
 
     def __init__(self, folder: Path, hidden: Callable[[], Container[str]] = frozenset[str]):
         self.folder, self._hidden = folder, hidden
+        self._book: LiveBook | None = None
+        self._alone: Alone = lambda name: contextlib.nullcontext()
+
+    def shared_by(self, book: LiveBook, alone: "Alone") -> None:
+        """From now on what stands in `book` counts. `alone(name)`: held by the one who follows it, on any machine."""
+        self._book, self._alone = book, alone
 
     def of(self, name: str) -> Path:
         """The folder of a live run, there or not. Raises InputError for a name that cannot be one."""
@@ -124,12 +135,13 @@ class LiveRuns:
 
     def read(self, name: str) -> Live | None:
         """The pointer; None where there is none that can be read."""
-        found = self._read(name)
+        found = self._read(name, self._book.pointer(name) if self._book else None)
         return None if PREFIX + name in self._hidden() else found
 
-    def _read(self, name: str) -> Live | None:
+    def _read(self, name: str, shared: str | None = None) -> Live | None:
+        """As it is `shared`, else as it stands here."""
         try:
-            told = json.loads((self.of(name) / POINTER).read_text())
+            told = json.loads(shared or (self.of(name) / POINTER).read_text())
             told["retiring"] = [(str(i), int(since)) for i, since in told.get("retiring", [])]
             known = {k: v for k, v in told.items() if k in Live.__dataclass_fields__}
             fit = all(_fits(value, Live.__dataclass_fields__[field].type) for field, value in known.items())
@@ -139,20 +151,22 @@ class LiveRuns:
 
     def all(self) -> list[Live]:
         """All that can be read, by name."""
-        try:
-            names = sorted(p.name for p in self.folder.iterdir() if _NAME.fullmatch(p.name))
-        except OSError:  # nothing was ever followed here
-            return []
+        shared, names = self._book.pointers() if self._book else {}, set[str]()
+        with contextlib.suppress(OSError):  # nothing was ever followed here
+            names = {p.name for p in self.folder.iterdir() if _NAME.fullmatch(p.name)}
+        names |= shared.keys()
         hidden = self._hidden() if names else ()
-        shown = [name for name in names if PREFIX + name not in hidden]
-        return [live for name in shown if (live := self._read(name)) is not None]
+        shown = sorted(name for name in names if PREFIX + name not in hidden)
+        return [live for name in shown if (live := self._read(name, shared.get(name))) is not None]
 
     def write(self, live: Live) -> None:
         """Replace the pointer. Raises InputError where it cannot be written."""
-        folder = self.of(live.name)
+        folder, text = self.of(live.name), json.dumps(asdict(live), indent=1)
         with writing(folder):
             self._make(folder)
-            write_whole(folder / POINTER, json.dumps(asdict(live), indent=1))
+            write_whole(folder / POINTER, text)
+        if self._book:
+            self._book.keep(live.name, text)
 
     def _make(self, folder: Path) -> None:
         self.folder.mkdir(mode=PRIVATE, parents=True, exist_ok=True)
@@ -166,6 +180,8 @@ class LiveRuns:
         with writing(folder):
             self._make(folder)
             append_line(folder / SNAPSHOTS, run_id)
+        if self._book:
+            self._book.led(live.name, run_id)
         # an older snapshot may come back: then it must not be removed
         before = [(i, since) for i, since in live.retiring if i != run_id]
         retiring = before + ([(live.run_id, now_ns)] if live.run_id else [])
@@ -190,15 +206,27 @@ class LiveRuns:
         return {run_id for live in self.all() for run_id, _ in live.retiring}
 
     def _snapshots(self, name: str) -> set[str]:
+        found = self._book.snapshots(name) if self._book else set[str]()
         with contextlib.suppress(OSError):
-            return set((self.of(name) / SNAPSHOTS).read_text().split())
-        return set()
+            found |= set((self.of(name) / SNAPSHOTS).read_text().split())
+        return found
+
+    def _is_here(self, name: str) -> None:
+        """Raises InputError where another machine read more of it: a snapshot of what is here would take the place of
+        one that holds all of that."""
+        shared = self._read(name, self._book.pointer(name)) if self._book else None
+        here = self._read(name)
+        if shared and shared.run_id and (here is None or here.bytes < shared.bytes):
+            raise InputError(
+                f"what was read of live run {name!r} so far lies on another machine",
+                advice="Follow it there, where it was followed before, or under another --name here.",
+            )
 
     @contextlib.contextmanager
     def following(self, name: str) -> Generator[Path]:
         """The folder, for the one process that follows the job. A lock ends with its process, however that ends.
 
-        Raises InputError where another process follows it.
+        Raises InputError where another process follows it, or one of another machine did.
         """
         folder = self.of(name)
         with contextlib.ExitStack() as stack:
@@ -219,4 +247,6 @@ class LiveRuns:
             stack.callback(unlock, f)
             f.write(str(os.getpid()))
             f.flush()
+            stack.enter_context(self._alone(name))
+            self._is_here(name)
             yield folder

@@ -99,6 +99,16 @@ class Store:
         told = os.stat(self.root)
         return f"{told.st_dev}:{told.st_ino}"
 
+    @property
+    def kept_identity(self) -> str:
+        """Which store it is, as told by what lies in it, to whichever machine; empty where nothing does."""
+        return ""
+
+    @property
+    def has_all_uploads(self) -> bool:
+        """Whether every machine that has this store has all uploads too."""
+        return True
+
     def sweep(self) -> None:
         """Take away what writers left that were killed."""
         self._scratch.sweep(self._rescue)
@@ -180,6 +190,10 @@ class Store:
         if run_id in self.hidden():
             raise FileNotFoundError(run_id)
         return found
+
+    def is_stored(self, run_id: str) -> bool:
+        """Whether a run is here or in the bin, whoever sees it."""
+        return os.path.isdir(self.runs_folder / run_id) or os.path.isdir(self.bin.folder / run_id)
 
     def get(self, run_id: str) -> Run | None:
         if not self.has(run_id):

@@ -45,7 +45,7 @@ export default function ({ parentElement, data, setTriggerValue }) {
       while (isOpen(job)) {
         const done = job.progress == null || job.progress >= 1 ? null : job.progress;
         const waits = job.state !== "running";
-        $(".doing").textContent = waits ? "Waiting for other work of this server" : job.doing || "Working";
+        $(".doing").textContent = job.doing || (waits ? "Waiting for other work of this server" : "Working");
         if (done === null) bar.removeAttribute("value");
         else bar.value = done;
         $(".detail").textContent = Math.round((performance.now() - began) / 1000) + " s";

@@ -6,8 +6,10 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 
 from app.identity.asking import who
-from runs.job_book import CANCELLED, OPEN, PRIORITIES, USUAL, WAITING, Beat, Entry
+from runs.job_book import CANCELLED, OPEN, PARKED, PRIORITIES, USUAL, WAITING, Beat, Entry
 
+LIES_AT = "lies_at"  # which machine alone has the upload, among what a job was begun with
+WAITS_FOR = "Waiting for a server or worker on {}, where its files are"
 STORED = "stored"  # what a job is doing whose run is there
 MOST_TEXT, MOST_NAME = 2000, 1000  # characters of what a job says; of a file's name, and bytes of what it is known by
 
@@ -91,13 +93,17 @@ class Job:
             "ended_ns": self.ended_ns,
             "state": self.state,
             "progress": self.progress,
-            "doing": self.doing,
+            "doing": self._waits_for() or self.doing,
             "error": self.error or None,
             "run_id": self.result.get("run_id"),
             "existed": bool(self.result.get("existed")),
             "tables": self.result.get("tables", {}),
             "warnings": self.result.get("warnings", []),
         }
+
+    def _waits_for(self) -> str:
+        at = self.about.get(LIES_AT)
+        return WAITS_FOR.format(at) if at and self.state in (WAITING, PARKED) else ""
 
     def with_files(self, since: int = 0) -> dict[str, Any]:
         """With each file that changed after the change `since`, and the number of the last change."""

@@ -28,6 +28,7 @@ from runs.durable import PRIVATE
 from runs.limits import NO_MEMORY, NO_NETWORK_VARIABLE, Limits
 from runs.postgres.relay import VARIABLE as RELAY_VARIABLE
 from runs.postgres.relay import relayed
+from runs.postgres.sealed import Own
 from runs.postgres.server import Server
 
 PROJECT = Path(__file__).parents[2]
@@ -57,7 +58,8 @@ class Ended:
 
 @dataclass
 class JobProcess:
-    """One process. `tell` hears each JSON object of progress or of a file that it says."""
+    """One process. `tell` hears each JSON object of progress or of a file that it says; `own`: of what it may say
+    anything to a registry that is no file."""
 
     what: str
     arguments: Sequence[str]
@@ -66,6 +68,7 @@ class JobProcess:
     tell: Callable[[dict[str, Any]], None]
     sealed: bool = False
     registry: At | None = None
+    own: Own | None = None
     why: str = ""
     said: list[str] = field(default_factory=list)
     process: asyncio.subprocess.Process | None = None
@@ -79,9 +82,9 @@ class JobProcess:
 
     def _relay(self) -> contextlib.AbstractContextManager[int | None]:
         """How a process that can open no connection asks a registry that is no file."""
-        if not self.sealed or not isinstance(self.registry, Server):
+        if not self.sealed or self.own is None or not isinstance(self.registry, Server):
             return contextlib.nullcontext()
-        return relayed(self.registry)
+        return relayed(self.registry, self.own)
 
     async def _run(self, lock: int | None, relay: int | None) -> Ended:
         with contextlib.suppress(OSError):  # what is not there cannot be let through the fence

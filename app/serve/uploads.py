@@ -33,6 +33,7 @@ SWEEP_SECONDS = 3600.0
 BEGINNING_S = 60.0  # another server may begin an upload at this moment
 ARRIVING_SECONDS = 120.0  # between two files of an upload at most, or nobody sends it any more
 UNUSED_LISTED, NAMES_TOLD = 20, 3
+OTHERS = " Each server of this store has uploads of its own: one begun with another goes on there, or anew here."
 
 
 class Uploads:
@@ -85,7 +86,9 @@ class Uploads:
         """The folder that holds the files of an upload. Raises QuestionError where there is no such upload."""
         folder = self._folder / upload_id / "files"
         if not ID.fullmatch(upload_id) or not os.path.isdir(folder) or not is_theirs(folder.parent):
-            raise QuestionError(f"no upload {upload_id[:40]!r}", advice="Begin one with POST /api/uploads.")
+            others = self._place is not None and not self._place.store.has_all_uploads
+            advice = f"Begin one with POST /api/uploads.{OTHERS if others else ''}"
+            raise QuestionError(f"no upload {upload_id[:40]!r}", advice=advice)
         return folder
 
     def unused(self) -> list[dict[str, Any]]:

@@ -18,7 +18,7 @@ import json
 import re
 import time
 import uuid
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Collection, Generator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -88,10 +88,18 @@ def _entry(told: Any) -> Happened:
 
 class Index:
     """The index as far as this machine read it. `folder`: where it is noted how far that is; `apply`: what is done
-    here about an entry, which may be done again where this process is killed meanwhile."""
+    here about an entry, which may be done again where this process is killed meanwhile; `known`: the runs that are
+    known here for it."""
 
-    def __init__(self, objects: Objects, folder: Path, apply: Callable[[Happened], None]):
-        self._objects, self._apply = objects, apply
+    def __init__(
+        self,
+        objects: Objects,
+        folder: Path,
+        apply: Callable[[Happened], None],
+        known: Callable[[], Collection[str]],
+        is_known: Callable[[str], bool],
+    ):
+        self._objects, self._apply, self._all_known, self._is_known = objects, apply, known, is_known
         self._noted, self._lock = folder / "index.json", folder / "index.lock"
         self._looked_at = float("-inf")
         self._listed = False  # by this process
@@ -101,6 +109,15 @@ class Index:
         is not the one that this folder knows."""
         self._look(make=True)
         self._looked_at = time.monotonic()
+        with self._alone():
+            noted, there = self._runs(), len(self._all_known())
+            if noted != there:
+                self._write(runs=there, **({"next": 0} if noted > there else {}))  # what is lost here is not gone
+
+    def _runs(self) -> int:
+        """How many runs should be known here."""
+        told = self._note().get("runs", 0)
+        return told if isinstance(told, int) else 0
 
     def _look(self, make: bool = False) -> None:
         try:
@@ -205,9 +222,12 @@ class Index:
             self._write(listed=True)
 
     def _done(self, following: int, *entries: Happened) -> None:
+        runs = self._runs()
         for entry in entries:
+            was_known = self._is_known(entry.run_id)
             self._apply(entry)
-        self._write(next=following)
+            runs += self._is_known(entry.run_id) - was_known
+        self._write(next=following, runs=runs)
 
     def _write(self, **told: Any) -> None:
         with writing(self._noted):
@@ -287,6 +307,11 @@ class Index:
             told = json.loads(self._noted.read_bytes())
             return told if is_object(told) else {}
         return {}
+
+    def again(self, entry: Happened) -> None:
+        """Do here once more what happened once."""
+        with self._alone():
+            self._apply(entry)
 
     @contextlib.contextmanager
     def _alone(self) -> Generator[None]:

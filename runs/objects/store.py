@@ -9,11 +9,12 @@ import contextlib
 import os
 import threading
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from errors import ChipledgerError, InputError
+from runs.bin import RUN_ID
 from runs.derived import forget
 from runs.durable import sync, writing
 from runs.integrity import ELSEWHERE, Files
@@ -27,7 +28,7 @@ from runs.objects.keys import below, file_key, manifest_key, marked, pointer_key
 from runs.objects.opening import note, objects_at
 from runs.objects.outgoing import Outgoing
 from runs.run import MANIFEST, NOTHING, Manifest, Run
-from runs.store import Hidden, Saying, Store
+from runs.store import Hidden, Listing, Saying, Store
 
 if TYPE_CHECKING:
     from runs.writer import RunWriter
@@ -59,7 +60,8 @@ class ObjectStore(Store):
             mark=_mark_in,
             vanish=self._vanish,
         )
-        self._index = Index(self.objects, self.root, self._apply)
+        self._index = Index(self.objects, self.root, self._apply, self._known, self.is_stored)
+        self._healed: set[str] = set()
         self._brought: dict[tuple[str, str], Path] = {}  # runs that were written here, until the index tells of them
         self._asked = float("-inf")
         self._problem: InputError | None = None
@@ -78,6 +80,14 @@ class ObjectStore(Store):
     @property
     def identity(self) -> str:
         return self._index.store
+
+    @property
+    def kept_identity(self) -> str:
+        return self._index.store
+
+    @property
+    def has_all_uploads(self) -> bool:
+        return False
 
     def check(self) -> None:
         super().check()
@@ -98,6 +108,32 @@ class ObjectStore(Store):
                 self._asked = time.monotonic()
             if self._problem is not None:
                 raise self._problem
+
+    def _known(self) -> list[str]:
+        """The runs that are known here, those in the bin included."""
+        below = [self.runs_folder, self.bin.folder]
+        return [name for folder in below for name in os.listdir(folder) if RUN_ID.fullmatch(name)]
+
+    def _heals(self, run_ids: Iterable[str]) -> bool:
+        """Whether what is known here of damaged runs was told anew, each once: the store may have their manifests."""
+        new = {*run_ids} - self._healed if self.online else set[str]()
+        self._healed |= new
+        for run_id in new:
+            with contextlib.suppress(InputError, MissingError, UnicodeDecodeError):
+                raw = self.objects.read(pointer_key(run_id))
+                about = {"run_id": run_id, "mark": marked(raw), "manifest": raw.decode()}
+                own = manifest_key(run_id, marked(raw))
+                self.objects.read(own, 0, 1)  # gone where the run was taken away
+                self._index.again(Happened(do=COMMIT, at_ns=0, at=own, **about))
+        return bool(new)
+
+    def look(self) -> Listing:
+        found = super().look()
+        return super().look() if self._heals(found.broken) else found
+
+    def look_at(self, run_id: str) -> tuple[Run | None, str]:
+        found = super().look_at(run_id)
+        return super().look_at(run_id) if found[1] and self._heals([run_id]) else found
 
     def mark_here(self, run_id: str) -> str:
         """Which writing of a run is in the store, as far as this machine knows; empty: none."""
@@ -167,8 +203,11 @@ class ObjectStore(Store):
                 )
 
     def get(self, run_id: str) -> Run | None:
-        folder = self.outgoing.mine.get(run_id)
-        return super().get(run_id) if folder is None else Run(folder, self.said([run_id]).get(run_id, NOTHING))
+        if (folder := self.outgoing.mine.get(run_id)) is not None:
+            return Run(folder, self.said([run_id]).get(run_id, NOTHING))
+        run = super().get(run_id)
+        damaged = run is not None and run.folder.is_dir() and _is_damaged(run)
+        return super().get(run_id) if damaged and self._heals([run_id]) else run
 
     def remove(self, run_id: str) -> None:
         folder = self.runs_folder / run_id
@@ -271,6 +310,15 @@ class ObjectStore(Store):
             below=below(run.run_id, mark),
             online=self.online,
         )
+
+
+def _is_damaged(run: Run) -> bool:
+    """Whether its manifest cannot be read."""
+    try:
+        _ = run.written
+    except InputError:
+        return True
+    return False
 
 
 def _mark_in(folder: Path) -> str:

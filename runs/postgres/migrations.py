@@ -6,6 +6,7 @@ in their order, each once; a registry to which a newer version made one is refus
 
     chipledger_schema     a row for each set of tables that was made: the version of CHANGES then, and a hash of the set
     chipledger_registry   one row: a number that tells this registry from another, below 0 once it was moved back
+    chipledger_store      one row: which store it belongs to, and where that lay when it was told
 """
 
 import hashlib
@@ -23,6 +24,8 @@ _OWN = (
     "create table if not exists chipledger_schema (made text primary key, version bigint not null, "
     "made_ns bigint not null)",
     "create table if not exists chipledger_registry (one bigint primary key check (one = 1), which bigint not null)",
+    "create table if not exists chipledger_store (one bigint primary key check (one = 1), store text not null, "
+    "place text not null)",
 )
 _LOCK = "select pg_advisory_xact_lock(hashtext(current_schema()), 0)"
 _THERE = "select to_regclass(quote_ident(current_schema()) || '.chipledger_schema') is not null"
@@ -43,7 +46,7 @@ def _made() -> tuple[str, tuple[str, ...]]:
     """(a hash of all tables as this version makes them, the statements that do)."""
     from runs.every_schema import SCHEMAS  # late: the books import what opens this
 
-    statements = tuple(text for schema in SCHEMAS for text in made_of(schema))
+    statements = (*_OWN, *(text for schema in SCHEMAS for text in made_of(schema)))
     return hashlib.sha256("\n".join(statements).encode()).hexdigest()[:16], statements
 
 
@@ -69,8 +72,7 @@ def _is_ready(db: Any, name: str) -> bool:
 
 
 def _make(db: Any) -> None:
-    for text in _OWN:
-        db.execute(text)
+    db.execute(_OWN[0])
     there = db.execute("select coalesce(max(version), 0) from chipledger_schema").fetchone()[0]
     digest, statements = _made()
     changes = CHANGES[there - 1 :] if there else ()  # a new one is made as it is to be

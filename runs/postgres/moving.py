@@ -27,7 +27,7 @@ _IDENTITY = (
 _TABLES_IN_FILE = "select name from sqlite_master where type = 'table' and name not like 'sqlite%'"
 _TABLES_THERE = (
     "select tablename from pg_tables where schemaname = current_schema() and tablename not in "
-    "('chipledger_schema', 'chipledger_registry')"
+    "('chipledger_schema', 'chipledger_registry', 'chipledger_store')"
 )
 Counts = dict[str, int]
 

@@ -4,14 +4,18 @@ The server lets go of the lock with the connection: at once where the worker was
 machine or the network went away.
 """
 
+import contextlib
 import threading
 import zlib
+from collections.abc import Generator
 from typing import Any
 
+from errors import InputError
 from runs.postgres.server import Server, told
 
 _CLASS = "hashtext(current_schema() || ' workers')"
 _HOLD = f"select pg_advisory_lock({_CLASS}, %s)"
+_TRY = f"select pg_try_advisory_lock({_CLASS}, %s)"
 _FREE = f"select pg_try_advisory_xact_lock({_CLASS}, %s)"  # alone in its transaction: let go of at once
 _THERE = (
     "select count(*) from pg_locks where locktype = 'advisory' and granted and objsubid = 2 "
@@ -64,6 +68,24 @@ class Presence:
             if self._db is not None:
                 self._db.close()
                 self._db = None
+
+
+@contextlib.contextmanager
+def following(server: Server, name: str) -> Generator[None]:
+    """Within it this process alone follows a live run, of all machines. Raises InputError where another does."""
+    db = server.dial()
+    try:
+        with told(server.name):
+            db.execute(_NOTICED)
+            (had,) = db.execute(_TRY, (_key(f"live:{name}"),)).fetchone()
+        if not had:
+            raise InputError(
+                f"live run {name!r} is being followed already, on another machine",
+                advice="One is enough: its pages show what it reads. Stop it first to change how.",
+            )
+        yield
+    finally:
+        db.close()
 
 
 def _answers(db: Any) -> bool:

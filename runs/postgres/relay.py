@@ -2,8 +2,8 @@
 it was given open.
 
 A job that reads what strangers made is such a process. It is told no password, and may say what `sealed.py` lists
-alone: nothing of tokens, logins, the audit log or jobs, and nothing else that an ingest does not say. Of its
-transactions few are open at once, and none for long: whoever has one holds up others.
+alone, of its own run, group and input: nothing of tokens, logins, the audit log or jobs, and nothing else that an
+ingest does not say. Of its transactions few are open at once, and none for long: whoever has one holds up others.
 
     -> {"begin": n, "key": lock}     <- {}                          a transaction of this number
     -> {"run": n, "sql", "values"}   <- {"rows", "count", "names"}  `"rows"` in place of values: for many
@@ -24,7 +24,7 @@ from typing import Any, Protocol
 
 from errors import InputError
 from runs.database import Connection, Cursor
-from runs.postgres.sealed import keys, statements
+from runs.postgres.sealed import Own, keys, statements
 from runs.postgres.sql import lock_key
 
 VARIABLE = "CHIPLEDGER_REGISTRY_RELAY"  # the number of the open socket
@@ -38,6 +38,7 @@ LINE_BYTES = 4 << 20
 ROWS = 500  # of a line
 BEGIN = "begin immediate"
 REFUSED = "the registry tells and changes nothing of that for a job"
+NOT_OWN = "the registry takes from a job what is its own alone"
 LATE = "the registry cannot be used now: this took too long, and nothing of it is kept"
 GONE = "the registry cannot be used now: the process that has it is gone"
 
@@ -57,10 +58,11 @@ def may(sql: str) -> bool:
 
 
 @contextlib.contextmanager
-def relayed(registry: Opens) -> Generator[int]:
-    """The descriptor to be handed on to a process, which is answered by a thread until the block ends."""
+def relayed(registry: Opens, own: Own) -> Generator[int]:
+    """The descriptor to be handed on to a process, which is answered by a thread until the block ends. `own`: of what
+    it may say anything."""
     ours, theirs = socket.socketpair()
-    threading.Thread(target=_answer, args=(ours, registry), name="registry relay", daemon=True).start()
+    threading.Thread(target=_answer, args=(ours, registry, own), name="registry relay", daemon=True).start()
     try:
         yield theirs.fileno()
     finally:
@@ -69,8 +71,8 @@ def relayed(registry: Opens) -> Generator[int]:
             ours.shutdown(socket.SHUT_RDWR)  # which ends the thread
 
 
-def _answer(ours: socket.socket, registry: Opens) -> None:
-    with ours, contextlib.suppress(OSError, ValueError), _Open(registry) as opened:
+def _answer(ours: socket.socket, registry: Opens, own: Own) -> None:
+    with ours, contextlib.suppress(OSError, ValueError), _Open(registry, own) as opened:
         for line in _lines(ours, opened):
             ours.settimeout(ANSWER_S)
             ours.sendall(opened.answer(line))
@@ -99,9 +101,9 @@ def _lines(ours: socket.socket, opened: "_Open") -> Iterator[bytes]:
 class _Open(contextlib.ExitStack):
     """The transactions of one process. What it left open when it went is undone."""
 
-    def __init__(self, registry: Opens):
+    def __init__(self, registry: Opens, own: Own):
         super().__init__()
-        self._registry = registry
+        self._registry, self._own = registry, own
         self._there: dict[int, tuple[Any, Connection, float]] = {}  # with the time by which it has to end, monotonic
 
     def __exit__(self, *of: Any) -> bool:
@@ -163,6 +165,9 @@ class _Open(contextlib.ExitStack):
         if number not in self._there:
             raise InputError(LATE)
         _, db, _ = self._there[number]
+        for values in asked["rows"] if "rows" in asked else (asked["values"],):
+            if not self._own.may(sql, values, db):
+                raise InputError(NOT_OWN)
         if "rows" in asked:
             return {"count": db.executemany(sql, asked["rows"]).rowcount}
         found = db.execute(sql, asked["values"])

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import socket
 
 import pytest
 
@@ -9,9 +10,11 @@ from app.serve import job as job_module
 from app.serve import job_process, jobs
 from app.serve.job import MOST_NAME, MOST_TEXT, Job
 from app.serve.jobs import UNKEPT, Jobs
+from app.serve.uploads import Uploads
 from app.workspace import Workspace
-from errors import InputError
+from errors import InputError, QuestionError
 from runs.job_book import FAILED, WAITING
+from runs.objects.store import ObjectStore
 from runs.registry import Registry
 from runs.store import Store
 
@@ -86,6 +89,37 @@ def test_a_job_is_taken_where_no_progress_can_be_kept(place, monkeypatch):
     monkeypatch.setattr(jobs.JobBook, "beat", refused)
     first, second, third = asyncio.run(begun(place, 3))
     assert first.state == second.state == third.state == FAILED
+
+
+def test_an_upload_is_read_by_the_machine_that_has_it(registry_at, tmp_path, monkeypatch):
+    """Of a store in a bucket, whose machines have uploads of their own; told meanwhile by all."""
+    machines = [ObjectStore(f"file://{tmp_path}/bucket", tmp_path / name) for name in ("one", "other")]
+    one, other = (Workspace(store, Registry(registry_at)) for store in machines)
+    upload = Uploads(one.store.uploads_folder, one).begin()
+    with pytest.raises(QuestionError, match="one begun with another goes on there, or anew here"):
+        Uploads(other.store.uploads_folder, other).files(upload)
+
+    async def asked():
+        here, there = Jobs(one, works=False, grace_s=0), Jobs(other, grace_s=0)
+        there.open()
+        job_id = here.start(["ingest", "x", f"--store={one.store.root}"], {"upload_id": upload}).job_id
+        quick = there.start(["ingest", "x"]).job_id
+        async with asyncio.timeout(30):
+            while not there.get(quick).ended:
+                await asyncio.sleep(0.05)
+        waiting = there.get(job_id)
+        assert waiting.state == WAITING
+        assert waiting.to_dict()["doing"].startswith(f"Waiting for a server or worker on {socket.gethostname()}")
+        await there.close()
+        again = Jobs(one, grace_s=0)
+        again.open()
+        return await ended(again, job_id)
+
+    program = one.store.root / "says.py"  # where a sealed process may read
+    program.write_text(SAYS)
+    monkeypatch.setattr(job_process, "PROGRAM", (str(program),))
+    [job] = asyncio.run(asked())
+    assert (job.state, job.error) == (FAILED, "no?thing") and job.to_dict()["doing"] == "a?b"
 
 
 def test_a_job_that_another_took_meanwhile_is_not_taken_twice(postgres):

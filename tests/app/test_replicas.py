@@ -2,11 +2,15 @@
 
 import json
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
+from app import registry_place
+from app.workspace import CACHE_VARIABLE, workspace
 from errors import InputError
+from runs.live import Live
 from runs.postgres.presence import Presence
 from runs.postgres.server import server
 from runs.registry import Registry
@@ -56,7 +60,8 @@ def test_what_is_uploaded_to_one_is_read_told_and_listed_by_both(two):
         status, job = request("POST", f"{asked_of}/api/ingest", asked)
         assert status == 200, job
         for told in (one, other):
-            assert job_at(told, job["job_id"])["run"]["name"] == name
+            done = job_at(told, job["job_id"])
+            assert done["run"]["name"] == name and not done["warnings"], "where its input lies is noted too"
     for told in (one, other):
         until(lambda t=told: names(t) == {"first", "second"})
 
@@ -146,6 +151,69 @@ def test_a_registry_in_a_file_that_few_books_used_is_shown_whole(tmp_path):
     Registry(Store(tmp_path / "store").root / "registry.db").tag("a", "team", "ml")
     shown = command("registry", "--json", "--store", tmp_path / "store")
     assert shown.returncode == 0 and json.loads(shown.stdout)["rows"]["tags"] == 1, shown.stderr
+
+
+def test_a_registry_belongs_to_one_store_until_another_takes_its_place(tmp_path, postgres, monkeypatch):
+    """Under whatever address, and wherever the store is mounted."""
+    url = postgres.url(postgres.schema())
+    one, other = Store(tmp_path / "one").root, Store(tmp_path / "other").root
+    monkeypatch.setenv(registry_place.VARIABLE, url)
+    Registry(registry_place.registry_at(one)).tag("a", "team", "ml")
+    for _ in range(2):
+        with pytest.raises(InputError, match=f"another store, the one at {one}.*chipledger registry take"):
+            registry_place.registry_at(other)
+        assert not (other / "registry.at").exists(), "it may have another registry still"
+    moved = one.rename(tmp_path / "moved")
+    monkeypatch.setenv(registry_place.VARIABLE, f"{url}&connect_timeout=7")
+    registry_place.registry_at(moved)
+    taken = command("registry", "take", "--store", other, CHIPLEDGER_REGISTRY_FILE=address_file(tmp_path, url))
+    assert taken.returncode == 0 and "belongs to this store from now on: 2 rows" in taken.stdout, taken.stderr
+    assert Registry(registry_place.registry_at(other)).extras("a").tags == {"team": "ml"}
+    with pytest.raises(InputError, match=f"the one at {other}"):
+        registry_place.registry_at(moved)
+    monkeypatch.setenv(registry_place.VARIABLE, postgres.url(postgres.schema()))
+    with pytest.raises(InputError, match="not the registry of this store"):
+        registry_place.registry_at(other)
+
+
+def test_a_store_of_an_earlier_version_is_told_when_it_is_opened_next(tmp_path, postgres, monkeypatch):
+    """By whichever of its servers comes first; then it is known by what is noted in it."""
+    url = postgres.url(postgres.schema())
+    root, another = Store(tmp_path / "store").root, Store(tmp_path / "another").root
+    monkeypatch.setenv(registry_place.VARIABLE, url)
+    noted = {"url": server(url).address.plain, "which": registry_place.which_of(server(url))}
+    for folder in (root, another):
+        (folder / "registry.at").write_text(json.dumps(noted))
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(lambda _: registry_place.registry_at(root), range(4)))
+    assert {id(at) for at in found} == {id(server(url))} and registry_place.read_note(root).store
+    with pytest.raises(InputError, match="belongs to another store"):
+        registry_place.registry_at(another)
+    with pytest.raises(InputError, match="belongs to another store"):
+        registry_place.registry_at(root, "the one of a bucket", "s3://bucket")
+
+
+def test_machines_of_a_bucket_have_live_runs_in_common_and_follow_each_on_one(tmp_path, postgres, monkeypatch):
+    """And no registry but that of the store, whichever folder a machine has for it."""
+    monkeypatch.setenv(registry_place.VARIABLE, postgres.url(postgres.schema()))
+    places = []
+    for machine in ("one", "other"):
+        monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path / machine))
+        places.append(workspace(f"file://{tmp_path}/bucket"))
+    one, other = places
+    assert one.store.root != other.store.root and one.registry.at is other.registry.at
+    with one.store.live.following("night"):
+        one.store.live.write(Live("night", "p-1", "j"))
+        refused = pytest.raises(InputError, match="followed already, on another machine")
+        with refused, other.store.live.following("night"):
+            pass
+        with other.store.live.following("another"):
+            pass
+    assert other.store.live.read("night") == Live("night", "p-1", "j")
+    with other.store.live.following("night"):
+        pass
+    with pytest.raises(InputError, match="belongs to another store"):
+        workspace(f"file://{tmp_path}/another")
 
 
 def test_doctor_looks_at_the_registry_that_a_server_would_have(tmp_path, postgres):

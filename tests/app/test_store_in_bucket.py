@@ -85,7 +85,8 @@ def test_a_run_that_is_damaged_is_not_mirrored_and_hides_no_other(ask, bucket, t
 def test_a_backup_holds_what_the_bucket_does_not(ask, tmp_path):
     run_id = ask("ingest", str(tmp_path / "logs"), "--json")["run_id"]
     ask("note", run_id, "a note of ours")
-    assert "damaged" not in ask("backup", str(tmp_path / "backups"))
+    made = ask("backup", str(tmp_path / "backups"))
+    assert "damaged" not in made and "no run, since they lie in a bucket" in made
     restored = str(tmp_path / "restored")
     ask("backup", str(tmp_path / "backups"), "--restore-to", restored)
     assert [r["run_id"] for r in ask("runs", "--json", store=restored)["runs"]] == [run_id]

@@ -283,6 +283,10 @@ def test_the_command_makes_lists_verifies_and_restores(place, tmp_path, capsys):
     for wrong in (["--list", "--verify"], ["--of", "x"], ["--keep", "1", "--list"], ["--verify", "--of", "x"]):
         assert main(["backup", folder, *wrong]) == 2
     assert main(["backup", store, str(place.store.root)]) == 2
+    capsys.readouterr()
+    for address in (["s3://bucket/backups"], [folder, "--restore-to", "s3://bucket/again"]):
+        assert main(["backup", store, *address]) == 2 and "chipledger mirror" in capsys.readouterr().err
+    assert not Path("s3:").exists()
 
 
 def test_a_volume_that_is_mounted_is_filled(tmp_path, monkeypatch):

@@ -1,5 +1,6 @@
 """Live runs: a name that leads to the newest of a row of runs, and what old addresses lead to."""
 
+import contextlib
 import multiprocessing
 import os
 import signal
@@ -11,6 +12,7 @@ import pytest
 
 from errors import InputError, QuestionError
 from runs.live import GRACE_NS, Live, LiveRuns, live_name
+from runs.live_book import LiveBook
 from runs.registry import Registry
 from runs.run import Run
 from runs.schema import SCHEMAS
@@ -47,6 +49,31 @@ def test_the_name_leads_to_the_newest_snapshot_and_old_ids_lead_on(store):
         assert store.find(old).run_id == "cccc3333" and store.get(old) is None
     assert [r.run_id for r in store.runs()] == ["cccc3333"]
     assert store.find("job").run_id == "cccc3333"
+
+
+def test_machines_that_have_a_registry_in_common_tell_the_same_live_runs(tmp_path, registry_at):
+    """Of which each has folders of its own; and one that read less of a job does not go on with it."""
+    one, other = Store(tmp_path / "one"), Store(tmp_path / "other")
+    before = replace(Live("before", "p-1", "j"), run_id="eeee5555")
+    one.live.write(before)
+    for store in (one, other):
+        store.live.shared_by(LiveBook(registry_at), lambda name: contextlib.nullcontext())
+    with one.live.following("night"):
+        for run_id in ("aaaa1111", "bbbb2222"):
+            live = one.live.move(replace(one.live.read("night") or Live("night", "p-1", "j"), bytes=10), run_id, 1)
+    assert other.live.read("night") == live and other.live.all() == [live] and one.live.all() == [before, live]
+    assert other.live.current("aaaa1111") == live and other.live.retiring() == {"aaaa1111"}
+    one.live.write(replace(live, retiring=[]))
+    assert other.live.leading("aaaa1111") is not None
+    refused = pytest.raises(InputError, match="lies on another machine.*where it was followed before, or under another")
+    with refused, other.live.following("night"):
+        pass
+    for again in (one, Store(tmp_path / "one")):
+        with again.live.following("night"):
+            pass
+    with other.live.following("another"):
+        other.live.write(Live("another", "p-1", "j"))
+    assert one.live.read("another") is not None
 
 
 def test_only_the_newest_snapshot_is_listed(store):

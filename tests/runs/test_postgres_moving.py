@@ -18,6 +18,7 @@ from runs.demo_runs import DemoRuns
 from runs.digest_book import DigestBook
 from runs.dismissals import Dismissals
 from runs.job_book import Beat, JobBook, Wanted
+from runs.live_book import LiveBook
 from runs.login_book import Login, LoginBook
 from runs.postgres import moving
 from runs.postgres.moving import every_table, to_file, to_server
@@ -75,6 +76,8 @@ def fill(at, folder, seed):
     jobs.ask(Wanted(job_id="j", what="ingest", arguments=["ingest"], about={"upload_id": "u"}), 10)
     jobs.claim("w", ["ingest"], lambda job_id: True)
     jobs.beat("w", [Beat(job_id="j", progress=0.25, doing="x", files={"f": (1, {"name": "f"})})])
+    LiveBook(at).keep("x", "{}")
+    LiveBook(at).led("x", "run1")
     LoginBook(at).keep("hash", Login(name="ann", groups=("a",), ends_ns=FAR))
     said = {"low_share": 0.1, "likely_share": 0.2, "high_share": 1 / 3, "draws": {"idle": 1e-300}}
     PromiseBook(at).keep(Promise(run_id="run1", job="j", cause="c", title="t", **said))

@@ -21,7 +21,7 @@ from runs.login_book import LoginBook
 from runs.postgres import relay as relay_module
 from runs.postgres.relay import LINE_BYTES, ROWS, Relay, may, relayed
 from runs.postgres.relay import VARIABLE as RELAY_VARIABLE
-from runs.postgres.sealed import keys, statements
+from runs.postgres.sealed import FILE, SHARE, Own, keys, statements
 from runs.postgres.server import MOST
 from runs.postgres.sql import lock_key, tables
 from runs.registry import Registry
@@ -35,6 +35,10 @@ from tests.app.serving import environment
 PROJECT = Path(__file__).parents[2]
 
 
+def own(group="ml", inputs=Path("/"), stored=(), who="ann"):
+    return Own(inputs=inputs, is_stored=lambda run_id: run_id in stored, group=group, who=who)
+
+
 @pytest.fixture
 def server(postgres):
     return postgres.registry()
@@ -42,7 +46,7 @@ def server(postgres):
 
 @pytest.fixture
 def relay(server):
-    with relayed(server) as descriptor:
+    with relayed(server, own()) as descriptor:
         yield Relay(os.dup(descriptor))
 
 
@@ -66,9 +70,9 @@ def test_books_say_the_same_through_it(server, relay, tmp_path):
     AlertBook(relay).judge(judged(state="over", moment=(2, 2)))
     assert not AlertBook(server).is_open("goodput", "s")
     with pytest.raises(ZeroDivisionError), Registry(relay)._connect() as db:
-        db.execute("insert into shared values (?, ?, ?, ?) on conflict do nothing", ("x", "y", "z", 1))
+        db.execute(FILE, ("ab" * 32, "/undone/x", 1))
         raise ZeroDivisionError
-    assert "x" not in ShareBook(server, tmp_path).all()
+    assert not Registry(server).files_below(Path("/undone"))
 
 
 def ingested(root, descriptor, *words):
@@ -89,7 +93,7 @@ def test_real_ingests_say_nothing_else_and_all_that_may_be_said_is_said_by_one(s
     log, root = tmp_path / "goodput.jsonl", tmp_path / "store"
     for share in ("goodput", "mfu_drop", "straggler"):
         AlertBook(server).set_threshold(share, 0.9999)
-    with relayed(server) as descriptor:
+    with relayed(server, own()) as descriptor:
         log.write_bytes(made_runs.goodput_log(50, "one"))
         first = ingested(root, descriptor, str(log), "--group", "ml", "--tag", "a=b", "--name", "x")
         again = ingested(root, descriptor, str(log))
@@ -144,6 +148,63 @@ def test_what_no_ingest_needs_is_refused(server, relay, sql):
         assert db.execute("select count(*) from tags").fetchone()[0] == 0
 
 
+@pytest.mark.parametrize(
+    ("row", "why"),
+    [
+        (("theirs", "ml", "ann", 1), "a run that is there, hidden from its group"),
+        (("open", "ml", "ann", 1), "a run that is there, seen by all"),
+        (("coming", "ml", "ann", 1), "a run that is to be there, of others"),
+        (("live:job", "ml", "ann", 1), "no run"),
+        (("new", "others", "ann", 1), "a group that is not its own"),
+        (("new", "ml", "bob", 1), "in the name of another"),
+        (("another", "ml", "ann", 1), "a second run"),
+    ],
+)
+def test_a_job_says_who_sees_its_own_run_and_no_other(server, tmp_path, row, why):
+    book = ShareBook(server, tmp_path)
+    for run_id in ("theirs", "coming"):
+        book.share([run_id], ["secret"])
+    before = book.all()
+    with relayed(server, own(stored=("theirs", "open"))) as descriptor:
+        relay = Relay(os.dup(descriptor))
+        if row[0] == "another":
+            ShareBook(relay, tmp_path).add("new", "ml", "ann")
+            before = book.all()
+        with pytest.raises(InputError, match="what is its own alone"), Registry(relay)._connect() as db:
+            db.executemany(SHARE, [row])
+        assert book.all() == before, why
+        for _ in range(2):
+            ShareBook(relay, tmp_path).add("new", "ml", "ann")
+    assert book.of("new") == {"ml"}
+
+
+def test_a_job_of_nobodys_group_shares_nothing(server, tmp_path):
+    for group in ("", None):
+        with relayed(server, own(group)) as descriptor, pytest.raises(InputError, match="its own"):
+            ShareBook(Relay(os.dup(descriptor)), tmp_path).add("new", "", "ann")
+
+
+def test_a_job_says_where_its_own_input_lies_and_alerts_of_runs_that_it_sees(server, tmp_path):
+    book = ShareBook(server, tmp_path)
+    book.share(["theirs"], ["secret"])
+    book.share(["mine"], ["ml"])
+    with relayed(server, own(inputs=Path("/up/load"))) as descriptor:
+        relay = Relay(os.dup(descriptor))
+        for path in ("/up/loads/x", "/up/load/../x", "x"):
+            with pytest.raises(InputError, match="its own"):
+                Registry(relay).remember_files([("ab" * 32, Path("/up/load/y"), 1), ("ab" * 32, Path(path), 1)])
+        assert not Registry(server).files_below(Path("/up"))
+        Registry(relay).remember_files([("ab" * 32, Path("/up/load/y"), 1)])
+        AlertBook(server).set_threshold("goodput", 0.5)
+        for run_id in ("mine", "seen by all"):
+            AlertBook(relay).judge(judged(run_id=run_id, subject=run_id))
+        with pytest.raises(InputError, match="its own"):
+            AlertBook(relay).judge(judged(run_id="theirs", subject="mine"))
+        with pytest.raises(InputError, match="its own"):
+            AlertBook(relay).judge(judged(run_id="theirs", subject="mine", state="over", moment=(2, 2)))
+    assert {a.run_id for a in AlertBook(server).alerts()} == {"mine", "seen by all"}
+
+
 def test_tokens_logins_jobs_and_the_audit_log_are_not_told(server, relay):
     AuditBook(server).note(Entry(what="x", outcome="done"))
     for book in (AuditBook(relay).entries, TokenBook(relay).all):
@@ -175,7 +236,7 @@ def test_processes_together_leave_connections_to_others(server, monkeypatch):
     monkeypatch.setattr(relay_module, "ROOM_S", 0.1)
     assert 2 * relay_module.MOST_RELAYED <= MOST
     with contextlib.ExitStack() as three:
-        asking = [Relay(os.dup(three.enter_context(relayed(server)))) for _ in range(3)]
+        asking = [Relay(os.dup(three.enter_context(relayed(server, own())))) for _ in range(3)]
         one = min(keys())
         for number in range(relay_module.MOST_RELAYED):
             asking[number // relay_module.MOST_OPEN].ask({"begin": number, "key": one})
@@ -187,7 +248,7 @@ def test_processes_together_leave_connections_to_others(server, monkeypatch):
 
 
 def test_a_line_without_end_hangs_up(server):
-    with relayed(server) as descriptor:
+    with relayed(server, own()) as descriptor:
         told = Relay(os.dup(descriptor))
         with pytest.raises(InputError, match="is gone"):
             told.ask({"run": 1, "sql": "x" * (LINE_BYTES + 1), "values": []})
@@ -201,7 +262,7 @@ def test_what_is_refused_by_the_server_is_told_as_it_says_it(server, relay):
 
 @pytest.mark.parametrize("line", [b"", b"{}", b"[]", b"7", b"{", b'{"run": 9, "sql": "select 1", "values": []}'])
 def test_nonsense_ends_nothing(server, line):
-    with relayed(server) as descriptor:
+    with relayed(server, own()) as descriptor:
         os.write(descriptor, line + b"\n")
         with os.fdopen(os.dup(descriptor), "rb") as told:
             assert "refused" in json.loads(told.readline())
@@ -210,7 +271,7 @@ def test_nonsense_ends_nothing(server, line):
 
 def test_a_sealed_process_asks_through_it_and_what_it_left_half_done_is_undone(server, postgres):
     limits = Limits(network=False, sealed=True, writes=(), reads=("/",), parent=os.getpid())
-    with relayed(server) as descriptor:
+    with relayed(server, own()) as descriptor:
         command = limits.command(sys.executable, "-m", "tests.runs.relay_child", str(descriptor), str(postgres.port))
         done = subprocess.run(
             command,

@@ -11,6 +11,7 @@ from errors import QuestionError
 from errors import format as fmt
 from errors.numbers import COUNT
 from errors.options import SWITCH, Option
+from runs.objects.opening import NOTE, is_url
 
 if TYPE_CHECKING:
     from runs.backup import Backup, Backups
@@ -44,7 +45,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     from runs.backup import Backups
 
-    given, backups = values(args, OPTIONS), Backups(Path(args.folder))
+    given = values(args, OPTIONS)
+    backups = Backups(_folder(args.folder))
     ways = [n for n in (LISTED.name, VERIFY.name, RESTORE.name) if given[n]]
     if len(ways) > 1:
         raise QuestionError(f"{' and '.join(map(_flag, ways))} are both given", expected="one of them")
@@ -57,8 +59,20 @@ def run(args: argparse.Namespace) -> int:
     if given[VERIFY.name]:
         return _verified(backups, backups.find(given[OF.name]), given[JSON.name])
     if given[RESTORE.name]:
-        return _restored(backups, backups.find(given[OF.name]), Path(given[RESTORE.name]), given[JSON.name])
+        return _restored(backups, backups.find(given[OF.name]), _folder(given[RESTORE.name]), given[JSON.name])
     return _made(args.store, backups, given[KEEP.name], given[JSON.name])
+
+
+def _folder(text: str) -> Path:
+    """Raises QuestionError for an address: a folder of that name would be taken for it."""
+    if is_url(text):
+        raise QuestionError(
+            "an address, where backups are made in folders, and stores of them",
+            where=text[:120],
+            expected="a folder",
+            advice="`chipledger mirror` copies runs into a bucket.",
+        )
+    return Path(text)
 
 
 def _flag(name: str) -> str:
@@ -82,7 +96,8 @@ def _made(store: str | None, backups: "Backups", keep: int | None, as_json: bool
 
 
 def _told(backup: "Backup") -> str:
-    return f"{fmt.count(backup.runs, 'run')}, {fmt.count(len(backup.files), 'file')}, {fmt.size(backup.bytes)}"
+    runs = "no run, since they lie in a bucket" if NOTE in backup.files else fmt.count(backup.runs, "run")
+    return f"{runs}, {fmt.count(len(backup.files), 'file')}, {fmt.size(backup.bytes)}"
 
 
 def _listed(found: list["Backup"], as_json: bool) -> int:

@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import uuid
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ from app import registry_place
 from app.cli.commands.base import JSON, print_json, print_table, printable
 from app.options import add_arguments, add_flags, by_place, values
 from app.registry_place import FILE
-from app.workspace import store_path, workspace
+from app.workspace import open_store, store_path, workspace
 from errors import InputError, QuestionError
 from errors import format as fmt
 from errors.options import SWITCH, Option
@@ -17,12 +18,13 @@ from runs.database import NOTE
 
 NAME = "registry"
 HELP = "say where tags, notes, jobs, tokens and all else that changes are kept, or move it to PostgreSQL or back"
-SHOW, MOVE, BACK = ACTS = ("show", "move", "back")
+SHOW, MOVE, BACK, TAKE = ACTS = ("show", "move", "back", "take")
 ACT = Option(
     "act",
     ACTS,
     SHOW,
-    "say where it is and what it holds; move it from the file to an address; or back into the file",
+    "say where it is and what it holds; move it from the file to an address, or back into the file; or take the one at "
+    "an address from the store whose place this one took",
     local=True,
 )
 ANYWAY = Option("anyway", SWITCH, False, "move it although jobs run, or a server of this store answers", local=True)
@@ -42,7 +44,7 @@ def run(args: argparse.Namespace) -> None:
     root = store_path(args.store)
     if not root.is_dir():
         raise InputError("there is no store here", where=str(root), expected="the folder of one")
-    told = _shown(args.store) if act == SHOW else (_moved if act == MOVE else _brought_back)(root, given[ANYWAY.name])
+    told = _shown(args.store) if act == SHOW else _CHANGES[act](root, given[ANYWAY.name])
     if given[JSON.name]:
         print_json(told)
         return
@@ -52,6 +54,8 @@ def run(args: argparse.Namespace) -> None:
         print(f"The registry is at {where}, {fmt.size(told['bytes'])}, {fmt.count(rows, 'row')}.")
         if rows:
             print_table(("table", "rows"), [(t, f"{n:,}") for t, n in told["rows"].items() if n], right=(1,))
+    elif act == TAKE:
+        print(f"The registry at {where} belongs to this store from now on: {fmt.count(rows, 'row')}.")
     else:
         print(f"The registry is at {where} from now on: {fmt.count(rows, 'row')}, counted on both sides.")
 
@@ -85,7 +89,8 @@ def _moved(root: Path, anyway: bool) -> dict[str, Any]:
         _is_quiet(root, file)
     at = server(url)
     rows = moving.to_server(file, at)
-    registry_place.write_note(root, at.address.plain, registry_place.which_of(at))
+    which = registry_place.which_of(at)
+    registry_place.write_note(root, registry_place.Noted(at.address.plain, which))
     for ending in ("", "-wal", "-shm"):
         if (old := file.with_name(file.name + ending)).exists():
             old.rename(root / (OLD + ending))
@@ -110,6 +115,32 @@ def _brought_back(root: Path, anyway: bool) -> dict[str, Any]:
     part.rename(file)
     (root / NOTE).unlink()
     return {"at": str(file), "rows": rows}
+
+
+def _taken(root: Path, anyway: bool) -> dict[str, Any]:
+    """From the store whose place this one took."""
+    from runs.postgres.belonging import take
+    from runs.postgres.server import server
+
+    noted = registry_place.read_note(root)
+    if (url := registry_place.asked() or (noted.url if noted else None)) is None:
+        raise QuestionError("nobody said where it is", expected="--registry or --registry-file")
+    if (root / FILE).exists():
+        raise QuestionError(
+            f"this store has a registry already, in the file {FILE}",
+            advice="Move that file away where it is not meant.",
+        )
+    at = server(url)
+    if not anyway:
+        _is_quiet(root, at)
+    store = open_store(root)
+    told = registry_place.Noted(at.address.plain, registry_place.which_of(at), store.kept_identity or uuid.uuid4().hex)
+    take(at, told.store, store.where)
+    registry_place.write_note(root, told)
+    return _shown(str(root))
+
+
+_CHANGES = {MOVE: _moved, BACK: _brought_back, TAKE: _taken}
 
 
 def _is_quiet(root: Path, at: Any) -> None:

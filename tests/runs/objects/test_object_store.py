@@ -6,6 +6,7 @@ import os
 import shutil
 import threading
 import time
+from pathlib import Path
 
 import pytest
 
@@ -81,7 +82,7 @@ def test_a_run_that_is_ingested_again_is_looked_at_where_it_lies(shared):
 def applied(objects, folder):
     folder.mkdir(exist_ok=True)
     found: list[str] = []
-    made = Index(objects, folder, lambda e: found.append(e.run_id))
+    made = Index(objects, folder, lambda e: found.append(e.run_id), lambda: (), lambda run_id: False)
     made.open()
     return made, found
 
@@ -197,6 +198,30 @@ def test_what_was_noted_here_may_be_lost(shared):
     (store.root / "index.json").write_bytes(b"nonsense")
     again = shared.open()
     assert again.ids() == ["abcd1234"] and again.bin.has("other")
+
+
+@pytest.mark.parametrize(
+    "look", [lambda s: s.look().runs, lambda s: [s.look_at("abcd1234")[0]], lambda s: [s.get("abcd1234")]]
+)
+@pytest.mark.parametrize("harm", [lambda p: p.write_bytes(p.read_bytes()[:20]), Path.unlink], ids=["cut", "gone"])
+def test_a_manifest_that_was_damaged_here_is_told_anew(shared, look, harm):
+    write(shared.open())
+    store = shared.open("two")
+    harm(store.runs_folder / "abcd1234" / "run.json")
+    [run] = look(store)
+    assert run.written.kind == "training" and steps(run) == [NS, NS + 1, NS + 2]
+
+
+def test_a_run_of_which_nothing_is_known_here_any_more_is_told_anew(shared):
+    """Another was added and removed since."""
+    write(shared.open())
+    write(shared.open(), run_id="other")
+    two = shared.open("two")
+    write(two, run_id="third")
+    two.remove("other")
+    shutil.rmtree(two.runs_folder / "abcd1234")
+    again = shared.open("two")
+    assert sorted(again.ids()) == ["abcd1234", "third"] and [len(steps(r)) for r in again.runs()] == [3, 3]
 
 
 def test_a_process_without_a_network_leaves_its_run_to_who_started_it(shared, monkeypatch):
