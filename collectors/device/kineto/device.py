@@ -7,6 +7,7 @@ import numpy as np
 
 from collectors.base import Rows
 from collectors.device.kineto.gather import Gathered, reorder
+from collectors.device.kineto.graphs import Captured
 from collectors.device.kineto.host import CALLED, LAUNCHES, Host, event_rows
 from collectors.device.kineto.kernels import is_collective
 from collectors.device.kineto.kinds import A_GRAPH, COPY, KERNEL
@@ -28,7 +29,8 @@ class Devices:
     `Host.launches` or -1, `launched_ns`, when that was, as written, or NONE, and `site`, `note` and `call`: the call it
     was launched in, the annotation around that, and the call's event, each -1 where that is not known.
 
-    `ops`: by number (row, name, kind, site, scope, frame, graph, note, collective's name) of operations, `scopes` their
+    `untold`: how many kernels of graphs have no operation, and of how many launches they are. `ops`: by number (row,
+    name, kind, site, scope, frame, graph, note, collective's name) of operations, `scopes` their
     scopes. `number`: of each row of `Gathered.rows`, its device; `rank`: of each device that a merged trace tells the
     rank of.
     """
@@ -43,6 +45,7 @@ class Devices:
     ops: np.ndarray
     number: np.ndarray
     scopes: Scopes
+    untold: tuple[int, int] = (0, 0)
     rank: dict[int, int] = field(default_factory=dict)
     count: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
     total_ns: np.ndarray = field(default_factory=lambda: np.zeros(0))
@@ -69,9 +72,11 @@ def devices_of(gathered: Gathered, host: Host, span: Span) -> Devices:
     module, frame, note = (np.where(found, told[c][at], -1) for c in ("module", "frame", "note"))
     direction = np.where(found, told["direction"][at], NEITHER)
     graph = np.where(found & (gathered.meanings.names(told["name"][at]) == A_GRAPH), told["name"][at], -1)
+    fields = {"site": site, "call": call, "module": module, "frame": frame, "note": note, "direction": direction}
     for of_call in (site, call, module, frame):
         of_call[graph >= 0] = -1  # the call launched the graph, not its kernels
     direction[graph >= 0] = NEITHER
+    untold = _attribute(gathered, host, events, np.where(graph >= 0, launch, -1), fields)
     scope = coded(module, direction)
     launched_ns = np.where(found, told["start"][at], NONE)
     del at, found, told
@@ -82,12 +87,39 @@ def devices_of(gathered: Gathered, host: Host, span: Span) -> Devices:
     what = _what(gathered, site)
     op = ops.of(events["row"], events["name"], events["kind"], what, scope, frame, graph, shown, label)
     op = op.astype(np.int32)
-    del label, shown, what, module, direction, scope, frame, graph  # each as long as the trace
+    del label, shown, what, fields, module, direction, scope, frame, graph  # each as long as the trace
     number, rank = _numbers(gathered)
     scopes = Scopes(gathered.texts, host.chains, ops.rows[:, SCOPE])
-    devices = Devices(events, op, launch, launched_ns, site, note, call, ops.rows.copy(), number, scopes, rank)
+    devices = Devices(events, op, launch, launched_ns, site, note, call, ops.rows.copy(), number, scopes, untold, rank)
     _sums(devices)
     return devices
+
+
+def _attribute(
+    gathered: Gathered, host: Host, events: np.ndarray, launch: np.ndarray, fields: dict[str, np.ndarray]
+) -> tuple[int, int]:
+    """Gives what graphs executed, `launch` being the row of its launch, the call, module and so on that it was captured
+    in. Returns how many kernels are left, and of how many launches."""
+    order = np.flatnonzero(launch >= 0)
+    if not len(order):
+        return 0, 0
+    order = order[np.argsort(launch[order], kind="stable")]
+    captured = Captured(host.nodes, gathered.meanings, gathered.texts, gathered.sites)
+    left, runs = 0, 0
+    edges = np.flatnonzero(np.diff(launch[order])) + 1
+    for run, rows in enumerate(np.split(order, edges)):
+        rows = rows[np.isin(events["kind"][rows], (KERNEL, COPY))]
+        if not len(rows):
+            continue
+        what = (events[c][rows].astype(np.int64) for c in ("name", "kind", "row"))
+        nodes = captured.of(*what, int(host.launches["start"][launch[rows[0]]]))
+        if nodes is None:
+            left, runs = left + len(rows), runs + 1
+            continue
+        for name, column in fields.items():
+            column[rows] = nodes[name]
+        fields["call"][rows] |= (run + 1) << 32  # each run makes the calls anew; a call's event has 32 bits
+    return left, runs
 
 
 def _told(launches: np.ndarray) -> np.ndarray:

@@ -9,7 +9,8 @@ import pyarrow as pa
 from collectors.base import Rows
 from collectors.device.kineto.chunks import Chunks
 from collectors.device.kineto.gather import Gathered, joined, reorder
-from collectors.device.kineto.kinds import AN_UPDATE
+from collectors.device.kineto.graphs import window_of, windows
+from collectors.device.kineto.kinds import A_COPY_CALL, A_KERNEL_CALL, AN_UPDATE
 from collectors.device.kineto.nesting import (
     AGAIN,
     CALLS,
@@ -51,6 +52,7 @@ LAUNCHES = np.dtype(
     ]
 )
 CALLED = np.dtype([(name, LAUNCHES[name]) for name in ("start", "dur", "event", "name", "thread")])
+NODE = np.dtype([*LAUNCHES.descr, ("kernel", "i4"), ("graph", "i4")])
 NAMED = np.dtype([("external", "i8"), ("site", "i4"), ("event", "u4")])
 _FOUND = ("site", "call", "module", "frame", "note", "sequence", "direction")
 
@@ -58,11 +60,13 @@ _FOUND = ("site", "call", "module", "frame", "note", "sequence", "direction")
 @dataclass
 class Host:
     """`launches`: LAUNCHES rows by correlation number, CALLED rows once executions are joined with them. `calls`: NAMED
-    rows of calls that kernels name, by external id. `count`, `total_ns`, `own_ns`: by operation of a thread. `chains`:
-    those of modules, which `launches["module"]` refers to."""
+    rows of calls that kernels name, by external id. `nodes`: NODE rows of launches that were captured, by graph and
+    start, `kernel` their kernel's name, -1 where it is not told. `count`, `total_ns`, `own_ns`: by operation of a
+    thread. `chains`: those of modules, which `launches["module"]` refers to."""
 
     launches: np.ndarray = field(default_factory=lambda: np.zeros(0, LAUNCHES))
     calls: np.ndarray = field(default_factory=lambda: np.zeros(0, NAMED))
+    nodes: np.ndarray = field(default_factory=lambda: np.zeros(0, NODE))
     count: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
     total_ns: np.ndarray = field(default_factory=lambda: np.zeros(0))
     own_ns: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
@@ -83,7 +87,8 @@ class Sweeper:
         self.host = Host(count=np.zeros(n, np.int64), total_ns=np.zeros(n), own_ns=np.zeros(n, np.int64))
         self._stacks: dict[int, np.ndarray] = {}
         self._stack = np.zeros((STACK_ROWS, STACK_COLUMNS), np.int64)
-        self._launches, self._calls = Chunks(LAUNCHES), Chunks(NAMED)
+        self._launches, self._calls, self._nodes = Chunks(LAUNCHES), Chunks(NAMED), Chunks(NODE)
+        self._windows = windows(gathered.captures)
         self._forward: list[np.ndarray] = []
         self._placed = False  # whether modules or frames tell where calls were made
         # Only what launched something, and calls that something names, are kept: most are neither.
@@ -164,14 +169,19 @@ class Sweeper:
             self._calls.append(named)
 
     def _launched(self, rows: np.ndarray, found: np.ndarray) -> None:
-        found = found[_among(rows["correlation"][found[:, 0]], self._launched_by)]
-        out = np.zeros(len(found), LAUNCHES)
-        mine = rows[found[:, 0]]
-        for name in ("correlation", "start", "dur", "event", "name", "thread"):
-            out[name] = mine[name]
-        for k, name in enumerate(_FOUND):
-            out[name] = found[:, k + 1]
-        self._launches.append(out)
+        executed = _among(rows["correlation"][found[:, 0]], self._launched_by)
+        self._launches.append(_rows_of(LAUNCHES, rows, found[executed]))
+        if len(self._windows):
+            self._captured(rows, found[~executed])
+
+    def _captured(self, rows: np.ndarray, found: np.ndarray) -> None:
+        """Keeps what was launched in a capture and not executed."""
+        graph = window_of(rows["start"][found[:, 0]], self._windows)
+        told = self._gathered.meanings.names(rows["name"][found[:, 0]])
+        mine = (graph >= 0) & np.isin(told, (A_KERNEL_CALL, A_COPY_CALL))
+        out = _rows_of(NODE, rows, found[mine])
+        out["graph"], out["kernel"] = graph[mine], rows["site"][found[mine, 0]]
+        self._nodes.append(out)
 
     def _finish(self) -> None:
         self._launched_by = self._wanted = np.zeros(0, np.int64)
@@ -180,7 +190,10 @@ class Sweeper:
         reorder(launches, np.lexsort((launches["start"], launches["site"] < 0, launches["correlation"])))
         calls = self.host.calls = self._calls.drained()
         reorder(calls, np.argsort(calls["external"], kind="stable"))
-        self._backward(self.host.launches)
+        nodes = self.host.nodes = self._nodes.drained()
+        reorder(nodes, np.lexsort((nodes["start"], nodes["graph"])))
+        self._backward(launches)
+        self._backward(nodes)
         self._forward, self._stacks = [], {}
 
     def _updates(self, chain: np.ndarray) -> np.ndarray:
@@ -208,6 +221,17 @@ class Sweeper:
         launches["direction"][lacks] = np.where(launches["direction"][lacks] == AGAIN, AGAIN, GRADIENT)
         bare = launches["frame"][lacks] < 0
         launches["frame"][lacks[bare]] = forward[at[bare], 2]
+
+
+def _rows_of(kind: np.dtype, rows: np.ndarray, found: np.ndarray) -> np.ndarray:
+    """Rows of launches, from what was found of them."""
+    out = np.zeros(len(found), kind)
+    mine = rows[found[:, 0]]
+    for name in ("correlation", "start", "dur", "event", "name", "thread"):
+        out[name] = mine[name]
+    for k, name in enumerate(_FOUND):
+        out[name] = found[:, k + 1]
+    return out
 
 
 def _last(marked: np.ndarray) -> np.ndarray:
