@@ -4,7 +4,8 @@ While a stream is captured, what a thread launches is not executed: it becomes a
 executes all of them. A trace that holds the capture too tells in which operator and module each node was launched. A
 graph is told from others by what it consists of, node by node: copies stand where copies were captured, kernels have
 the names that their launches told (of ROCm), and where those tell none, a product was launched where a kernel
-multiplies. What several captures could have been is told as far as they agree.
+multiplies. What several captures could have been is told as far as they agree. Nsight Systems numbers nodes: there the
+number tells.
 """
 
 from collections.abc import Callable
@@ -17,6 +18,7 @@ from collectors.device.kineto.nesting import NEITHER, Numbered
 from collectors.device.kineto.texts import Texts
 from collectors.device.kineto.tokens import NONE
 
+FIRST_NODE = 1 << 61  # correlation numbers from it on are those of nodes, where an export numbers them
 LEAST_NAMELESS = 4  # fewer nodes whose kernels are not named are found in many graphs
 _ROCM_COPY = "__amd_rocclr_"  # copies and fills that ROCm executes as kernels
 _AGREED = ("module", "frame", "note")
@@ -48,6 +50,13 @@ def window_of(start: np.ndarray, spans: np.ndarray) -> np.ndarray:
         return np.full(len(start), -1)
     at = np.searchsorted(spans[:, 0], start, "right") - 1
     return np.where((at >= 0) & (start < spans[np.maximum(at, 0), 1]), at, -1)
+
+
+def numbered(nodes: np.ndarray, external: np.ndarray) -> np.ndarray:
+    """Row of `nodes`, in order of their correlation, that each execution is by its number, -1 for none."""
+    known = nodes["correlation"]
+    at = np.minimum(np.searchsorted(known, external), len(known) - 1)
+    return np.where((external >= FIRST_NODE) & (known[at] == external), at, -1) if len(known) else external * 0 - 1
 
 
 class Captured:
