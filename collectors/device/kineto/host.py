@@ -54,9 +54,9 @@ _FOUND = ("site", "call", "module", "frame", "note", "sequence", "direction")
 
 @dataclass
 class Host:
-    """`launches`: CALLED rows of calls, by correlation number, and `places` beside them: PLACED rows of what they are in,
-    until executions are joined with them. `calls`: NAMED rows of calls that kernels name, by external id. `nodes`: NODE
-    rows of launches that were captured, by graph and start, `kernel` their kernel's name, -1 where it is not told;
+    """`launches`: CALLED rows of calls, by correlation number, and `places` beside them: PLACED rows of what they lie
+    in, until executions are joined with them. `calls`: NAMED rows of calls that kernels name, by external id. `nodes`:
+    NODE rows of launches that were captured, by graph and start, `kernel` their kernel's name, -1 where it is not told;
     `numbered`: those of nodes that have numbers, by them. `count`, `total_ns`, `own_ns`: by operation of a thread.
     `chains`: those of modules, which `module` of calls refers to."""
 
