@@ -251,6 +251,7 @@ def test_kernels_of_a_graph_are_of_the_operators_that_its_capture_tells(tmp_path
     folder = DATA / "more" / "kineto" / "cudagraph_vllm_decode"
     files = [folder / "graph_execution.json.gz", *([folder / "capture.pt.trace.json.gz"] if together else [])]
     run = Store(tmp_path).get(ingest(files, Store(tmp_path)).run_id)
+    assert run is not None
     rows = run.tables.arrow("ops").to_pylist()
     ran = {r["event"] for r in run.tables.arrow("launches").to_pylist() if r["graph"]}
     assert len(ran) == 421

@@ -116,13 +116,13 @@ def _attribute(
         rows = rows[np.isin(events["kind"][rows], (KERNEL, COPY))]
         if not len(rows):
             continue
-        what = (events[c][rows].astype(np.int64) for c in ("name", "kind", "row"))
-        nodes = captured.of(*what, int(host.launches["start"][launch[rows[0]]]))
+        name, kind, row = (events[c][rows].astype(np.int64) for c in ("name", "kind", "row"))
+        nodes = captured.of(name, kind, row, int(host.launches["start"][launch[rows[0]]]))
         if nodes is None:
             left, runs = left + len(rows), runs + 1
             continue
-        for name, column in fields.items():
-            column[rows] = nodes[name]
+        for of_call, column in fields.items():
+            column[rows] = nodes[of_call]
         fields["call"][rows] |= (int(launch[rows[0]]) + 1) << 32  # each run makes the calls anew
     return left, runs
 

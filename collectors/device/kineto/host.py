@@ -241,7 +241,7 @@ def _rows_of(kind: np.dtype, rows: np.ndarray, found: np.ndarray) -> np.ndarray:
     for name in kind.names or ():
         if name in _FOUND:
             out[name] = found[:, _FOUND.index(name) + 1]
-        elif name in HOST.names:
+        elif name in (HOST.names or ()):
             out[name] = mine[name]
     return out
 
