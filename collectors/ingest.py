@@ -13,6 +13,7 @@ import pyarrow as pa
 from collectors.base import Blob, Fact, Item, Lost, Rows
 from collectors.ingesting.ahead import LEAST_BYTES, Ahead
 from collectors.ingesting.beside import left_out
+from collectors.ingesting.captures import with_captures
 from collectors.ingesting.chip_facts import most_chips, settled_chips, unknown_chip
 from collectors.ingesting.digests import State, hashed, states
 from collectors.ingesting.gather import Cancelled, Gathered, gather
@@ -106,7 +107,7 @@ def ingest(
             jobs, left = left_out(_recognise(gathered, scratch.folder, files, check))
             for aside in left:
                 gathered.pass_over(*aside)
-            jobs = _in_order(_hashed(jobs, check, engine))
+            jobs = with_captures(_in_order(_hashed(jobs, check, engine)))
             run_id, known = made_of(jobs, options), None
             stored, restored = _found(store, run_id, jobs, options, audience)
             if restored:

@@ -7,6 +7,8 @@ import numpy as np
 import pandas as pd
 
 from analyzers.base import Facts
+from analyzers.device.counters import counters
+from analyzers.device.counters import notes as counter_notes
 from analyzers.device.op_units import UNIT_OPTIONS, Units, op_units
 from analyzers.device.roofs import (
     CREDIBLE,
@@ -74,7 +76,8 @@ class RooflineResult:
 
     `roof`: the one that the points are held against. `time_by_bound`: seconds by BOUNDS, together `device_seconds`, or
     roof seconds where nothing is timed. `roof_seconds`: what all operations would take with those that have a roof at
-    it and all others as they are; None where nothing has one. `beyond`: what is to be said of operations that show more
+    it and all others as they are; None where nothing has one. `counters`: what the hardware counted, see
+    `counters.counters`. `beyond`: what is to be said of operations that show more
     than the specified roof allows. `programs`: the same as points for whole modules.
     """
 
@@ -92,6 +95,7 @@ class RooflineResult:
     near: float
     top: int
     beyond: tuple[str, ...]
+    counters: tuple[dict[str, Any], ...] = field(default=())
     notes: tuple[str, ...] = field(default=())
 
     @property
@@ -120,6 +124,7 @@ class RooflineResult:
             "devices": self.devices,
             "device_steps": self.device_steps,
             "near": self.near,
+            "counters": list(self.counters),
             "definitions": BOUNDS,
             "notes": list(self.notes),
         }
@@ -155,6 +160,7 @@ def analyze(tables: Tables, facts: Facts, options: dict[str, Any]) -> RooflineRe
         placed = placed.sort_values("share", ascending=False, kind="stable", ignore_index=True)
         weight = placed["roof_seconds"].fillna(0.0)
     by_bound = weight.groupby(placed["bound"]).sum()
+    counted = counters(tables)
     known = chip(options["chip"]) if options["chip"] else chip_of(facts)
     roofs = (spec, reached, *other_precisions(known, spec, devices_per_chip(facts, known)))
     return RooflineResult(
@@ -172,7 +178,15 @@ def analyze(tables: Tables, facts: Facts, options: dict[str, Any]) -> RooflineRe
         near=options["near"],
         top=options["top"],
         beyond=tuple(reach_notes),
-        notes=(*units.notes, *roof_notes, *reach_notes, *chosen_notes, *_notes(placed, units, options["near"])),
+        counters=tuple(counted),
+        notes=(
+            *counter_notes(counted),
+            *units.notes,
+            *roof_notes,
+            *reach_notes,
+            *chosen_notes,
+            *_notes(placed, units, options["near"]),
+        ),
     )
 
 

@@ -50,6 +50,22 @@ def test_a_matmul_at_half_peak_and_a_copy_at_full_bandwidth():
     assert result.whole["flops_per_s"] == pytest.approx(PEAK * 0.010 / 0.030)
 
 
+def test_what_the_hardware_counted_is_told_of_steps_alone():
+    tensor, clock = "GPU 1 Tensor Active", "GPU 1 GPC Clock Frequency"
+    samples = [(50, tensor, 10.0, "%"), (110, tensor, 30.0, "%"), (190, tensor, 50.0, "%"), (200, tensor, 99.0, "%")]
+    samples += [(120, clock, 1980.0, "MHz"), (120, "loss", 3.0, None), (120, "cpu load", 7.0, "%")]
+    samples += [(130, "GPU 1 Unallocated Warps", 80.0, "%"), (130, "GPU 0 DRAM Read Bandwidth", -1.0, "%")]
+    columns = dict(zip(("ts_ns", "name", "value", "unit"), map(list, zip(*samples, strict=True)), strict=True))
+    steps = {"capture": [0], "step": [1], "start_ns": [100], "dur_ns": [100]}
+    result = ask([matmul(20, 1e12)], more={"scalars": columns, "steps": steps})
+    told = [(c["device"], c["counter"], c["mean_share"], c["highest_share"], c["samples"]) for c in result.counters]
+    assert told == [(1, "Tensor Active", 0.4, 0.5, 2), (1, "Unallocated Warps", 0.8, 0.8, 1)]
+    assert "By its own counters GPU 1 was in use, in the mean of 2 samples: Tensor Active 40 %." in result.notes
+    everywhere = ask([matmul(20, 1e12)], more={"scalars": columns})
+    assert everywhere.counters[0]["samples"] == 4
+    assert ask([matmul(20, 1e12)]).counters == ()
+
+
 def test_the_answer_is_the_contract_and_fits_json():
     waits = {"op": "all-reduce.1", "category": "collective", "self_ns": 5 * MS, "total_ns": 5 * MS, "flops": -1.0}
     said = ask([matmul(20, 1e12), copy(10, 1e9), waits]).to_dict()
@@ -58,6 +74,7 @@ def test_the_answer_is_the_contract_and_fits_json():
         "peak_flops_per_s",
         "hbm_bytes_per_s",
         "ridge_flops_per_byte",
+        "counters",
         "roofs",
         "points",
         "time_by_bound",

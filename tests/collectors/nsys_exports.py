@@ -29,6 +29,8 @@ COLUMNS: Mapping[str, str] = {
     "correlationId INTEGER, globalPid INTEGER, syncType INTEGER",
     "CUPTI_ACTIVITY_KIND_GRAPH_TRACE": "start INTEGER, end INTEGER, deviceId INTEGER, streamId INTEGER, "
     "correlationId INTEGER, globalPid INTEGER, graphId INTEGER, graphExecId INTEGER",
+    "CUDA_GRAPH_NODE_EVENTS": "start INTEGER, end INTEGER, eventClass INTEGER, globalTid INTEGER, nameId INTEGER, "
+    "graphNodeId INTEGER, originalGraphNodeId INTEGER",
     "NVTX_EVENTS": "start INTEGER NOT NULL, end INTEGER, eventType INTEGER NOT NULL, text TEXT, globalTid INTEGER, "
     "textId INTEGER, domainId INTEGER, binaryData BLOB",
     "NVTX_PAYLOAD_SCHEMA_ENTRIES": "domainId INTEGER NOT NULL, schemaId INTEGER NOT NULL, idx INTEGER NOT NULL, "
@@ -97,6 +99,11 @@ class Export:
         """A call of the CUDA API."""
         row = (start, start + dur, 0, tid_of(pid, tid), correlation, self.string(name), 0)
         return self.put("CUPTI_ACTIVITY_KIND_RUNTIME", row)
+
+    def node(self, start, node, original=None, pid=10, tid=1) -> "Export":
+        """A node of a graph that is made, or copied."""
+        row = (start, start, 0, tid_of(pid, tid), self.string("Graph Node Creation"), node, original)
+        return self.put("CUDA_GRAPH_NODE_EVENTS", row)
 
     def ran(self, name, start, dur, correlation, pid=10, tid=1, lag=50, **more) -> "Export":
         """A kernel with the call that launched it `lag` before."""

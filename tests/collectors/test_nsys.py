@@ -120,6 +120,49 @@ def test_a_graph_is_the_devices_work_where_its_nodes_were_not_traced(got):
     assert [r["graph"] for r in result.rows["launches"]] == [True]
 
 
+def captured(export, pid=10):
+    """Two nodes made in two modules, copied twice, and executed twice on two streams."""
+    for n, module in enumerate(("attention", "mlp")):
+        export.range(module, 1000 + 100 * n, 1090 + 100 * n, pid=pid)
+        export.launch(1010 + 100 * n, 20, 50 + n, pid=pid).node(1020 + 100 * n, 1 + n, pid=pid)
+        for copy, original in ((11, None), (11, 1), (21, 11)):
+            export.node(1300 + copy, copy + n, original and original + n, pid=pid)
+    for run in range(2):
+        export.launch(2000 + 500 * run, 10, 60 + run, "cudaGraphLaunch_v10000", pid=pid)
+        for n in (1, 0):
+            export.kernel(f"k{n}", 2100 + 500 * run, 30, 60 + run, stream=7 + n, node=21 + n, pid=pid)
+    return export
+
+
+def test_what_a_graph_executes_is_of_the_range_in_which_its_node_was_made(got):
+    result = got(captured(Export()))
+    assert {(o["op"], o["scope"], o["count"]) for o in ops(result, role="compute")} == {
+        ("k0", "attention", 2),
+        ("k1", "mlp", 2),
+    }
+    assert [r["graph"] for r in result.rows["launches"]] == [True] * 4
+    assert len(ops(result, op="Graph Node Creation")) == 1 and "graphs" not in result.reasons()
+
+
+def test_nodes_of_two_processes_have_the_same_numbers(got):
+    export = captured(captured(Export()), pid=11)
+    export.rows["NVTX_EVENTS"] = [
+        (*row[:3], row[3] + (" of 11" if row[4] == tid_of(11) else ""), *row[4:]) for row in export.rows["NVTX_EVENTS"]
+    ]
+    told = sorted(o["scope"] for o in ops(got(export), role="compute"))
+    assert told == ["attention", "attention of 11", "mlp", "mlp of 11"]
+
+
+@pytest.mark.parametrize("odd", [(1, 2), (2, 1), (1, 1), (9, 1 << 62), (0, 0)])
+def test_nodes_that_are_copies_of_each_other_or_of_none_end(got, odd):
+    export = captured(Export())
+    export.rows["CUDA_GRAPH_NODE_EVENTS"] = [
+        (*row[:5], *((odd[0], odd[1]) if row[6] else (odd[1], odd[0]))) for row in export.rows["CUDA_GRAPH_NODE_EVENTS"]
+    ]
+    result = got(export)
+    assert sum(o["count"] for o in ops(result, role="compute")) == 4
+
+
 def test_an_export_without_processes_or_clock(got):
     """As another program writes one: the least columns."""
     export = Export(CUPTI_ACTIVITY_KIND_KERNEL=("globalPid", "contextId", "graphNodeId"))

@@ -18,6 +18,7 @@ from tests.fuzz.damage import damaged
 WHOLE = st.integers(-(1 << 63), (1 << 63) - 1)
 ANY = st.one_of(st.none(), st.sampled_from([0, 1, 7, -1, 10**18, 1 << 40]), WHOLE, st.floats(), st.text(max_size=9))
 TABLES = ("CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_MEMCPY", "CUPTI_ACTIVITY_KIND_RUNTIME", "NVTX_EVENTS")
+TABLES += ("CUDA_GRAPH_NODE_EVENTS",)
 
 
 def check(data: bytes) -> None:
@@ -50,7 +51,8 @@ def exports(draw) -> bytes:
         made.columns[table] = ", ".join(c.split()[0] for c in made.columns[table].split(", "))  # of no type
         width = len(made.columns[table].split(", "))
         made.put(table, *draw(st.lists(st.tuples(*[ANY] * width), max_size=6)))
-    made.range("step 1", 10, 900).ran("k", 100, 50, 1)
+    made.range("step 1", 10, 900).ran("k", 100, 50, 1).launch(200, 10, 9, "cudaGraphLaunch")
+    made.kernel("k", 300, 10, 9, node=draw(st.sampled_from([None, 0, 1, 7, -1])))
     with tempfile.TemporaryDirectory() as folder:
         return made.data(Path(folder))
 

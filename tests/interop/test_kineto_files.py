@@ -245,6 +245,29 @@ def test_convolutions_of_a_resnet_are_counted_though_its_trace_tells_no_strides(
     assert done["aten::cudnn_convolution_backward_input"] / images == pytest.approx(forward - first, rel=1e-9)
 
 
+@pytest.mark.parametrize("together", [True, False])
+def test_kernels_of_a_graph_are_of_the_operators_that_its_capture_tells(tmp_path, together):
+    """One launch executes 421 kernels; the trace of the capture holds as many launches, which tell the same names."""
+    folder = DATA / "more" / "kineto" / "cudagraph_vllm_decode"
+    files = [folder / "graph_execution.json.gz", *([folder / "capture.pt.trace.json.gz"] if together else [])]
+    run = Store(tmp_path).get(ingest(files, Store(tmp_path)).run_id)
+    assert run is not None
+    rows = run.tables.arrow("ops").to_pylist()
+    ran = {r["event"] for r in run.tables.arrow("launches").to_pylist() if r["graph"]}
+    assert len(ran) == 421
+    events = run.tables.arrow("op_events").to_pylist()
+    replay = max(e["capture"] for e in events if e["event"] in ran and e["device"] is not None)
+    scopes = {(o["capture"], o["op_id"]): o["scope"] for o in rows}
+    told = [scopes[replay, e["op_id"]] for e in events if e["capture"] == replay and e["event"] in ran]
+    model = Counter((scope or "").split("/")[0] for scope in told if scope or together)
+    assert model == ({"GptOssForCausalLM_0": 421} if together else {})
+    counted = sum((o["flops"] or 0) * o["count"] for o in rows if o["capture"] == replay)
+    # Three products a layer, of 24 layers and 32 tokens; that of the logits is no part of the graph.
+    sides = ((2880, 5120), (4096, 2880), (2880, 32))
+    layers = sum(2 * 32 * k * n for k, n in sides) * 24
+    assert counted == pytest.approx(2 * 32 * 2880 * 201_088 + (layers if together else 0))
+
+
 def test_ranks_of_a_job_are_one_run_and_nobody_is_accused_without_knowing_groups(tmp_path):
     run = stored([DATA / "kineto" / "hta_sampled_2rank"], tmp_path)
     assert run.manifest.facts["chips"].value == 128

@@ -38,6 +38,7 @@ FIELDS = (
     ("name",),
     ("grid",),
     ("block",),
+    ("kernel",),
 )
 (
     CORRELATION,
@@ -66,8 +67,10 @@ FIELDS = (
     ROW_NAME,
     GRID,
     BLOCK,
+    KERNEL_NAME,
 ) = range(len(FIELDS))
-_TEXTUAL = (STREAM, DIMS, TYPES, GIVEN, STACK, COLLECTIVE, DTYPE, PG_NAME, PG_DESC, PG_RANKS, ROW_NAME, GRID, BLOCK)
+TEXTUAL = (STREAM, DIMS, TYPES, GIVEN, STACK, COLLECTIVE, DTYPE, PG_NAME, PG_DESC, PG_RANKS, ROW_NAME, GRID, BLOCK)
+TEXTUAL += (KERNEL_NAME,)
 INT, REAL, WORD = 1, 2, 3  # what a stat's value is
 _KEYS = 256  # slots for the names of arguments that have a meaning
 
@@ -127,7 +130,7 @@ def keys_of(texts: Texts) -> Keys:
     table = np.full(_KEYS, -1, np.int16)
     enter_keys(table, start, raw)
     textual = np.zeros(len(FIELDS), np.bool_)
-    textual[list(_TEXTUAL)] = True
+    textual[list(TEXTUAL)] = True
     field = np.array([field for _, field in names], np.int64)
     text = np.array([texts.of(name.decode()) for name, _ in names], np.int32)
     return Keys(table, start, raw, field, text, textual)

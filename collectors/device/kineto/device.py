@@ -7,7 +7,8 @@ import numpy as np
 
 from collectors.base import Rows
 from collectors.device.kineto.gather import Gathered, reorder
-from collectors.device.kineto.host import CALLED, LAUNCHES, Host, event_rows
+from collectors.device.kineto.graphs import Captured, numbered
+from collectors.device.kineto.host import PLACED, Host, event_rows
 from collectors.device.kineto.kernels import is_collective
 from collectors.device.kineto.kinds import A_GRAPH, COPY, KERNEL
 from collectors.device.kineto.messages import named
@@ -25,10 +26,11 @@ _DEVICES = 1 << 20  # numbers of devices beyond it are damage
 @dataclass
 class Devices:
     """`events`: DEVICE rows in order of start; beside each row `op`, its operation, `launch`, its row of
-    `Host.launches` or -1, `launched_ns`, when that was, as written, or NONE, and `site`, `note` and `call`: the call it
+    `Host.launches` or -1, `site`, `note` and `call`: the call it
     was launched in, the annotation around that, and the call's event, each -1 where that is not known.
 
-    `ops`: by number (row, name, kind, site, scope, frame, graph, note, collective's name) of operations, `scopes` their
+    `untold`: how many kernels of graphs have no operation, and of how many launches they are. `ops`: by number (row,
+    name, kind, site, scope, frame, graph, note, collective's name) of operations, `scopes` their
     scopes. `number`: of each row of `Gathered.rows`, its device; `rank`: of each device that a merged trace tells the
     rank of.
     """
@@ -36,13 +38,13 @@ class Devices:
     events: np.ndarray
     op: np.ndarray
     launch: np.ndarray
-    launched_ns: np.ndarray
     site: np.ndarray
     note: np.ndarray
     call: np.ndarray
     ops: np.ndarray
     number: np.ndarray
     scopes: Scopes
+    untold: tuple[int, int] = (0, 0)
     rank: dict[int, int] = field(default_factory=dict)
     count: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
     total_ns: np.ndarray = field(default_factory=lambda: np.zeros(0))
@@ -62,56 +64,83 @@ def devices_of(gathered: Gathered, host: Host, span: Span) -> Devices:
         gathered.lost["events: their time is far from all others"] += int((~near).sum())
         events = events[near]
     reorder(events, np.argsort(events["start"], kind="stable"))
-    launch = _launches(events["correlation"], host.launches)
+    launch = _launches(events["correlation"], host.places["correlation"])
     site, call = _sites(events, launch, host)
-    told = host.launches if len(host.launches) else np.zeros(1, LAUNCHES)
+    told = host.places if len(host.places) else np.zeros(1, PLACED)
     at, found = np.maximum(launch, 0), launch >= 0
     module, frame, note = (np.where(found, told[c][at], -1) for c in ("module", "frame", "note"))
     direction = np.where(found, told["direction"][at], NEITHER)
-    graph = np.where(found & (gathered.meanings.names(told["name"][at]) == A_GRAPH), told["name"][at], -1)
+    name = host.launches["name"][at] if len(host.launches) else at - 1
+    graph = np.where(found & (gathered.meanings.names(name) == A_GRAPH), name, -1)
+    fields = {"site": site, "call": call, "module": module, "frame": frame, "note": note, "direction": direction}
     for of_call in (site, call, module, frame):
         of_call[graph >= 0] = -1  # the call launched the graph, not its kernels
     direction[graph >= 0] = NEITHER
+    untold = _attribute(gathered, host, events, np.where(graph >= 0, launch, -1), fields)
     scope = coded(module, direction)
-    launched_ns = np.where(found, told["start"][at], NONE)
-    del at, found, told
-    host.launches = _told(host.launches)
+    del at, found, told, name
+    host.forget_places()
     label = _labels(gathered, events, site, note)
     shown = np.where(label >= 0, note, np.int32(-1))
     ops = Numbered(9)
     what = _what(gathered, site)
     op = ops.of(events["row"], events["name"], events["kind"], what, scope, frame, graph, shown, label)
     op = op.astype(np.int32)
-    del label, shown, what, module, direction, scope, frame, graph  # each as long as the trace
+    del label, shown, what, fields, module, direction, scope, frame, graph  # each as long as the trace
     number, rank = _numbers(gathered)
     scopes = Scopes(gathered.texts, host.chains, ops.rows[:, SCOPE])
-    devices = Devices(events, op, launch, launched_ns, site, note, call, ops.rows.copy(), number, scopes, rank)
+    devices = Devices(events, op, launch, site, note, call, ops.rows.copy(), number, scopes, untold, rank)
     _sums(devices)
     return devices
 
 
-def _told(launches: np.ndarray) -> np.ndarray:
-    """What rows of launches are made of; what joined them with executions is known by now, and as long as the trace."""
-    out = np.empty(len(launches), CALLED)
-    for name in CALLED.names or ():
-        out[name] = launches[name]
-    return out
+def _attribute(
+    gathered: Gathered, host: Host, events: np.ndarray, launch: np.ndarray, fields: dict[str, np.ndarray]
+) -> tuple[int, int]:
+    """Gives what graphs executed, `launch` being the row of its launch, the call, module and so on that it was captured
+    in. Returns how many kernels are left, and of how many launches."""
+    order = np.flatnonzero(launch >= 0)
+    if not len(order):
+        return 0, 0
+    node = numbered(host.numbered, events["external"][order])
+    by_number = order[node >= 0]
+    for name, column in fields.items():
+        column[by_number] = host.numbered[name][node[node >= 0]]
+    fields["call"][by_number] |= (launch[by_number].astype(np.int64) + 1) << 32
+    order = order[node < 0]
+    order = order[np.argsort(launch[order], kind="stable")]
+    captured = Captured(host.nodes, gathered.meanings, gathered.texts, gathered.sites)
+    left, runs = 0, 0
+    edges = np.flatnonzero(np.diff(launch[order])) + 1
+    for rows in np.split(order, edges):
+        rows = rows[np.isin(events["kind"][rows], (KERNEL, COPY))]
+        if not len(rows):
+            continue
+        name, kind, row = (events[c][rows].astype(np.int64) for c in ("name", "kind", "row"))
+        nodes = captured.of(name, kind, row, int(host.launches["start"][launch[rows[0]]]))
+        if nodes is None:
+            left, runs = left + len(rows), runs + 1
+            continue
+        for of_call, column in fields.items():
+            column[rows] = nodes[of_call]
+        fields["call"][rows] |= (int(launch[rows[0]]) + 1) << 32  # each run makes the calls anew
+    return left, runs
 
 
-def _launches(correlation: np.ndarray, launches: np.ndarray) -> np.ndarray:
+def _launches(correlation: np.ndarray, known: np.ndarray) -> np.ndarray:
     """Row of the launch of each correlation number, -1 where the trace holds none."""
-    if not len(launches):
+    if not len(known):
         return np.full(len(correlation), -1, np.int32)
-    at = np.searchsorted(launches["correlation"], correlation)
-    at = np.minimum(at, len(launches) - 1).astype(np.int32)
-    return np.where((launches["correlation"][at] == correlation) & (correlation > 0), at, np.int32(-1))
+    at = np.searchsorted(known, correlation)
+    at = np.minimum(at, len(known) - 1).astype(np.int32)
+    return np.where((known[at] == correlation) & (correlation > 0), at, np.int32(-1))
 
 
 def _sites(events: np.ndarray, launch: np.ndarray, host: Host) -> tuple[np.ndarray, np.ndarray]:
     """(site, call) that each event was launched in: where its launch lies, else the call of its external id."""
     site, call = np.full(len(events), -1, np.int32), np.full(len(events), -1, np.int64)
     found = launch >= 0
-    site[found], call[found] = host.launches["site"][launch[found]], host.launches["call"][launch[found]]
+    site[found], call[found] = host.places["site"][launch[found]], host.places["call"][launch[found]]
     lacks = np.flatnonzero((site < 0) & (events["external"] != events["correlation"]) & (events["external"] != NONE))
     if len(lacks) and len(host.calls):
         known = host.calls["external"]

@@ -9,6 +9,8 @@ from collectors.device.kineto import columns
 from collectors.device.kineto.chunks import Chunks
 from collectors.device.kineto.kinds import (
     A_BACKWARD,
+    A_CAPTURE,
+    A_CAPTURE_END,
     A_CHECKPOINT,
     A_FETCH,
     A_FRAME,
@@ -44,7 +46,7 @@ from collectors.device.kineto.tokens import NONE
 
 LONGEST_NS = np.int64(1 << 62)  # a time beyond it is none
 _SITE = (columns.DIMS, columns.TYPES, columns.GIVEN, columns.STACK)
-_COLLECTIVE = (
+COLLECTIVE_COLUMNS = (
     columns.COLLECTIVE,
     columns.IN_NELEMS,
     columns.OUT_NELEMS,
@@ -55,8 +57,8 @@ _COLLECTIVE = (
     columns.PG_RANKS,
     columns.SEQ,
 )
-COLLECTIVE, IN_NELEMS, OUT_NELEMS, DTYPE, GROUP_SIZE, PG_NAME, PG_DESC, PG_RANKS, SEQ = range(len(_COLLECTIVE))
-HOST = np.dtype(
+COLLECTIVE, IN_NELEMS, OUT_NELEMS, DTYPE, GROUP_SIZE, PG_NAME, PG_DESC, PG_RANKS, SEQ = range(len(COLLECTIVE_COLUMNS))
+HOST = np.dtype(  # `site`: of a launch the name of its kernel, as far as the launch tells it
     [
         ("start", "i8"),
         ("dur", "i8"),
@@ -95,7 +97,7 @@ class Gathered:
     `host`: HOST rows. `device`: DEVICE rows, `row` a number of `rows`. `ops`: (thread, name, kind of event) of each
     operation of a host thread, by number; `threads`: (pid, tid); `rows`: (device, stream, rank, pid, tid) as written;
     `sites`: (name, dims, types, values of arguments, stack, collective) of calls, values only of those whose work
-    depends on them; `collectives`: _COLLECTIVE columns; `shapes`: (grid, block) of launches.
+    depends on them; `collectives`: COLLECTIVE_COLUMNS columns; `shapes`: (grid, block) of launches.
     `calls`: HOST rows of calls and annotations, where the machine has no device (see `standing_in`); `read`: events so
     far. `seen` counts events by what became of them; what is lost is in `lost`, by reason.
     """
@@ -110,8 +112,9 @@ class Gathered:
         self.memory = Spill(MEMORY_ROW)
         self.steps: list[tuple[int, int, int, int]] = []  # start, duration, name, thread
         self.fetches: list[tuple[int, int]] = []
+        self.captures: list[tuple[int, int, int]] = []  # time, thread, kind of calls that begin and end captures
         self.threads, self.rows, self.shapes = Numbered(2), Numbered(5), Numbered(2)
-        self.ops, self.sites, self.collectives = Numbered(3), Numbered(6), Numbered(len(_COLLECTIVE))
+        self.ops, self.sites, self.collectives = Numbered(3), Numbered(6), Numbered(len(COLLECTIVE_COLUMNS))
         self.thread_names: dict[tuple[int, int], int] = {}
         self.last = -(1 << 63)  # where the last event ends, of those that are near the middle of their batch
         self.seen: Counter[str] = Counter()
@@ -158,7 +161,7 @@ class Gathered:
 
     def _collective(self, args: np.ndarray) -> np.ndarray:
         out = np.full(len(args), -1, np.int64)
-        told = args[:, _COLLECTIVE]
+        told = args[:, COLLECTIVE_COLUMNS]
         at = np.flatnonzero((told != NONE).any(axis=1))
         if len(at):
             out[at] = self.collectives.of(*told[at].T)
@@ -198,11 +201,12 @@ class Gathered:
         kind[told == A_FRAME] = FRAME
         kind[(kinds == RUNTIME) & (args[:, columns.CORRELATION] > 0)] = LAUNCH  # 0 is none
         out["kind"] = kind
+        self._captures(out, np.where(kind == LAUNCH, told, 0))
         step, fetch = (told == A_STEP), (told == A_FETCH)
         # What an operation of a thread is to the reader of tables: a step, the host's own, or of no thread at all.
         shown = np.where(step, A_STEP, np.where(kinds == OTHER, OTHER, ANNOTATION))
         out["op"] = self.ops.of(out["thread"], out["name"], shown)
-        out["site"] = -1
+        out["site"] = np.where((kind == LAUNCH) & (args[:, columns.KERNEL_NAME] >= 0), args[:, columns.KERNEL_NAME], -1)
         sited = call | note
         if sited.any():
             args[told != WITH_VALUES, columns.GIVEN] = NONE
@@ -220,6 +224,11 @@ class Gathered:
         if self.calls is not None and (some := np.isin(kind, (CALL, NOTE))).any():
             self.calls.add(out[some])
         self.seen["stored"] += len(at)
+
+    def _captures(self, rows: np.ndarray, told: np.ndarray) -> None:
+        for at in np.flatnonzero(np.isin(told, (A_CAPTURE, A_CAPTURE_END))).tolist():
+            row = rows[at]
+            self.captures.append((int(row["start"]), int(row["thread"]), int(told[at])))
 
     def _others(self, batch: columns.Batch, chosen: np.ndarray) -> None:
         for phase, count in zip(*np.unique(batch.phase[chosen], return_counts=True), strict=True):

@@ -8,8 +8,9 @@ import pyarrow as pa
 
 from collectors.base import Rows
 from collectors.device.kineto.chunks import Chunks
-from collectors.device.kineto.gather import Gathered, joined, reorder
-from collectors.device.kineto.kinds import AN_UPDATE
+from collectors.device.kineto.gather import HOST, Gathered, joined, reorder
+from collectors.device.kineto.graphs import FIRST_NODE, window_of, windows
+from collectors.device.kineto.kinds import A_COPY_CALL, A_KERNEL_CALL, AN_UPDATE
 from collectors.device.kineto.nesting import (
     AGAIN,
     CALLS,
@@ -33,14 +34,10 @@ from collectors.device.kineto.span import Span
 from collectors.device.xplane.arrays import over
 from runs.schema import SCHEMAS
 
-LAUNCHES = np.dtype(
+CALLED = np.dtype([("start", "i8"), ("dur", "i8"), ("event", "u4"), ("name", "i4"), ("thread", "i4")])
+PLACED = np.dtype(
     [
         ("correlation", "i8"),
-        ("start", "i8"),
-        ("dur", "i8"),
-        ("event", "u4"),
-        ("name", "i4"),
-        ("thread", "i4"),
         ("site", "i4"),
         ("call", "i8"),
         ("module", "i4"),
@@ -50,27 +47,32 @@ LAUNCHES = np.dtype(
         ("direction", "i1"),
     ]
 )
-CALLED = np.dtype([(name, LAUNCHES[name]) for name in ("start", "dur", "event", "name", "thread")])
+NODE = np.dtype([*CALLED.descr, *PLACED.descr, ("kernel", "i4"), ("graph", "i4")])
 NAMED = np.dtype([("external", "i8"), ("site", "i4"), ("event", "u4")])
 _FOUND = ("site", "call", "module", "frame", "note", "sequence", "direction")
 
 
 @dataclass
 class Host:
-    """`launches`: LAUNCHES rows by correlation number, CALLED rows once executions are joined with them. `calls`: NAMED
-    rows of calls that kernels name, by external id. `count`, `total_ns`, `own_ns`: by operation of a thread. `chains`:
-    those of modules, which `launches["module"]` refers to."""
+    """`launches`: CALLED rows of calls, by correlation number, and `places` beside them: PLACED rows of what they lie
+    in, until executions are joined with them. `calls`: NAMED rows of calls that kernels name, by external id. `nodes`:
+    NODE rows of launches that were captured, by graph and start, `kernel` their kernel's name, -1 where it is not told;
+    `numbered`: those of nodes that have numbers, by them. `count`, `total_ns`, `own_ns`: by operation of a thread.
+    `chains`: those of modules, which `module` of calls refers to."""
 
-    launches: np.ndarray = field(default_factory=lambda: np.zeros(0, LAUNCHES))
+    launches: np.ndarray = field(default_factory=lambda: np.zeros(0, CALLED))
+    places: np.ndarray = field(default_factory=lambda: np.zeros(0, PLACED))
     calls: np.ndarray = field(default_factory=lambda: np.zeros(0, NAMED))
+    nodes: np.ndarray = field(default_factory=lambda: np.zeros(0, NODE))
+    numbered: np.ndarray = field(default_factory=lambda: np.zeros(0, NODE))
     count: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
     total_ns: np.ndarray = field(default_factory=lambda: np.zeros(0))
     own_ns: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
     chains: Chains = field(default_factory=new_chains)
 
-    def forget_launches(self) -> None:
-        """Gives up what is known of calls, once kernels are joined with them."""
-        self.launches, self.calls = np.zeros(0, LAUNCHES), np.zeros(0, NAMED)
+    def forget_places(self) -> None:
+        """Gives up what calls lie in, once executions are joined with it: it is as long as the trace."""
+        self.places, self.calls = np.zeros(0, PLACED), np.zeros(0, NAMED)
 
 
 class Sweeper:
@@ -83,7 +85,9 @@ class Sweeper:
         self.host = Host(count=np.zeros(n, np.int64), total_ns=np.zeros(n), own_ns=np.zeros(n, np.int64))
         self._stacks: dict[int, np.ndarray] = {}
         self._stack = np.zeros((STACK_ROWS, STACK_COLUMNS), np.int64)
-        self._launches, self._calls = Chunks(LAUNCHES), Chunks(NAMED)
+        self._launches, self._places, self._nodes = Chunks(CALLED), Chunks(PLACED), Chunks(NODE)
+        self._calls = Chunks(NAMED)
+        self._windows = windows(gathered.captures)
         self._forward: list[np.ndarray] = []
         self._placed = False  # whether modules or frames tell where calls were made
         # Only what launched something, and calls that something names, are kept: most are neither.
@@ -109,6 +113,7 @@ class Sweeper:
                 yield event_rows(
                     self._capture, part["event"], None, part["op"], self._span.ps(part["start"]), part["dur"] * 1000
                 )
+        piece = rows = part = None  # what follows needs their memory
         self._gathered.lost += type(self._gathered.lost)()  # reasons that nothing was lost for are none
         self._finish()
 
@@ -164,23 +169,42 @@ class Sweeper:
             self._calls.append(named)
 
     def _launched(self, rows: np.ndarray, found: np.ndarray) -> None:
-        found = found[_among(rows["correlation"][found[:, 0]], self._launched_by)]
-        out = np.zeros(len(found), LAUNCHES)
-        mine = rows[found[:, 0]]
-        for name in ("correlation", "start", "dur", "event", "name", "thread"):
-            out[name] = mine[name]
-        for k, name in enumerate(_FOUND):
-            out[name] = found[:, k + 1]
-        self._launches.append(out)
+        executed = _among(rows["correlation"][found[:, 0]], self._launched_by)
+        self._launches.append(_rows_of(CALLED, rows, found[executed]))
+        self._places.append(_rows_of(PLACED, rows, found[executed]))
+        if len(self._windows) or bool((rows["correlation"][found[:, 0]] >= FIRST_NODE).any()):
+            self._captured(rows, found[~executed])
+
+    def _captured(self, rows: np.ndarray, found: np.ndarray) -> None:
+        """Keeps what was launched in a capture and not executed."""
+        graph = window_of(rows["start"][found[:, 0]], self._windows)
+        told = self._gathered.meanings.names(rows["name"][found[:, 0]])
+        made = rows["correlation"][found[:, 0]] >= FIRST_NODE
+        graph[made] = -1
+        mine = made | ((graph >= 0) & np.isin(told, (A_KERNEL_CALL, A_COPY_CALL)))
+        out = _rows_of(NODE, rows, found[mine])
+        out["graph"], out["kernel"] = graph[mine], rows["site"][found[mine, 0]]
+        self._nodes.append(out)
 
     def _finish(self) -> None:
         self._launched_by = self._wanted = np.zeros(0, np.int64)
         launches = self.host.launches = self._launches.drained()
+        places = self.host.places = self._places.drained()
         # Of calls with one number the one within an operation tells more.
-        reorder(launches, np.lexsort((launches["start"], launches["site"] < 0, launches["correlation"])))
+        order = np.lexsort((launches["start"], places["site"] < 0, places["correlation"]))
+        reorder(launches, order)
+        reorder(places, order)
+        del order
         calls = self.host.calls = self._calls.drained()
         reorder(calls, np.argsort(calls["external"], kind="stable"))
-        self._backward(self.host.launches)
+        nodes = self._nodes.drained()
+        self.host.numbered = nodes[nodes["graph"] < 0]
+        reorder(self.host.numbered, np.lexsort((self.host.numbered["start"], self.host.numbered["correlation"])))
+        nodes = self.host.nodes = nodes[nodes["graph"] >= 0]
+        reorder(nodes, np.lexsort((nodes["start"], nodes["graph"])))
+        self._backward(places, launches["thread"])
+        for captured in (nodes, self.host.numbered):
+            self._backward(captured, captured["thread"])
         self._forward, self._stacks = [], {}
 
     def _updates(self, chain: np.ndarray) -> np.ndarray:
@@ -188,7 +212,7 @@ class Sweeper:
         names = self.host.chains.known[np.maximum(chain, 0), 1]
         return (chain >= 0) & (self._gathered.meanings.names(names) == AN_UPDATE)
 
-    def _backward(self, launches: np.ndarray) -> None:
+    def _backward(self, launches: np.ndarray, thread: np.ndarray) -> None:
         """Gives calls of the backward pass the module and frame of the forward call with their sequence number: of
         several the last, since calls before it only tell which number comes next. What has such a number on the thread
         of the forward call, outside of the backward pass, is a call of that kind."""
@@ -202,12 +226,24 @@ class Sweeper:
         at = np.searchsorted(forward[:, 0], launches["sequence"][lacks])
         at = np.minimum(at, len(forward) - 1)
         hit = forward[at, 0] == launches["sequence"][lacks]
-        hit &= (launches["direction"][lacks] == GRADIENT) | (launches["thread"][lacks] != forward[at, 3])
+        hit &= (launches["direction"][lacks] == GRADIENT) | (thread[lacks] != forward[at, 3])
         lacks, at = lacks[hit], at[hit]
         launches["module"][lacks] = forward[at, 1]
         launches["direction"][lacks] = np.where(launches["direction"][lacks] == AGAIN, AGAIN, GRADIENT)
         bare = launches["frame"][lacks] < 0
         launches["frame"][lacks[bare]] = forward[at[bare], 2]
+
+
+def _rows_of(kind: np.dtype, rows: np.ndarray, found: np.ndarray) -> np.ndarray:
+    """Rows of launches, from what was found of them."""
+    out = np.zeros(len(found), kind)
+    mine = rows[found[:, 0]]
+    for name in kind.names or ():
+        if name in _FOUND:
+            out[name] = found[:, _FOUND.index(name) + 1]
+        elif name in (HOST.names or ()):
+            out[name] = mine[name]
+    return out
 
 
 def _last(marked: np.ndarray) -> np.ndarray:

@@ -84,6 +84,11 @@ def category(kernel: str, call: str, copies: bool) -> str:
     return "elementwise" if _ELEMENTWISE.search(kernel) else "other"
 
 
+def of_matmul(call: str) -> bool:
+    """Whether an operator of PyTorch is a matrix product."""
+    return bool(_MATMUL_CALLS.match(call))
+
+
 def multiplies(kernel: str) -> bool:
     """Whether a kernel's own name says that it multiplies matrices, as convolutions and attention do."""
     return any(words.search(kernel) for words in (_MATMUL, _CONVOLUTION, _ATTENTION))

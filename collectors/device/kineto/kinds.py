@@ -43,6 +43,10 @@ _FRAMEWORK = re.compile(
 _MODULE = "nn.Module: "
 FETCH = re.compile(r"^enumerate\(DataLoader\)")
 GRAPH_LAUNCH = re.compile(r"GraphLaunch")
+_CAPTURE = re.compile(r"^(cuda|cu|hip)StreamBeginCapture")
+_CAPTURE_END = re.compile(r"^(cuda|cu|hip)StreamEndCapture")
+_KERNEL_CALL = re.compile(r"^(cuda|cu|hip)(Ext|Module|ExtModule)?Launch(Cooperative)?Kernel")
+_COPY_CALL = re.compile(r"^(cuda|cu|hip)Mem(cpy|set)")
 _BACKWARD = re.compile(r"^autograd::engine::evaluate_function: |Backward\d*$")
 _CHECKPOINT = re.compile(r"^(autograd::engine::evaluate_function: )?CheckpointFunctionBackward")
 _UPDATE = re.compile(r"^Optimizer\.(step|zero_grad)#")
@@ -51,6 +55,9 @@ _PASSES += (("backward", re.compile(r"^(bwd|backward)([ _-]?pass)?$", re.I)),)
 # What names tell, see `Meanings`.
 NOT_TOLD, NO_NAME, A_MODULE, A_FRAME, A_STEP, A_FETCH, A_GRAPH, MEMORY = range(8)
 A_BACKWARD, A_CHECKPOINT, AN_UPDATE, WITH_VALUES = range(8, 12)
+A_CAPTURE, A_CAPTURE_END, A_KERNEL_CALL, A_COPY_CALL = range(12, 16)
+_OF_GRAPHS = ((A_GRAPH, GRAPH_LAUNCH), (A_CAPTURE, _CAPTURE), (A_CAPTURE_END, _CAPTURE_END))
+_OF_GRAPHS += ((A_KERNEL_CALL, _KERNEL_CALL), (A_COPY_CALL, _COPY_CALL))
 
 
 def source_of(frame: str) -> str | None:
@@ -123,8 +130,9 @@ def _told(name: str) -> int:
         return A_STEP
     if FETCH.match(name):
         return A_FETCH
-    if GRAPH_LAUNCH.search(name):
-        return A_GRAPH
+    for told, pattern in _OF_GRAPHS:
+        if pattern.search(name):
+            return told
     if name in attention.CALLS or name in convolutions.CALLS:
         return WITH_VALUES
     if _CHECKPOINT.match(name):

@@ -29,15 +29,19 @@ def host_steps(gathered: Gathered, span: Span) -> Steps:
     return sorted(found)
 
 
-def steps_of_launches(steps: Steps, devices: Devices) -> np.ndarray:
-    """Step of each event of a device: the one in which it was launched; -1 where that is not known."""
+def steps_of_launches(steps: Steps, devices: Devices, launched_ns: np.ndarray) -> np.ndarray:
+    """Step of each event of a device: the one in which it was launched; -1 where that is not known. `launched_ns`: when
+    calls began, by their rows."""
     out = np.full(len(devices.events), -1, np.int64)
     if not steps:
         return out
     table = np.array(steps, np.int64)
-    at = np.searchsorted(table[:, 0], devices.launched_ns, "right") - 1
-    within = (devices.launch >= 0) & (at >= 0) & (devices.launched_ns < table[np.maximum(at, 0), 1])
-    return np.where(within, table[np.maximum(at, 0), 2], -1)
+    at = np.searchsorted(table[:, 0], launched_ns, "right") - 1
+    within = (at >= 0) & (launched_ns < table[np.maximum(at, 0), 1])
+    of_call = np.where(within, table[np.maximum(at, 0), 2], -1)
+    known = np.flatnonzero(devices.launch >= 0)
+    out[known] = of_call[devices.launch[known]]
+    return out
 
 
 def device_steps(steps: Steps, step: np.ndarray, devices: Devices) -> Steps:

@@ -153,7 +153,7 @@ def _device_op(gathered: Gathered, row: list[int], calls: Calls, scopes: Scopes)
     scope = scopes.of(row[SCOPE])
     module = scope.module
     source = source_of(texts[row[FRAME]]) if row[FRAME] >= 0 else call.source if call else None
-    if row[GRAPH] >= 0:
+    if row[GRAPH] >= 0 and call is None and module is None:
         module = texts[row[GRAPH]]
     kind = "collective" if collective else category(kernel, call.name if call else "", row[KIND] == COPY)
     made = call.work if call and work and not collective and kind != "copy" else None

@@ -1,5 +1,6 @@
 """One trace: its events in one pass, then what they mean together."""
 
+import contextlib
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any, Protocol
@@ -10,9 +11,11 @@ import pyarrow as pa
 from collectors.base import Fact, Item, Lost, Rows, Source
 from collectors.device.kineto.collectives import collective_rows
 from collectors.device.kineto.columns import INT, REAL, WORD, Batch, Stats
-from collectors.device.kineto.device import GRAPH, Devices, devices_of, rows_of
+from collectors.device.kineto.device import Devices, devices_of, rows_of
 from collectors.device.kineto.gather import HOST, Gathered
-from collectors.device.kineto.host import Sweeper
+from collectors.device.kineto.graft import graft
+from collectors.device.kineto.host import Host, Sweeper
+from collectors.device.kineto.kinds import A_GRAPH
 from collectors.device.kineto.launches import launch_rows
 from collectors.device.kineto.marks import (
     device_steps,
@@ -30,6 +33,7 @@ from collectors.device.kineto.stream import Stream
 from collectors.device.kineto.texts import Texts
 from collectors.device.kineto.who import Who, device_type, of_device, properties
 from collectors.device.xplane.arrays import batch, coded, over
+from collectors.ingesting.unpack import BROKEN, SafeSource
 from errors import InputError
 from runs.schema import SCHEMAS
 
@@ -82,17 +86,19 @@ class Reader:
         sweeper = Sweeper(gathered, span, self._capture, executed)
         yield from sweeper.rows()
         host = sweeper.host
+        self._captured_beside(host, who)
         devices = devices_of(gathered, host, span)
         lines = self._lines()
         if not len(executed):  # else nothing was launched
             yield from launch_rows(gathered, devices, host.launches, lines, span, self._capture)
-        host.forget_launches()
+        launched_ns = host.launches["start"].copy()
+        host.launches = host.launches[:0].copy()
         calls = Calls(gathered)
         yield from host_ops(gathered, host, lines, self._capture, who.host)
         yield from device_ops(gathered, devices, calls, self._capture, who.host, len(gathered.ops))
         yield from rows_of(devices, span, self._capture, len(gathered.ops))
         marked = host_steps(gathered, span)
-        step = steps_of_launches(marked, devices)
+        step = steps_of_launches(marked, devices, launched_ns)
         yield from step_rows(device_steps(marked, step, devices), span, self._capture, who.host, self._name)
         yield from fetch_rows(gathered, span, who.host, self._name)
         numbers = sorted({int(n) for n in devices.number[devices.events["row"][devices.kernels()]]})
@@ -109,6 +115,27 @@ class Reader:
             gathered.take(events)
             if len(stats.event):
                 yield self._stat_rows(stats)
+
+    def captured(self) -> tuple[Gathered, Host, Who] | None:
+        """What the trace tells of graphs that are captured in it; None where none is."""
+        for events, _ in self._stream.batches():
+            self._gathered.take(events)
+        if not self._gathered.captures:
+            return None
+        sweeper = Sweeper(self._gathered, self._span(), self._capture, np.zeros(0, np.int64))
+        for _ in sweeper.rows():
+            pass
+        return self._gathered, sweeper.host, Who(self._source.name, self._stream.beside, bool(self._gathered.device))
+
+    def _captured_beside(self, host: Host, who: Who) -> None:
+        """Where graphs run, adds what traces beside this one tell of captures on the same rank."""
+        if not (self._gathered.meanings.names(host.launches["name"]) == A_GRAPH).any():
+            return
+        for name, path in getattr(self._source, "captures", ()):
+            with contextlib.suppress(InputError, *BROKEN):  # who reads that file tells what is wrong with it
+                found = Reader(SafeSource(path, name)).captured()
+                if found and (None in (found[2].rank, who.rank) or found[2].rank == who.rank):
+                    graft(self._gathered, host, found[0], found[1])
 
     def _without_device(self) -> bool:
         """Whether the trace says, before its events, that its machine has no device."""
@@ -229,14 +256,13 @@ class Reader:
         count = int(kernels.sum())
         if not count:
             return
-        graphs = int((kernels & (devices.ops[devices.op, GRAPH] >= 0)).sum())
+        graphs, runs = devices.untold
         alone = int((kernels & (devices.launch < 0)).sum())
         if graphs:
-            runs = len(np.unique(devices.launch[kernels & (devices.ops[devices.op, GRAPH] >= 0)]))
             yield Lost(
                 f"the operations of {graphs:,} of {count:,} kernels",
-                f"they were launched as {runs:,} graphs, of which a trace tells no operations; their time counts under "
-                "their own names",
+                f"they were launched as {runs:,} graphs, whose capture the trace does not show; their time counts "
+                "under their own names. Profile from before the capture on to see them",
             )
         if alone:
             yield Lost(

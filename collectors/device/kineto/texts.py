@@ -108,7 +108,11 @@ class Texts:
 
     def of(self, text: str) -> int:
         """Number of a text of one's own."""
-        raw = np.frombuffer(text.encode(), np.uint8)
+        return self.of_raw(text.encode())
+
+    def of_raw(self, text: bytes) -> int:
+        """Number of a text as it stands in a trace."""
+        raw = np.frombuffer(text, np.uint8)
         while (found := number(self.store, raw, 0, len(raw))) < 0:
             self.grow(len(raw))
         return int(found)

@@ -4,6 +4,7 @@ CUPTI_ACTIVITY_KIND_KERNEL, _MEMCPY, _MEMSET, _GRAPH_TRACE   what devices execut
 CUPTI_ACTIVITY_KIND_SYNCHRONIZATION                          waits on a device
 CUPTI_ACTIVITY_KIND_RUNTIME                                  calls, joined by process and correlation number
 NVTX_EVENTS                                                  steps, operators of emit_nvtx, modules
+CUDA_GRAPH_NODE_EVENTS                                       nodes of graphs being made
 OSRT_API, PROFILER_OVERHEAD, CUPTI_ACTIVITY_KIND_OVERHEAD    what else threads did
 """
 
@@ -19,6 +20,8 @@ from collectors.device.kineto.columns import Batch, Stats, new_stats
 from collectors.device.kineto.tokens import NONE
 from collectors.device.made import Maker
 from collectors.device.nccl import CALL, Calls, annotations, fields_of
+from collectors.device.nsys.graphs import TABLE as NODES
+from collectors.device.nsys.graphs import GraphNodes, is_made
 from collectors.device.nsys.machine import Machine
 from collectors.device.nsys.metrics import Metrics
 from collectors.device.nsys.names import call_of, copy_of, sync_of
@@ -56,6 +59,7 @@ TABLES = (
     Table("CUPTI_ACTIVITY_KIND_MEMSET", "gpu_memset", _GPU, (), word="Memset (Device)"),
     Table("CUPTI_ACTIVITY_KIND_SYNCHRONIZATION", "cuda_sync", _GPU, ("syncType",), sync_of, "Synchronize"),
     Table("CUPTI_ACTIVITY_KIND_RUNTIME", "cuda_runtime", _HOST, ("nameId",), word="call of CUDA"),
+    Table(NODES, "cuda_runtime", _HOST, ("nameId",), word="node of a graph"),
     Table("OSRT_API", "os", _HOST, ("nameId",), word="call of the system"),
     Table("PROFILER_OVERHEAD", "overhead", _HOST, ("nameId",), word="profiler"),
     Table("CUPTI_ACTIVITY_KIND_OVERHEAD", "overhead", _HOST, ("nameId",), word="profiler"),
@@ -103,6 +107,7 @@ class NsysStream:
     def batches(self) -> Iterator[tuple[Batch, Stats]]:
         """All events, table by table; then names of threads."""
         self._need()
+        self._nodes = GraphNodes(self._database, self._process)
         for table in TABLES:
             wanted = ("start", "end", "correlationId", *table.names)
             wanted += ("deviceId", "streamId", "globalPid") if table.where == _GPU else ("globalTid",)
@@ -110,6 +115,10 @@ class NsysStream:
                 wanted += ("bytes",)
             if table.table == TABLES[0].table:
                 wanted += _LAUNCH
+            if table.table == NODES or table.where == _GPU:
+                wanted += ("graphNodeId",)
+            if table.table == NODES:
+                wanted += ("originalGraphNodeId",)
             for rows in self._database.numbers(table.table, wanted):
                 yield self._events(table, rows)
         yield from self._nvtx()
@@ -136,6 +145,7 @@ class NsysStream:
             made.tid[:] = self._made.texts_of(
                 "s", rows["streamId"], lambda n: f"stream {n}" if n != NULL else "stream unknown"
             )
+            made.args[:, columns.EXTERNAL] = self._nodes.of(process, rows["graphNodeId"])
             self._shapes(made, rows)
         else:
             process = self._process(rows["globalTid"])
@@ -144,6 +154,9 @@ class NsysStream:
         made.args[:, columns.CORRELATION] = np.where(
             told, self._machine.numbered(process) * _CORRELATIONS + number, NONE
         )
+        if table.table == NODES:
+            number = self._nodes.of(process, rows["graphNodeId"])
+            made.args[:, columns.CORRELATION] = np.where(is_made(rows), number, NONE)
         return made, self._made.amounts(made, "bytes", rows.get("bytes"))
 
     def _shapes(self, made: Batch, rows: dict[str, np.ndarray]) -> None:
