@@ -1,3 +1,6 @@
+# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false, reportUnknownVariableType=false
+# pyright: reportMissingTypeStubs=false
+# LLVM's binding states no types, and numpy not all
 """Compiled code that is called without Numba: what a call gives as words of 64 bits, and the file that holds the code.
 
 A number is a word, and an array, as Numba's code takes it, seven or more: two that nothing here looks at, how many

@@ -1,4 +1,5 @@
 # pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false, reportUnknownVariableType=false
+# pyright: reportMissingTypeStubs=false
 # numba states no types of what a cache is made of
 """Numba with its cache on disk, and never a stale one.
 
@@ -107,7 +108,8 @@ def code_alone(function: Callable[..., Any], options: Mapping[str, bool], given:
     if entry is None:
         return None
     module.link_in(llvm.parse_assembly(entry))
-    code = cpu_target.target_context.codegen()._tm.emit_object(module)
+    target: Any = cpu_target.target_context
+    code = target.codegen()._tm.emit_object(module)
     return Alone(str(made.signature.return_type), f"{name}{_ENTRY}", code)
 
 
