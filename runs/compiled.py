@@ -50,8 +50,9 @@ def sources_of(kernels: Kernels) -> Sequence[Path]:
 
 
 def _by_numba(kernels: Kernels) -> Callable[..., Decorator]:
-    from runs.numba_cache import kept
+    from runs.numba_cache import calls, kept
 
+    calls(Kernel)
     return kept(folder_of(kernels), kernels.files)
 
 

@@ -26,8 +26,7 @@ from numba.core.caching import CompileResultCacheImpl, FunctionCache, IndexDataC
 from numba.core.registry import cpu_target
 from numba.extending import typeof_impl
 
-from runs.compiled import Decorator, Kernel
-
+Decorator = Callable[[Callable[..., Any]], Any]  # a function, and what numba makes of it
 _DIGEST_BYTES = 32
 _ENTRY = ".words"
 
@@ -78,12 +77,9 @@ class _Where(CompileResultCacheImpl):
     ]
 
 
-def _as_numba_calls_it(kernel: Kernel, context: Any) -> Any:
-    """A kernel that another one calls."""
-    return typeof_impl(kernel.dispatcher, context)
-
-
-typeof_impl.register(Kernel, _as_numba_calls_it)
+def calls(kind: type) -> None:
+    """Kernels may call objects of this kind: each has the `dispatcher` of the function that it stands for."""
+    typeof_impl.register(kind, lambda value, context: typeof_impl(value.dispatcher, context))
 
 
 class Alone(NamedTuple):
