@@ -1,86 +1,77 @@
-"""Collectors: one module a format, all listed here. See `collectors.base` for what each of them has."""
+"""Collectors: one module a format, all listed here. See `collectors.base` for what each of them has.
 
-from collectors.device import (
-    compiled,
-    flight_recorder,
-    kineto,
-    memory_snapshot,
-    nccl_inspector,
-    nsys,
-    tpu_info,
-    viewer,
-    xplane,
-)
-from collectors.device.rocm import rocpd, rocprofv3, rpd
-from collectors.own import sidecar, tables
-from collectors.serving import (
-    aiperf,
-    guidellm,
-    inference_perf,
-    inferencex,
-    jetstream,
-    llm_d,
-    llmperf,
-    maxtext_inference,
-    mlperf_inference,
-    prometheus,
-    request_trace,
-    sglang_bench,
-    sglang_log,
-    vllm_bench,
-    vllm_log,
-    vllm_requests,
-)
-from collectors.training import (
-    goodput_log,
-    job_log,
-    maxtext,
-    maxtext_metrics,
-    megatron,
-    mllog,
-    nvrx,
-    pipeline_trace,
-    resiliency,
+A module is imported when it is asked: a file that one of the first is certain of does not wait for all others.
+"""
+
+from collections.abc import Iterable, Iterator
+from importlib import import_module
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+PLACES = (
+    "device.xplane",
+    "device.kineto",
+    "device.viewer",
+    "device.nsys",
+    "device.flight_recorder",
+    "device.nccl_inspector",
+    "device.rocm.rocpd",
+    "device.rocm.rpd",
+    "device.rocm.rocprofv3",
+    "device.memory_snapshot",
+    "own.tables",
+    "training.goodput_log",
+    "training.maxtext",
+    "training.maxtext_metrics",
+    "training.megatron",
+    "training.mllog",
+    "training.nvrx",
+    "training.resiliency",
+    "device.compiled",
+    "training.pipeline_trace",
+    "serving.aiperf",
+    "serving.guidellm",
+    "serving.inference_perf",
+    "serving.inferencex",
+    "serving.jetstream",
+    "serving.llm_d",
+    "serving.llmperf",
+    "serving.maxtext_inference",
+    "serving.mlperf_inference",
+    "serving.vllm_bench",
+    "serving.vllm_log",
+    "serving.vllm_requests",
+    "serving.sglang_bench",
+    "serving.sglang_log",
+    "serving.prometheus",
+    "device.tpu_info",
+    "serving.request_trace",
+    "own.sidecar",
+    "training.job_log",  # last: any log that nothing else knows
 )
 
-COLLECTORS = (
-    xplane,
-    kineto,
-    viewer,
-    nsys,
-    flight_recorder,
-    nccl_inspector,
-    rocpd,
-    rpd,
-    rocprofv3,
-    memory_snapshot,
-    tables,
-    goodput_log,
-    maxtext,
-    maxtext_metrics,
-    megatron,
-    mllog,
-    nvrx,
-    resiliency,
-    compiled,
-    pipeline_trace,
-    aiperf,
-    guidellm,
-    inference_perf,
-    inferencex,
-    jetstream,
-    llm_d,
-    llmperf,
-    maxtext_inference,
-    mlperf_inference,
-    vllm_bench,
-    vllm_log,
-    vllm_requests,
-    sglang_bench,
-    sglang_log,
-    prometheus,
-    tpu_info,
-    request_trace,
-    sidecar,
-    job_log,  # last: any log that nothing else knows
-)
+if TYPE_CHECKING:
+    COLLECTORS: tuple[ModuleType, ...]
+
+
+def each(places: Iterable[str] = PLACES) -> Iterator[ModuleType]:
+    """The modules at these places, one after the other."""
+    return (import_module(f"{__name__}.{place}") for place in places)
+
+
+def collector(name: str) -> ModuleType:
+    """The collector of this NAME: that of its module, in which a dash is written as an underscore. Raises KeyError
+    where there is none."""
+    module = name.replace("-", "_")
+    for place in PLACES:
+        if place.rpartition(".")[2] == module:
+            return next(each([place]))
+    raise KeyError(name)
+
+
+def __getattr__(name: str) -> tuple[ModuleType, ...]:
+    """`COLLECTORS`: all of them, each imported."""
+    if name != "COLLECTORS":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    found = globals()[name] = tuple(each())
+    return found

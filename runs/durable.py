@@ -31,12 +31,12 @@ def writing(path: Path) -> Generator[None]:
         raise InputError(f"cannot be written ({e.strerror or e})", where=str(path), advice="Is the disk full?") from e
 
 
-def write_whole(path: Path, text: str) -> None:
+def write_whole(path: Path, content: str | bytes) -> None:
     """Replace a file, so that at any moment there is the old one or the new one, whole."""
     partial = path.with_name(f".{path.name}.{uuid.uuid4().hex}")  # a process id is another's too, in its container
     try:
-        with partial.open("w", encoding="utf-8") as f:
-            f.write(text)
+        with partial.open("wb") as f:
+            f.write(content if isinstance(content, bytes) else content.encode())
             f.flush()
             os.fsync(f.fileno())
         partial.replace(path)

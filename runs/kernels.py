@@ -1,6 +1,6 @@
 """Every compiled kernel of the project: where it stands, what its kept code is keyed by, and what runs it once.
 
-Names alone, so that this may lie below the packages that it names. `runs.numba_cache.compiler` makes decorators by it,
+Names alone, so that this may lie below the packages that it names. `runs.compiled.compiler` makes decorators by it,
 `python -m app.kernels` compiles all of it at set-up, and `tests/runs/test_kernels.py` holds that no file is missing.
 """
 
@@ -14,11 +14,13 @@ class Kernels:
     files   names, without .py, of the package's files that they are built from: those with the functions, and those
             whose constants and types are compiled into them. When the text of one changes, all are compiled anew
     warm    `module:function` that runs each of them once, with arguments of the types that they get in earnest
+    alone   they are called without Numba, which takes a quarter of a second to load
     """
 
     package: str
     files: tuple[str, ...]
     warm: str
+    alone: bool = False
 
 
 KERNELS = (
@@ -26,6 +28,7 @@ KERNELS = (
         "collectors.device.xplane",
         ("wire", "tables", "header", "events", "clock", "own_time", "highway"),
         "collectors.device.xplane.warm:warm",
+        alone=True,
     ),
     Kernels(
         "collectors.device.kineto",

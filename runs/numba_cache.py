@@ -1,4 +1,5 @@
 # pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false, reportUnknownVariableType=false
+# pyright: reportMissingTypeStubs=false
 # numba states no types of what a cache is made of
 """Numba with its cache on disk, and never a stale one.
 
@@ -14,19 +15,20 @@ of something else is compiled anew.
 import contextlib
 import hashlib
 import pickle
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numba
+from llvmlite import binding as llvm
 from numba import njit
 from numba.core.caching import CompileResultCacheImpl, FunctionCache, IndexDataCacheFile, InTreeCacheLocator
-
-from runs.kernels import KERNELS
+from numba.core.registry import cpu_target
+from numba.extending import typeof_impl
 
 Decorator = Callable[[Callable[..., Any]], Any]  # a function, and what numba makes of it
 _DIGEST_BYTES = 32
-_ROOT = Path(__file__).parents[1]
+_ENTRY = ".words"
 
 
 class CodeFiles(IndexDataCacheFile):
@@ -75,13 +77,51 @@ class _Where(CompileResultCacheImpl):
     ]
 
 
-def compiler(package: str | None) -> Callable[..., Decorator]:
-    """The decorators of a package that `runs.kernels` lists. Raises ValueError for one that it does not: its kernels
-    would neither be compiled at set-up nor held to their files."""
-    for kernels in KERNELS:
-        if kernels.package == package:
-            return kept(_ROOT.joinpath(*kernels.package.split(".")), kernels.files)
-    raise ValueError(f"{package} is not listed in runs/kernels.py")
+def calls(kind: type) -> None:
+    """Kernels may call objects of this kind: each has the `dispatcher` of the function that it stands for."""
+    typeof_impl.register(kind, lambda value, context: typeof_impl(value.dispatcher, context))
+
+
+class Alone(NamedTuple):
+    """Code that needs nothing but itself. `result`: what it gives back, as Numba prints its type."""
+
+    result: str
+    symbol: str
+    code: bytes
+
+
+def code_alone(function: Callable[..., Any], options: Mapping[str, bool], given: Sequence[Any]) -> Alone | None:
+    """A function's code for arguments like those given, without what Python calls; None where it needs other code."""
+    make: Any = njit
+    dispatcher = make(nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, **options)(function)
+    dispatcher.compile(tuple(map(numba.typeof, given)))
+    (made,) = dispatcher.overloads.values()
+    module = made.library._final_module
+    if any(f.is_declaration and not f.name.startswith("llvm.") for f in module.functions):
+        return None
+    name = made.fndesc.llvm_func_name
+    entry = _entry(name, [str(a.type) for a in module.get_function(name).arguments])
+    if entry is None:
+        return None
+    module.link_in(llvm.parse_assembly(entry))
+    target: Any = cpu_target.target_context
+    code = target.codegen()._tm.emit_object(module)
+    return Alone(str(made.signature.return_type), f"{name}{_ENTRY}", code)
+
+
+def _entry(name: str, types: Sequence[str]) -> str | None:
+    """A function, in LLVM's language, that takes words where they lie and calls the one of this name with them; None
+    where it takes what no word is. Its own first two are where to put what it gives, and what was wrong."""
+    lines = [f'declare i32 @"{name}"({", ".join(types)})', f'define i32 @"{name}{_ENTRY}"(ptr %words, ptr %gives) {{']
+    lines += ["%fault = alloca ptr"]
+    passed = ["ptr %gives", "ptr %fault"]
+    for n, kind in enumerate(types[2:]):
+        if kind not in ("ptr", "i64"):
+            return None
+        lines += [f"%at{n} = getelementptr i64, ptr %words, i64 {n}", f"%word{n} = load {kind}, ptr %at{n}"]
+        passed.append(f"{kind} %word{n}")
+    lines += [f'%how = call i32 @"{name}"({", ".join(passed)})', "ret i32 %how", "}"]
+    return "\n".join(lines)
 
 
 def kept(folder: Path, files: Sequence[str]) -> Callable[..., Decorator]:

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from runs.numba_cache import compiler
+from runs.compiled import compiler
 
 _compiled = compiler(__package__)()
 CODES = 64  # accounts that an event may be of

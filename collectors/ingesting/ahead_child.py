@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from collectors import COLLECTORS
+from collectors import collector
 from collectors.ingesting.items import items_of
 from collectors.ingesting.unpack import SafeSource
 from errors import InputError
@@ -31,11 +31,10 @@ def main() -> None:
 
 def _read(asked: dict[str, Any], tell: Any) -> None:
     source = SafeSource(Path(asked["path"]), asked["name"], asked["index"])
-    collector = next(c for c in COLLECTORS if asked["collector"] == c.NAME)
     end: dict[str, str] | None = None
     with Path(asked["out"]).open("wb") as out:
         try:
-            for item in items_of(source, collector):
+            for item in items_of(source, collector(asked["collector"])):
                 pickle.dump(item, out, protocol=5)
                 print(json.dumps({"read": source.bytes_read()}), file=tell, flush=True)
         except InputError as e:

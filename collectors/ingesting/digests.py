@@ -1,6 +1,7 @@
 """The SHA-256 of each file as it lies on disk; of a folder that is one input, that of its files together. Taken by
 threads of this process, or of many bytes by the workers of an engine."""
 
+import contextlib
 import hashlib
 import os
 from collections.abc import Callable, Sequence
@@ -11,11 +12,13 @@ from typing import Any
 from collectors.ingesting.items import reading
 from collectors.ingesting.unpack import CHUNK, SafeSource
 from errors import InputError
+from runs.begun_digests import begun, state_of
 from runs.spread.engine import Engine, Task, Work
 
 DIGESTS = Work(function=f"{__name__}:digests", stamp=f"{__name__}:algorithm")
 ELSEWHERE_BYTES = 1 << 30  # fewer are hashed here, sooner than an engine is asked
 TASK_BYTES = 1 << 28
+ASK_S = 0.1  # how often `check` is asked while a digest is waited for
 State = tuple[tuple[int, ...], ...]
 
 
@@ -26,12 +29,7 @@ def algorithm() -> str:
 
 def states(source: SafeSource) -> State:
     """What the files of an input are, without reading them."""
-    return tuple(_state(file) for _, file in source.parts)
-
-
-def _state(path: Path) -> tuple[int, ...]:
-    told = path.stat()
-    return told.st_size, told.st_mtime_ns, told.st_ino
+    return tuple(state_of(file) for _, file in source.parts)
 
 
 def hashed(
@@ -46,7 +44,7 @@ def hashed(
         there = _by(engine, [(n, sources[n], before[n]) for n in plain], check)
     with ThreadPoolExecutor(max_workers=min(4, os.cpu_count() or 1)) as pool:
         here = (n for n in range(len(sources)) if n not in there)
-        taken = pool.map(lambda n: (n, _digest(sources[n], check)), list(here))
+        taken = pool.map(lambda n: (n, _taken(sources[n], before[n], check)), list(here))
         found = there | dict(taken)
     return [(found[n], before[n]) for n in range(len(sources))]
 
@@ -54,6 +52,18 @@ def hashed(
 def _before(source: SafeSource) -> State:
     with reading(source):
         return states(source)
+
+
+def _taken(source: SafeSource, before: State, check: Callable[[], None]) -> str:
+    """The digest of an input: the one that was begun while this was loaded, else taken now."""
+    future = begun(source.path, before[0]) if type(source) is SafeSource else None
+    while future is not None:
+        check()
+        with contextlib.suppress(TimeoutError):
+            if future.exception(ASK_S) is None:
+                return future.result()
+            future = None
+    return _digest(source, check)
 
 
 def _digest(source: SafeSource, check: Callable[[], None]) -> str:

@@ -1,27 +1,27 @@
 """Which collector reads a file, and what of it: its bytes, or the lines of output that an export of logs wraps."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType
 
-from collectors import COLLECTORS
+from collectors import collector, each
 from collectors.base import Item, Rows
 from collectors.ingesting.entry_tables import is_documents, is_table
 from collectors.ingesting.log_export import LinesTakenOut, is_export, take_out
 from collectors.ingesting.newest_first import newest_first, turn_round
 from collectors.ingesting.unpack import BROKEN, SafeSource
 from collectors.reading.textlog import is_text_log
-from collectors.serving import sglang_log, vllm_log
-from collectors.training import goodput_log, job_log, maxtext, megatron, mllog, nvrx
 from errors import InputError
 
 SURE = 0.5  # a file goes to no collector less sure of it than this
 CERTAIN = 0.8  # no second look is needed
+WHOLLY = 1.0  # none of those that are asked later can be surer
 DEEP_BYTES = 1 << 24  # of a log that its first bytes leave in doubt: environments and warnings may fill megabytes
 SAMPLE_BYTES = 1 << 22  # of an export that are looked at before all of it is
-TEXT_LOGS = (maxtext, megatron, mllog, vllm_log, sglang_log, nvrx)
-CARRIED = (nvrx, job_log)  # their lines stand in the logs of other programs too
+TEXT_LOGS = ("maxtext", "megatron", "mllog", "vllm_log", "sglang_log", "nvrx")
+ANY_LOG = "job_log"
+CARRIED = ("nvrx", ANY_LOG)  # their lines stand in the logs of other programs too
 
 
 class DeepSource(SafeSource):
@@ -42,7 +42,7 @@ class Together:
 
     def read(self, source: SafeSource) -> Iterator[Item]:
         yield from self.lines.read(source)
-        for item in goodput_log.read(SafeSource(source.path, source.name, source.index)):
+        for item in collector("goodput_log").read(SafeSource(source.path, source.name, source.index)):
             if not (isinstance(item, Rows) and item.table == "evidence"):  # told by the lines already
                 yield item
 
@@ -56,15 +56,19 @@ class Recognised:
     source: SafeSource
     notes: tuple[str, ...] = ()
 
+    def is_one_of(self, names: Iterable[str]) -> bool:
+        """Whether one of these collectors reads it by itself."""
+        return isinstance(self.collector, ModuleType) and self.collector.NAME in names
+
 
 def recognise(found: SafeSource, scratch: Path, check: Callable[[], None] = lambda: None) -> Recognised:
     """The collector for a file. `scratch`: a folder for lines that are taken out of exports."""
-    best = _surest(found, COLLECTORS)
+    best = _surest(found, each())
     if is_table(found) or is_documents(found) or (best.score < 0.9 and is_export(found)):
         best = max(_taken_out(found, scratch, check), best, key=lambda one: one.score)
-    elif (best.score < CERTAIN or best.collector in CARRIED) and is_text_log(found):
+    elif (best.score < CERTAIN or best.is_one_of(CARRIED)) and is_text_log(found):
         best = _deeper(found, best)
-    if best.score >= SURE and best.collector in (*TEXT_LOGS, job_log) and newest_first(best.source):
+    if best.score >= SURE and best.is_one_of((*TEXT_LOGS, ANY_LOG)) and newest_first(best.source):
         best = _turned(best, scratch, check)
     # A fresh source, without the head that sniffing left in memory.
     return replace(best, source=replace(best.source))
@@ -89,27 +93,39 @@ def _unused(scratch: Path) -> Path:
     return scratch / f"lines-{len(list(scratch.iterdir()))}"
 
 
-def _surest(source: SafeSource, collectors: tuple[ModuleType, ...]) -> Recognised:
-    score, collector = max(((c.sniff(source), c) for c in collectors), key=lambda scored: scored[0])
-    return Recognised(score, collector, source)
+def _surest(source: SafeSource, collectors: Iterable[ModuleType]) -> Recognised:
+    """The surest, of equally sure ones the first."""
+    best: Recognised | None = None
+    for one in collectors:
+        score = one.sniff(source)
+        if best is None or score > best.score:
+            best = Recognised(score, one, source)
+        if score >= WHOLLY:
+            break
+    assert best is not None, "there are collectors"
+    return best
+
+
+def _named(names: Iterable[str]) -> Iterator[ModuleType]:
+    return map(collector, names)
 
 
 def _deeper(found: SafeSource, best: Recognised) -> Recognised:
     """The same judged by more of a log, where there is more; the program counts before what others write into it."""
     if len(found.head) < found.head_bytes:
         return best
-    deep = _surest(DeepSource(found.path, found.name), TEXT_LOGS)
-    carried = best.collector in CARRIED and deep.collector not in CARRIED and deep.score >= SURE
+    deep = _surest(DeepSource(found.path, found.name), _named(TEXT_LOGS))
+    carried = best.is_one_of(CARRIED) and not deep.is_one_of(CARRIED) and deep.score >= SURE
     return replace(deep, source=found) if carried or deep.score > best.score else best
 
 
 def _taken_out(found: SafeSource, scratch: Path, check: Callable[[], None]) -> Recognised:
     """The lines of an export, where a collector of logs knows what they are."""
-    nothing = Recognised(0.0, job_log, found)
+    nothing = Recognised(0.0, collector(ANY_LOG), found)
     out = _unused(scratch)
     try:
         take_out(found, out, check, SAMPLE_BYTES)
-        sure = _surest(DeepSource(out, found.name), (*TEXT_LOGS, job_log))
+        sure = _surest(DeepSource(out, found.name), _named((*TEXT_LOGS, ANY_LOG)))
         if sure.score < SURE:
             out.unlink()
             return nothing
@@ -117,6 +133,6 @@ def _taken_out(found: SafeSource, scratch: Path, check: Callable[[], None]) -> R
     except InputError:  # more broken than whole: whoever reads it says so
         out.unlink(missing_ok=True)
         return nothing
-    collector = Together(sure.collector) if got.goodput else sure.collector
+    reader = Together(sure.collector) if got.goodput else sure.collector
     notes = tuple(f"{found.name}: {note}" for note in got.notes)
-    return Recognised(sure.score, collector, LinesTakenOut(found.path, found.name, lines=out), notes)
+    return Recognised(sure.score, reader, LinesTakenOut(found.path, found.name, lines=out), notes)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from collectors import COLLECTORS
+from collectors import collector
 from collectors.base import Source
 from collectors.ingesting.gather import Gathered
 from collectors.ingesting.looks import FORMATS, MEANT, Look, look
@@ -20,7 +20,6 @@ REASON_CHARACTERS = 400  # of one line
 EVERY_SECONDS = 0.2
 NAMED = 3  # refused files that an error names; the list holds all
 _VOWEL = re.compile(r"[AEIOX]|SG|NC|NV|ML")  # as it is spoken: an XPlane profile, an SGLang log
-_TITLES = {c.NAME: getattr(c, "TITLE", c.NAME) for c in COLLECTORS}
 
 
 @dataclass(frozen=True)
@@ -83,8 +82,8 @@ class Files:
         for name, reason in gathered.aside:
             self.without(name, "left_out", reason)
 
-    def known(self, name: str, n_bytes: int, collector: str) -> None:
-        self.set(name, bytes=n_bytes, format=collector, title=_TITLES.get(collector, collector))
+    def known(self, name: str, n_bytes: int, reader: str) -> None:
+        self.set(name, bytes=n_bytes, format=reader, title=_title(reader))
 
     def without(self, name: str, state: State, reason: str) -> None:
         """A file that gives nothing: left out on purpose, or refused."""
@@ -154,8 +153,13 @@ def _meant(one: Look) -> str:
     return " or ".join(filter(None, [", ".join(titles[:-1]), *titles[-1:]]))
 
 
+def _title(name: str) -> str:
+    """What a format is called."""
+    return getattr(collector(name), "TITLE", name)
+
+
 def _titled(name: str) -> str:
-    title = _TITLES[name]
+    title = _title(name)
     return f"{'an' if _VOWEL.match(title) else 'a'} {title}"
 
 

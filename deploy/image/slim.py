@@ -1,10 +1,12 @@
 """`python deploy/image/slim.py VENV` takes out of an environment what no server runs, and says what each kind weighed.
+Of compiled libraries it takes the names of what nobody calls from elsewhere, which only a debugger reads.
 
 Each entry says why it is not needed. What a package needs to be imported is left; `chipledger doctor` and the tests of
 the image say whether it is.
 """
 
 import shutil
+import struct
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,7 +35,17 @@ NEEDLESS = (
         ),
     ),
     Needless(
-        why="extensions of notebooks", patterns=("pydeck/nbextension", "plotly/labextension", "../../../share/jupyter")
+        why="extensions of notebooks",
+        patterns=(
+            "pydeck/nbextension",
+            "plotly/labextension",
+            "plotly/package_data/widgetbundle.js",
+            "../../../share/jupyter",
+        ),
+    ),
+    Needless(
+        why="further copies of Arrow's libraries, under names by which no other asks for them",
+        patterns=("pyarrow/libarrow_python*.so", "pyarrow/libarrow_python*.so.*.*.*", "pyarrow/_pyarrow_cpp_tests*"),
     ),
     Needless(
         why="a service of Arrow that nothing here speaks (its other libraries are linked to one another)",
@@ -72,6 +84,35 @@ def weight(path: Path) -> int:
     return sum(p.stat().st_size for p in below if p.is_file() and not p.is_symlink())
 
 
+_ELF64 = b"\x7fELF\x02\x01"
+_PROGRAM_HEADERS, _SECTIONS = 32, 40  # where a library says that they begin, as 8 bytes
+_COUNTS = 54  # and how large and how many they are
+
+
+def without_names(path: Path) -> int:
+    """Cut off a library what lies behind all that is ever loaded: tables of sections and of names, for debuggers and
+    linkers. Returns the bytes that it took; 0 for what is no library of 64 bits."""
+    with path.open("r+b") as file:
+        head = file.read(64)
+        if len(head) < 64 or not head.startswith(_ELF64):
+            return 0
+        (at,) = struct.unpack_from("<Q", head, _PROGRAM_HEADERS)
+        size, count = struct.unpack_from("<HH", head, _COUNTS)
+        file.seek(at)
+        table = file.read(size * count)
+        parts = (struct.unpack_from("<8xQ16xQ", table, size * n) for n in range(count))
+        end = max((offset + length for offset, length in parts), default=0)
+        taken = file.seek(0, 2) - max(end, at + size * count)
+        if not end or taken <= 0:
+            return 0
+        file.seek(_SECTIONS)
+        file.write(bytes(8))
+        file.seek(_COUNTS + 4)
+        file.write(bytes(6))
+        file.truncate(max(end, at + size * count))
+        return taken
+
+
 def slim(packages: Path) -> dict[str, int]:
     """Take it out; bytes by why."""
     taken = {}
@@ -80,7 +121,8 @@ def slim(packages: Path) -> dict[str, int]:
         taken[what.why] = sum(map(weight, paths))
         for path in paths:
             shutil.rmtree(path) if path.is_dir() else path.unlink()
-    return taken
+    libraries = (p for p in packages.rglob("*.so*") if p.is_file() and not p.is_symlink())
+    return taken | {"names in libraries, for debuggers": sum(map(without_names, libraries))}
 
 
 def main(environment: str) -> int:

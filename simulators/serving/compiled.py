@@ -1,6 +1,6 @@
 """How the engine's loop is compiled: `allocating` and `compiled`, decorators."""
 
-from runs.numba_cache import compiler
+from runs.compiled import compiler
 
 _compiler = compiler(__package__)
 

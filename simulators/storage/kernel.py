@@ -5,7 +5,7 @@ Compiled once and kept (`runs/kernels.py`). Plain numbers and arrays alone, so t
 
 import numpy as np
 
-from runs.numba_cache import compiler
+from runs.compiled import compiler
 
 compiled = compiler(__package__)
 

@@ -5,7 +5,7 @@ They hold no lock of the interpreter: several threads run them side by side, eac
 
 import numpy as np
 
-from runs.numba_cache import compiler
+from runs.compiled import compiler
 
 _compiler = compiler(__package__)
 _allocating = _compiler()

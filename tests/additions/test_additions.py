@@ -57,9 +57,8 @@ def project(tmp_path_factory) -> Path:
     (root / "collectors/training/toy_log.py").write_text(toys.FORMAT)
     added(
         root / "collectors/__init__.py",
-        "    sidecar,\n    job_log,",
-        "    toy_log,\n",
-        ("COLLECTORS", "from collectors.training import toy_log\n\n"),
+        '    "own.sidecar",\n    "training.job_log",',
+        '    "training.toy_log",\n',
     )
     (root / "simulators/topology/systems/toyring.py").write_text(toys.SYSTEM)
     added(

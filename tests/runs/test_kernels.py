@@ -12,8 +12,8 @@ from types import ModuleType
 import pytest
 from numba.core.registry import CPUDispatcher
 
+from runs.compiled import Kernel, compiler, sources_of
 from runs.kernels import KERNELS
-from runs.numba_cache import compiler
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("app", "collectors", "analyzers", "simulators", "runs", "catalog", "errors")
@@ -103,12 +103,13 @@ def compiled_parts(statement):
 
 
 def kernels(module):
-    return [k for k in vars(module).values() if isinstance(k, CPUDispatcher) and k.__module__ == module.__name__]
+    found = (k for k in vars(module).values() if isinstance(k, CPUDispatcher | Kernel))
+    return [k for k in found if k.__module__ == module.__name__]
 
 
 def modules_with_kernels():
     """Every module with a function whose decorator comes, through whatever files, from numba's one door."""
-    door, found = ROOT / "runs" / "numba_cache.py", set()
+    door, found = ROOT / "runs" / "compiled.py", set()
     for path in (p for package in PACKAGES for p in (ROOT / package).rglob("*.py") if "\n@" in p.read_text()):
         for function in (s for s in tree(path).body if isinstance(s, ast.FunctionDef)):
             names = {n.id for d in function.decorator_list for n in ast.walk(d) if isinstance(n, ast.Name)}
@@ -145,9 +146,12 @@ def test_the_key_of_a_kernel_holds_every_file_that_it_is_built_from(name):
     path = Path(module.__file__)
     for kernel in kernels(module):
         seen = sources(path, kernel.py_func.__name__, set())
-        files = {file for file, _ in seen if file.parts[len(ROOT.parts)] != "runs" or file.name == "numba_cache.py"}
-        assert len(files) > 1  # itself, and where its decorator comes from
+        files = {file for file, _ in seen if file.parts[len(ROOT.parts)] != "runs"}
+        files |= {ROOT / "runs" / "numba_cache.py"}  # which sets options of compilation
+        assert len(files) > 1 and path in files
         assert files <= set(kernel._cache.built_from), kernel
+        if isinstance(kernel, Kernel):
+            assert files <= set(sources_of(kernel.kernels)), kernel
 
 
 def test_a_package_that_is_not_listed_compiles_nothing():
@@ -159,11 +163,12 @@ WARMED = """
 import importlib
 import json
 from app.kernels import warm
+from runs.compiled import Kernel
 from tests.runs.test_kernels import called, kernels, listed_modules
 
 warm()
 every = [k for name in listed_modules() for k in kernels(importlib.import_module(name))]
-there = [k for k in every if k.overloads]
+there = [k for k in every if (k.called if isinstance(k, Kernel) else k.overloads)]
 for kernel in there:  # what a kernel calls is compiled with it, or kept within its code
     there += [k for k in called(kernel) if k not in there]
 print(json.dumps([k.__qualname__ for k in every if k not in there]))
@@ -175,7 +180,7 @@ def called(kernel):
     names, known = set(kernel.py_func.__code__.co_names), kernel.py_func.__globals__
     values = [known[name] for name in names & known.keys()]
     values += [vars(m)[name] for m in values if isinstance(m, ModuleType) for name in names & vars(m).keys()]
-    return [v for v in values if isinstance(v, CPUDispatcher)]
+    return [v for v in values if isinstance(v, CPUDispatcher | Kernel)]
 
 
 def test_set_up_compiles_every_kernel():

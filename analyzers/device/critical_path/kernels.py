@@ -19,7 +19,7 @@ from analyzers.device.critical_path.kinds import (
     RULE,
     THREAD,
 )
-from runs.numba_cache import compiler
+from runs.compiled import compiler
 
 _compiled = compiler(__package__)()
 _LAST_RANK, _FEEDER, _THREAD = RULE["last_rank"], RULE["feeder"], RULE["thread"]

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from runs.numba_cache import compiler
+from runs.compiled import compiler
 
 _compiled = compiler(__package__)()
 NEVER = np.iinfo(np.int64).max  # reach of a block that no cache, however large, would find

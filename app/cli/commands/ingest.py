@@ -21,6 +21,7 @@ from app.serve.upload_runs import in_use, note_run
 from app.workspace import Workspace, workspace
 from errors import ChipledgerError, InputError
 from errors import format as fmt
+from runs.begun_digests import begin
 from runs.registry import sha256
 
 if TYPE_CHECKING:
@@ -55,6 +56,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> None:
     from runs.absent import arrow_alone
 
+    if not args.within:  # else it is not known yet whether it may be read
+        begin(map(Path, args.paths))
     arrow_alone()
     from app.fetching.given import given
     from app.sharing import audience

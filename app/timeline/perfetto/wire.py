@@ -7,7 +7,7 @@ trace_packet.proto, track_event.proto and debug_annotation.proto.
 
 import numpy as np
 
-from runs.numba_cache import compiler
+from runs.compiled import compiler
 
 _compiled = compiler(__package__)()
 SEQUENCE = 1  # all packets are of one

@@ -14,6 +14,7 @@ values, as XLA's for CPU do: it is that of the values.
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 from collectors.device.hlo.layouts import HOST, at_index, is_tiled
@@ -122,7 +123,11 @@ class Assigned:
         instructions = [i for c in proto.hlo_module.computations for i in c.instructions]
         self._by_id = {i.id: i for i in instructions}
         self._by_name = {i.name: i for i in instructions}
-        self._tpu = any(is_tiled(i.shape) for i in instructions)
+        self._instructions = instructions
+
+    @cached_property
+    def _tpu(self) -> bool:
+        return any(is_tiled(i.shape) for i in self._instructions)
 
     def on_device(self, allocation: Any) -> bool:
         """Colour 0 is device memory; other colours are on-chip memories of a TPU, but parts of a GPU's own memory."""

@@ -9,7 +9,7 @@ import hashlib
 import math
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import Any
+from typing import Any, NamedTuple
 
 from google.protobuf.message import DecodeError
 
@@ -166,11 +166,28 @@ def _times(amount: float, times: int | None) -> float:
     return amount * times
 
 
+class Own(NamedTuple):
+    """What an instruction costs by itself, and the matrix product that it may be."""
+
+    flops: float
+    bytes: float
+    product: Product | None
+
+
+_NOTHING = Own(0.0, 0.0, None)
+# half of all instructions: they do nothing, and call nothing that would
+_STILL = (b"parameter", b"constant", b"get-tuple-element", b"tuple", b"bitcast")
+
+
 class Analysis:
     def __init__(self, module: Any):
         self.module = module
         self.computations = {c.id: c for c in module.computations}
-        self.by_id = {i.id: i for c in module.computations for i in c.instructions}
+        # Held, so that no wrapper of a message is made twice, and an instruction may be known by its identity.
+        self._listed = [(c, list(c.instructions)) for c in module.computations]
+        self._within = {c.id: instructions for c, instructions in self._listed}
+        self._own: dict[int, Own] = {}  # by identity: a damaged module may give a number twice
+        self.by_id = {i.id: i for _, instructions in self._listed for i in instructions}
         self._costs: dict[int, tuple[float, float, float]] = {}  # computation -> flops, recomputed flops, bytes
         self._order: list[int] = []  # computations, callees before callers
         self._inside: dict[int, str] = {}  # computation -> "", matmul or convolution: what it contains
@@ -187,27 +204,26 @@ class Analysis:
         result = self.result
         fused = {
             c
-            for comp in self.module.computations
-            for i in comp.instructions
+            for _, instructions in self._listed
+            for i in instructions
             if i.opcode == b"fusion"
             for c in i.called_computation_ids
         }
         entry = self.entry
         if entry in self.computations:
             result.flops, result.remat_flops, result.bytes = map(_told, self.cost(entry))
-        result.instructions = sum(len(c.instructions) for c in self.module.computations)
+        result.instructions = sum(len(instructions) for _, instructions in self._listed)
         runs = self.runs(entry)
         wrapped = self.reached_from(b"async-start")
-        for comp in self.module.computations:
+        for comp, instructions in self._listed:
             if comp.id not in fused:
-                self.enter(comp, 0 if comp.id in wrapped else runs.get(comp.id, 0))
+                self.enter(instructions, 0 if comp.id in wrapped else runs.get(comp.id, 0))
         for comp_id, count in runs.items():
-            for instruction in self.computations[comp_id].instructions if comp_id in self.computations else ():
-                product = self.product(instruction)
-                if product and count != 0:
+            for instruction in self._within.get(comp_id, ()) if count != 0 else ():
+                if product := self.own(instruction).product:
                     result.matmuls.append(self.matmul(instruction, product, count))
         if entry in self.computations:
-            parameters = [i for i in self.computations[entry].instructions if i.opcode == b"parameter"]
+            parameters = [i for i in self._within[entry] if i.opcode == b"parameter"]
             copies = copies_of(parameters)
             parameters.sort(key=lambda i: i.parameter_number)
             result.arguments = [self.argument(i, copies.get(i.id)) for i in parameters]
@@ -218,7 +234,7 @@ class Analysis:
         runs: dict[int, int | None] = {entry: 1}
         for comp_id in reversed(self._order):
             own = runs.get(comp_id, 0)
-            for instruction in self.computations[comp_id].instructions if own != 0 else ():
+            for instruction in self._within[comp_id] if own != 0 else ():
                 for callee, times in self.calls(instruction):
                     before = runs.get(callee, 0)
                     if times == 0:  # whatever else calls it decides
@@ -238,8 +254,8 @@ class Analysis:
         found: set[int] = set()
         waiting = [
             c
-            for comp in self.module.computations
-            for i in comp.instructions
+            for _, instructions in self._listed
+            for i in instructions
             if i.opcode == opcode
             for c in i.called_computation_ids
         ]
@@ -247,13 +263,13 @@ class Analysis:
             comp_id = waiting.pop()
             if comp_id in self.computations and comp_id not in found:
                 found.add(comp_id)
-                waiting += [c for i in self.computations[comp_id].instructions for c in i.called_computation_ids]
+                waiting += [c for i in self._within[comp_id] for c in i.called_computation_ids]
         return found
 
-    def enter(self, comp: Any, count: int | None) -> None:
+    def enter(self, instructions: list[Any], count: int | None) -> None:
         """The instructions of a computation outside fusions, executed so often (None: not known)."""
         result = self.result
-        for instruction in comp.instructions:
+        for instruction in instructions:
             operation = self.operation(instruction, count)
             result.operations[operation.name] = operation
             if operation.collective and operation.collective.groups:
@@ -263,25 +279,39 @@ class Analysis:
                 if found is not None:
                     result.collectives.append(found)
 
-    def flops(self, instruction: Any) -> float:
-        applied = []
-        if _text(instruction.opcode) not in CALLERS and instruction.opcode not in (b"while", b"conditional"):
-            applied = [self.cost(c)[0] for c in instruction.called_computation_ids if c in self.computations]
-        return flops_of(instruction, self.operands(instruction), applied)
+    def own(self, instruction: Any) -> Own:
+        """Of an instruction of this module; each is looked at once."""
+        if instruction.opcode in _STILL:
+            return _NOTHING
+        found = self._own.get(id(instruction))
+        if found is None:
+            operands = self.operands(instruction)
+            found = self._own[id(instruction)] = Own(
+                self._flops(instruction, operands),
+                self._bytes(instruction, operands),
+                product_of(instruction, operands),
+            )
+        return found
 
-    def bytes(self, instruction: Any) -> float:
+    def _flops(self, instruction: Any, operands: list[Any]) -> float:
+        applied = []
+        called = instruction.called_computation_ids
+        if called and _text(instruction.opcode) not in CALLERS and instruction.opcode not in (b"while", b"conditional"):
+            applied = [self.cost(c)[0] for c in called if c in self.computations]
+        return flops_of(instruction, operands, applied)
+
+    def _bytes(self, instruction: Any, operands: list[Any]) -> float:
         if instruction.opcode == b"async-start":  # it moves what the wrapped operation moves
             return sum(self.cost(c)[2] for c in instruction.called_computation_ids if c in self.computations)
-        return bytes_of(instruction, self.operands(instruction), self.computations)
-
-    def product(self, instruction: Any) -> Product | None:
-        return product_of(instruction, self.operands(instruction))
+        return bytes_of(instruction, operands, self.computations)
 
     def operands(self, instruction: Any) -> list[Any]:
         return [self.by_id[i] for i in instruction.operand_ids if i in self.by_id]
 
     def calls(self, instruction: Any) -> list[tuple[int, int | None]]:
         """(computation, times it runs) for what an instruction calls as a whole program, not once per element."""
+        if not instruction.called_computation_ids:
+            return []
         called = [c for c in instruction.called_computation_ids if c in self.computations]
         if instruction.opcode == b"while":
             trips = self._trips.get(instruction.id)
@@ -300,7 +330,9 @@ class Analysis:
         self._costs[comp_id] = (0.0, 0.0, 0.0)  # holds for a cycle, which no valid module has
         flops = again = moved = 0.0
         inside = ""
-        for instruction in self.computations[comp_id].instructions:
+        for instruction in self._within[comp_id]:
+            if instruction.opcode in _STILL:
+                continue
             opcode = _text(instruction.opcode)
             if opcode == "while":
                 self._trips[instruction.id] = trips = self._loops.trips(instruction)
@@ -309,7 +341,7 @@ class Analysis:
             called = [c for c in instruction.called_computation_ids if c in self.computations]
             if opcode == "conditional" and called:
                 self._chosen[instruction.id] = max(called, key=lambda c: _dearest(self.cost(c)[0]))
-            own = self.flops(instruction)
+            own, bytes_moved, product = self.own(instruction)
             part_again = own if self.is_remat(instruction) else 0.0
             for callee, times in self.calls(instruction):
                 inner = self.cost(callee)
@@ -318,9 +350,9 @@ class Analysis:
                 if opcode not in ("fusion", "async-start"):
                     moved += _times(inner[2], times)
                 inside = inside or self._inside.get(callee, "")
-            if product := self.product(instruction):
+            if product:
                 inside = "matmul" if "matmul" in (inside, product.kind) else product.kind
-            moved += self.bytes(instruction)
+            moved += bytes_moved
             flops += own
             again += part_again if math.isnan(part_again) or math.isnan(own) else min(part_again, own)
         self._costs[comp_id] = (flops, again, moved)
@@ -357,8 +389,7 @@ class Analysis:
 
     def operation(self, instruction: Any, count: int | None) -> Operation:
         opcode = _text(instruction.opcode)
-        flops, moved = self.flops(instruction), self.bytes(instruction)
-        product = self.product(instruction)
+        flops, moved, product = self.own(instruction)
         contraction = product.kind if product else ""
         if opcode in ("fusion", "async-start"):
             for callee in instruction.called_computation_ids:

@@ -7,7 +7,7 @@ position below 0 tells that a token does not end within the bytes at hand (MORE)
 
 import numpy as np
 
-from runs.numba_cache import compiler
+from runs.compiled import compiler
 
 MORE, BAD = -1, -2
 TEXT, NUMBER, BARE, NESTED = 1, 2, 3, 4  # kinds of tokens; BARE: true, false, null and whatever else is unquoted

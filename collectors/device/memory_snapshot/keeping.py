@@ -11,7 +11,7 @@ from collectors.device.memory_snapshot.shapes import (
     STACK_ROWS,
     TEXTS,
 )
-from runs.numba_cache import compiler
+from runs.compiled import compiler
 
 MOST_TEXTS = 1 << 21
 MOST_ARENA = 1 << 28

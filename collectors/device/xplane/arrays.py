@@ -42,8 +42,11 @@ def column(kind: pa.DataType, values: Sequence, rows: np.ndarray | None = None) 
         return coded(codes if rows is None else codes[rows], list(numbers)[1:])
     if pa.types.is_string(kind):
         return words(values if rows is None else [values[i] for i in rows.tolist()])
-    valid = np.fromiter((v is not None for v in values), bool, len(values))
-    exact = np.fromiter((0 if v is None else v for v in values), _NUMPY[kind], len(values))
+    if isinstance(values, list) and None not in values:
+        valid, exact = np.ones(len(values), bool), np.fromiter(values, _NUMPY[kind], len(values))
+    else:
+        valid = np.fromiter((v is not None for v in values), bool, len(values))
+        exact = np.fromiter((0 if v is None else v for v in values), _NUMPY[kind], len(values))
     if rows is not None:
         valid, exact = valid[rows], exact[rows]
     if pa.types.is_boolean(kind):

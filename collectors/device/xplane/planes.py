@@ -92,7 +92,10 @@ class SpaceIndex:
 def _ranges(fields: Fields, number: int, end: int) -> np.ndarray:
     chosen = (fields.number == number) & (fields.wire == BYTES)
     start = fields.start[chosen]
-    return np.stack([start, np.minimum(fields.length[chosen], end - start)], axis=1)
+    ranges = np.empty((len(start), 2), np.int64)
+    ranges[:, 0] = start
+    np.minimum(fields.length[chosen], end - start, out=ranges[:, 1])
+    return ranges
 
 
 def index_space(window: Window, parts: Sequence[tuple[int, int]] | None = None) -> SpaceIndex:

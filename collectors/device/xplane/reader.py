@@ -353,11 +353,10 @@ class Reader:
         stats: dict[str, Value] = {}
         devices: dict[str, tuple[PlaneIndex, dict[str, Value]]] = {}
         for index in self.space.planes:
-            own = plane_stats(self.notes, index)
             if index.plane.device is not None and not index.plane.sparse:
-                devices.setdefault(index.name, (index, {}))[1].update(own)
+                devices.setdefault(index.name, (index, {}))[1].update(plane_stats(self.notes, index))
             elif index.name.startswith("/host"):
-                stats |= own
+                stats |= plane_stats(self.notes, index)
         process = process_of_path(state.source.name)
         if process is None:
             process = process_of_path("/".join(PurePath(state.source.path).parts[-6:]))

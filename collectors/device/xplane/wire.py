@@ -11,7 +11,7 @@ from typing import BinaryIO, NamedTuple
 
 import numpy as np
 
-from runs.numba_cache import compiler
+from runs.compiled import compiler
 
 VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5  # wire types
 DONE, MORE, FULL, BAD = 0, 1, 2, 3  # how a compiled walk ended: at the limit, at the window's end, output full, damage
@@ -224,11 +224,10 @@ class Window:
             last = index_entries(data, base, have, ranges, first, name_field, out)
             if last == first:  # the file ends in it
                 return found, damaged + len(ranges) - first
-            rows = np.arange(first, last)
-            if only is not None:
-                rows = rows[np.isin(out[rows, 0], only)]
             raw = data.data
-            for row, (key, start, length, more) in zip(rows.tolist(), out[rows].tolist(), strict=True):
+            for row, (key, start, length, more) in enumerate(out[first:last].tolist(), first):
+                if only is not None and key not in only:
+                    continue
                 if length < 0:
                     damaged += 1
                 else:
@@ -265,6 +264,8 @@ class Window:
     def fields(self, start: int, end: int) -> tuple[Fields, int | None]:
         """All fields of the message at [start, end) at once, and the offset of damage or None."""
         parts = list(self.walk(start, end))
+        if len(parts) == 1:
+            return parts[0]
         empty = np.empty(0, np.int64)
         if not parts:
             return Fields(empty, empty, empty, empty), None

@@ -18,7 +18,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from collectors import COLLECTORS
+from collectors import collector
 from collectors.base import Blob, Fact, Item, Lost, Rows
 from collectors.ingesting.identity import readers
 from collectors.ingesting.items import items_of
@@ -85,8 +85,7 @@ def _before(folder: Path) -> TaskRead | None:
 
 
 def _items(file: dict[str, Any]) -> Iterator[Item]:
-    collector = next(c for c in COLLECTORS if file["collector"] == c.NAME)
-    return items_of(SafeSource(Path(file["path"]), file["name"], file["index"]), collector)
+    return items_of(SafeSource(Path(file["path"]), file["name"], file["index"]), collector(file["collector"]))
 
 
 def _written(folder: Path, done: Path, files: Iterator[Reading] | Sequence[Reading]) -> TaskRead:

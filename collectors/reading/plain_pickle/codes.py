@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from runs.numba_cache import compiler
+from runs.compiled import compiler
 
 _compiler = compiler(__package__)
 kernel = _compiler(_nrt=False)
