@@ -75,7 +75,8 @@ CLUSTER = Option(
     str,
     None,
     "read the files with the workers of a Dask cluster, by its scheduler's address (tcp://HOST:PORT), or `local` for "
-    "processes of this machine, each writing its own part of the run (default: $CHIPLEDGER_CLUSTER, else here)",
+    "processes of this machine, each writing its own part of the run; files of a bucket are read there "
+    "(default: $CHIPLEDGER_CLUSTER, else here)",
     local=True,
     form="ADDRESS",
 )

@@ -94,6 +94,14 @@ def peak_bytes(pid: int) -> int:
     return 0
 
 
+def processor_s(pid: int) -> float:
+    """What a process took of the processors so far, its own and the system's for it; 0 where it is gone."""
+    with contextlib.suppress(OSError, IndexError):
+        told = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(told[11]) + int(told[12])) / os.sysconf("SC_CLK_TCK")
+    return 0.0
+
+
 def _below(pid: int) -> Iterator[int]:
     """A process and all that it started and that live."""
     yield pid

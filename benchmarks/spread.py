@@ -5,11 +5,14 @@
 The traces are those of the bundled reference run for any number of hosts, each with a clock of its own, one of them
 slow (`spread_traces.py`). Measured for each number of workers, cluster and all on this machine's loopback:
 
-    wall            `chipledger ingest --cluster` from its start to its exit
-    coordinator     the most memory that this process had
-    worker          the most that any worker had
+    wall            `chipledger ingest --cluster` from its start to its exit, and the rate of bytes that it read
+    coordinator     the most memory that this process had, and what it took of the processors
+    worker          the most that any worker had, and what each took of the processors meanwhile
     straggler       whether the question `stragglers` names the slow host, and no other
     ledger          the largest difference of an account from that of the run read by one process (`--here`)
+
+In the end both rates, and how many times as fast two workers are: on the wall, and by processor time alone, as if what
+the one that asks does and what the busiest worker does came one after the other. That holds on a busy machine too.
 
 `--kill-every S` measures once more with two workers of which one is killed every S seconds. `--here` reads the same in
 one process without a cluster first. `--check` ends with 1 where something asked for does not hold: two workers 1.8
@@ -33,7 +36,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import spread_traces
-from benchmarks.dask_cluster import ROOT, DaskCluster, peak_bytes
+from benchmarks.dask_cluster import ROOT, DaskCluster, peak_bytes, processor_s
 
 LEAST_RATIO, WORKER_BYTES, COORDINATOR_BYTES, LEDGER = 1.8, 10**9, 500 * 10**6, 1e-9
 
@@ -47,6 +50,9 @@ class Measured:
     coordinator_bytes: int
     worker_bytes: int
     run_id: str
+    bytes: int = 0
+    coordinator_s: float = 0.0  # of the processors
+    workers_s: tuple[float, ...] = ()
     kills: int = 0
     slow: list[str] = field(default_factory=list)
     ledger: dict[str, float] = field(default_factory=dict)
@@ -90,18 +96,21 @@ def measure(
         process = subprocess.Popen(command, cwd=ROOT, stdout=out)
         _, status, used = os.wait4(process.pid, 0)
         wall_s = time.perf_counter() - began
+        workers_s = seen.took_s()
         process.returncode = os.waitstatus_to_exitcode(status)
         out.seek(0)
         told = json.loads(out.read() or b"{}")
     if process.returncode:
         raise RuntimeError(f"ingest with {name} ended with {process.returncode}")
-    done = Measured(name, wall_s, used.ru_maxrss * 1024, seen["peak"], told["run_id"], seen["kills"])
+    done = Measured(name, wall_s, used.ru_maxrss * 1024, seen.peak_bytes, told["run_id"], kills=seen.kills)
+    done.bytes = sum(path.stat().st_size for path in traces.rglob("*") if path.is_file())
+    done.coordinator_s, done.workers_s = used.ru_utime + used.ru_stime, workers_s
     done.rows = told["tables"]
-    late, *cost = ask(store, done.run_id, "stragglers")
-    done.asked["stragglers"] = (cost[0], cost[1])
+    late, took_s, peak = ask(store, done.run_id, "stragglers")
+    done.asked["stragglers"] = took_s, peak
     done.slow = [f"{row['host']}" for row in late["ranks"]]
-    ledger, *cost = ask(store, done.run_id, "ledger")
-    done.asked["ledger"] = (cost[0], cost[1])
+    ledger, took_s, peak = ask(store, done.run_id, "ledger")
+    done.asked["ledger"] = took_s, peak
     done.ledger = dict(_accounts(ledger["account"], ""))
     return done
 
@@ -113,19 +122,35 @@ def _accounts(account: dict[str, Any], above: str) -> Iterator[tuple[str, float]
         yield from _accounts(child, path)
 
 
+@dataclass
+class _Seen:
+    """The most memory that a worker had, how many were killed, and of each what it had taken of the processors when it
+    was first seen."""
+
+    peak_bytes: int = 0
+    kills: int = 0
+    first_s: dict[int, float] = field(default_factory=dict)
+
+    def took_s(self) -> tuple[float, ...]:
+        """What each that lives took since."""
+        return tuple(max(processor_s(pid) - first, 0.0) for pid, first in self.first_s.items())
+
+
 @contextmanager
-def _watched(cluster: DaskCluster | None, kill_every_s: float | None) -> Iterator[dict[str, int]]:
-    """Notes the most memory that a worker has, and kills one of them every so often."""
-    seen, stop = {"peak": 0, "kills": 0}, threading.Event()
+def _watched(cluster: DaskCluster | None, kill_every_s: float | None) -> Iterator[_Seen]:
+    """Notes what workers take, and kills one of them every so often."""
+    seen, stop = _Seen(), threading.Event()
 
     def watch() -> None:
         next_kill = time.monotonic() + (kill_every_s or 0)
         while cluster is not None and not stop.wait(0.2):
             alive = cluster.workers()
-            seen["peak"] = max(seen["peak"], *(peak_bytes(pid) for pid in alive), 0)
+            seen.peak_bytes = max(seen.peak_bytes, *(peak_bytes(pid) for pid in alive), 0)
+            for pid in alive:
+                seen.first_s.setdefault(pid, processor_s(pid))
             if kill_every_s and alive and time.monotonic() > next_kill:
-                os.kill(alive[seen["kills"] % len(alive)], signal.SIGKILL)
-                seen["kills"] += 1
+                os.kill(alive[seen.kills % len(alive)], signal.SIGKILL)
+                seen.kills += 1
                 next_kill = time.monotonic() + kill_every_s
 
     thread = threading.Thread(target=watch)
@@ -146,10 +171,32 @@ def difference(one: dict[str, float], other: dict[str, float]) -> float:
 def line(done: Measured, first: Measured, slow: int) -> str:
     named = done.slow == [f"vm/{slow}"]
     asked = ", ".join(f"{n} {s:.1f} s {b / 1e6:.0f} MB" for n, (s, b) in done.asked.items())
+    took = " + ".join(f"{s:.1f}" for s in done.workers_s) or "0"
     return (
-        f"{done.name:22} {done.wall_s:8.1f} s  coordinator {done.coordinator_bytes / 1e6:5.0f} MB  worker "
-        f"{done.worker_bytes / 1e6:5.0f} MB  kills {done.kills}  straggler {'found' if named else done.slow}  "
+        f"{done.name:22} {done.wall_s:8.1f} s {rate(done):6.2f} MB/s  "
+        f"coordinator {done.coordinator_bytes / 1e6:5.0f} MB {done.coordinator_s:.1f} s  "
+        f"worker {done.worker_bytes / 1e6:5.0f} MB {took} s  kills {done.kills}  "
+        f"straggler {'found' if named else done.slow}  "
         f"ledger off by {difference(first.ledger, done.ledger):.1e}  ({asked})"
+    )
+
+
+def rate(done: Measured) -> float:
+    """In MB a second, on the wall."""
+    return done.bytes / 1e6 / done.wall_s
+
+
+def processors_alone_s(done: Measured) -> float:
+    """How long it takes where nothing else runs and nothing is waited for: who asks, then the busiest worker."""
+    return done.coordinator_s + max(done.workers_s, default=0.0)
+
+
+def together(one: Measured, two: Measured) -> str:
+    """What a second worker is worth."""
+    by_processors = processors_alone_s(one) / processors_alone_s(two)
+    return (
+        f"1 worker {rate(one):.2f} MB/s, 2 workers {rate(two):.2f} MB/s: {one.wall_s / two.wall_s:.2f} times as fast "
+        f"on the wall, {by_processors:.2f} by processor time alone; load {os.getloadavg()[0]:.1f}"
     )
 
 
@@ -199,6 +246,9 @@ def main() -> int:
         if given.kill_every:
             with DaskCluster(folder / "cluster-killed", 2) as cluster:
                 note(measure("2 workers, killed", traces, folder, cluster, given.kill_every))
+        by_name = {done.name: done for done in measured}
+        if "1 worker" in by_name and "2 workers" in by_name:
+            print(together(by_name["1 worker"], by_name["2 workers"]), flush=True)
         said = list(wrong(measured, slow))
         print("\n".join(said) or "all that was asked for holds")
         return int(given.check and bool(said))

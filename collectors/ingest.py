@@ -1,9 +1,8 @@
 """From files to a stored run: each file to the collector that knows it, rows to Parquet as they come, one commit."""
 
 import contextlib
-import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -11,25 +10,28 @@ from typing import Any
 import pyarrow as pa
 
 from collectors.base import Blob, Fact, Item, Lost, Rows
-from collectors.ingesting.ahead import LEAST_BYTES, Ahead
+from collectors.ingesting.ahead import Ahead
 from collectors.ingesting.beside import left_out
 from collectors.ingesting.captures import with_captures
-from collectors.ingesting.chip_facts import most_chips, settled_chips, unknown_chip
-from collectors.ingesting.digests import State, hashed, states
+from collectors.ingesting.chip_facts import settled_chips, unknown_chip
+from collectors.ingesting.far.files import FarFile
+from collectors.ingesting.far.looking import sources
 from collectors.ingesting.gather import Cancelled, Gathered, gather
 from collectors.ingesting.identity import faults, made_anew, made_of, not_applied, readers, stored_before
-from collectors.ingesting.items import items_of, reading
+from collectors.ingesting.items import items_of
+from collectors.ingesting.jobs import Check, Job, in_order, recognised, with_digests, without_copies
 from collectors.ingesting.lane import Lane, StoreFault
-from collectors.ingesting.naming import OPTION, capped_list, checked_options, kind_of, name_of, names_listed
-from collectors.ingesting.order import begins, natural
+from collectors.ingesting.naming import OPTION, capped_list, checked_options, kind_of, name_of
+from collectors.ingesting.order import natural
 from collectors.ingesting.parts.records import Stored
 from collectors.ingesting.parts.spread import Spread, many
-from collectors.ingesting.recognise import SURE, Together, recognise
-from collectors.ingesting.told import Files, FileTold, Tell, Unknown, line, refusal, unknown, why, with_others
+from collectors.ingesting.settling import contradictions, held, settled
+from collectors.ingesting.told import Files, FileTold, Tell, line, unknown, why, with_others
 from collectors.ingesting.unpack import BROKEN, SafeSource
 from collectors.own import sidecar
 from errors import InputError
 from runs.devices import devices
+from runs.objects.coming import Coming
 from runs.run import MANIFEST, FactValue, Manifest, Run
 from runs.share_book import Audience
 from runs.spread.engine import Engine, EngineError
@@ -37,10 +39,6 @@ from runs.spread.processes import Processes
 from runs.store import Store
 
 RESTORED = "the run of this input lay in the bin; it is back in the library, with all that was added to it"
-NOTED = 10  # files of no known format that are noted one by one
-_BASES = ("declared", "measured", "derived", "published")  # whose word counts first
-
-Check = Callable[[], None]
 
 
 @dataclass(frozen=True)
@@ -74,6 +72,7 @@ def ingest(
     audience: Audience | None = None,
     before: Callable[[str], None] | None = None,
     engine: Engine | None = None,
+    far: Sequence[FarFile] = (),
 ) -> Ingested:
     """Store the files and folders at `paths` as one run, whole or not at all.
 
@@ -86,7 +85,7 @@ def ingest(
     of it; `cancel()` is asked between pieces, and where it is true the ingest ends with Cancelled. `audience`: for whom
     it is read, where not all may see it; `before` is called with the id of a run that is new, just before it is there.
     `engine`: whose workers read the files, to parts of tables; None: this process, or processes of this machine where
-    there are many.
+    there are many. `far`: files that lie in a bucket, which the workers of `engine` read there.
 
     A file that no reader knows, or that cannot be read, costs a warning where others can be read; what was read of it
     before the fault stays.
@@ -101,13 +100,17 @@ def ingest(
 
     try:
         # the scratch folder is swept by the store where this process is killed
-        with store.hold() as scratch, contextlib.ExitStack() as held:
-            engine, files = engine and held.enter_context(engine), Files(tell)
-            gathered = gather([Path(p) for p in paths], scratch.folder, check)
-            jobs, left = left_out(_recognise(gathered, scratch.folder, files, check))
+        with store.hold() as scratch, contextlib.ExitStack() as scope:
+            coming = store.coming() if engine is not None and engine.elsewhere else None
+            if coming is not None:
+                scope.callback(coming.clear)
+            engine, files = engine and scope.enter_context(engine), Files(tell)
+            named = _far(far, engine, scratch.folder, check, progress)
+            gathered = gather([Path(p) for p in paths], scratch.folder, check, named)
+            jobs, left = left_out(recognised(gathered, scratch.folder, files, check))
             for aside in left:
                 gathered.pass_over(*aside)
-            jobs = with_captures(_in_order(_hashed(jobs, check, engine)))
+            jobs = with_captures(in_order(with_digests(jobs, check, None if far else engine)))
             run_id, known = made_of(jobs, options), None
             stored, restored = _found(store, run_id, jobs, options, audience)
             if restored:
@@ -123,11 +126,11 @@ def ingest(
                     gathered.notes.append(f"what was stored of this input was damaged, and was read anew: {fault.what}")
             elif audience is not None:
                 run_id = audience.new_id(run_id, store.kept(run_id) is not None)
-            jobs = _without_copies(jobs, gathered)
-            engine = engine or (held.enter_context(Processes()) if many(jobs) else None)
+            jobs = without_copies(jobs, gathered)
+            engine = engine or (scope.enter_context(Processes()) if many(jobs) else None)
             work = _Ingest(
                 *(store, options, gathered, jobs, progress, check, known, scratch.folder),
-                *(files, before or (audience and audience.begin), engine),
+                *(files, before or (audience and audience.begin), engine, coming, bool(far)),
             )
             return work.store_as(run_id, name_of(paths), replace=stored is not None)
     except BROKEN as e:  # not a file's fault: those are dealt with where files are read
@@ -136,7 +139,7 @@ def ingest(
 
 
 def _found(
-    store: Store, run_id: str, jobs: list["_Job"], options: dict[str, Any], audience: Audience | None
+    store: Store, run_id: str, jobs: list["Job"], options: dict[str, Any], audience: Audience | None
 ) -> tuple[Run | None, bool]:
     """(the run of this input, where there is one; whether it lay in the bin, and was brought back)."""
     run = stored_before(store, run_id, jobs, options, audience)
@@ -146,90 +149,32 @@ def _found(
     return store.get(run.run_id), restored
 
 
-@dataclass(frozen=True)
-class _Job:
-    """A file to read. `begins`: the first time and step that it tells. `state`: what it was before its digest was
-    taken."""
+def _far(
+    files: Sequence[FarFile],
+    engine: Engine | None,
+    scratch: Path,
+    check: Check,
+    progress: Callable[[int, int, str], None] | None,
+) -> list[tuple[str, Path | SafeSource]]:
+    """What lies in buckets, by name."""
+    if not files:
+        return []
+    if engine is None:
+        raise InputError("files in a bucket are read there by the workers of an engine alone", where=files[0].url)
+    whole = sum(file.bytes for file in files)
 
-    source: SafeSource
-    collector: ModuleType | Together
-    size: int
-    begins: tuple[float, float]
-    digest: str = ""
-    state: State = ()
+    def report(count: int) -> None:
+        if progress is not None:
+            progress(0, whole, f"looked at {count:,} of {len(files):,} files")
 
-    def changed(self) -> bool:
-        """Whether somebody wrote to the file since."""
-        with contextlib.suppress(OSError):
-            return states(self.source) != self.state
-        return True
-
-
-def _recognise(gathered: Gathered, scratch: Path, files: Files, check: Check) -> list[_Job]:
-    """Each source with the collector that is surest of it. Raises InputError where no file has one."""
-    jobs: list[_Job] = []
-    strangers: list[Unknown] = []
-    files.found(gathered)
-    for found in gathered.sources:
-        check()
-        best = recognise(found, scratch, check)
-        if best.score < SURE:
-            strangers.append(unknown(found))
-            files.without(found.name, "refused", strangers[-1].reason)
-            continue
-        with reading(found):
-            size = sum(file.stat().st_size for _, file in found.parts)
-        files.known(found.name, size, best.collector.NAME)
-        jobs.append(_Job(replace(best.source), best.collector, size, begins(best.source)))
-        vars(found).pop("head", None)  # 64 KiB of each of thousands of files
-        gathered.notes += best.notes
-    gathered.notes += [f"{one.name}: not recognised, passed over. {one.reason}" for one in strangers[:NOTED]]
-    if rest := strangers[NOTED:]:
-        gathered.notes.append(f"not recognised, passed over: {names_listed([one.name for one in rest])}")
-    if all(job.collector is sidecar for job in jobs):
-        raise gathered.failures[0] if gathered.failures else refusal(strangers)
-    return jobs
+    return list(sources(files, engine, scratch / "brought", check, report))
 
 
-def _stored_already(jobs: list[_Job], gathered: Gathered, files: Files) -> tuple[FileTold, ...]:
+def _stored_already(jobs: list[Job], gathered: Gathered, files: Files) -> tuple[FileTold, ...]:
     files.passed_over(gathered)
     for job in jobs:
         files.set(job.source.name, state="read", reason="Read before: the run is stored already.")
     return files.all()
-
-
-def _in_order(jobs: list[_Job]) -> list[_Job]:
-    """As they are read, and numbered so."""
-    ordered = sorted(jobs, key=lambda job: (job.begins, natural(job.source.name), job.digest))
-    return [replace(job, source=replace(job.source, index=n)) for n, job in enumerate(ordered)]
-
-
-def _hashed(jobs: list[_Job], check: Check, engine: Engine | None) -> list[_Job]:
-    _prepare(jobs)
-    told = hashed([job.source for job in jobs], check, engine)
-    return [replace(job, digest=digest, state=state) for job, (digest, state) in zip(jobs, told, strict=True)]
-
-
-def _prepare(jobs: list[_Job]) -> None:
-    """Begin to load what reading these files needs while they are hashed, which needs no lock of Python's. Of several
-    large files the processes that read them ahead load it."""
-    if sum(job.size >= LEAST_BYTES for job in jobs) > 1:
-        return
-    for collector in {job.collector for job in jobs}:
-        if (prepare := getattr(collector, "prepare", None)) is not None:
-            threading.Thread(target=prepare, name="preparing", daemon=True).start()
-
-
-def _without_copies(jobs: list[_Job], gathered: Gathered) -> list[_Job]:
-    """The jobs without further copies of the same file, which would count its rows twice. Where names tell files apart
-    (`apart` of a collector), the same bytes under another name are no copy."""
-    first: dict[tuple[str, object], _Job] = {}
-    for job in jobs:
-        apart = getattr(job.collector, "apart", None)
-        original = first.setdefault((job.digest, apart(job.source.name) if apart else None), job)
-        if original is not job:
-            gathered.pass_over(job.source.name, f"the same bytes as {original.source.name}, read once")
-    return list(first.values())
 
 
 @dataclass
@@ -237,7 +182,7 @@ class _Ingest:
     store: Store
     options: dict[str, Any]
     gathered: Gathered
-    jobs: list[_Job]
+    jobs: list[Job]
     progress: Callable[[int, int, str], None] | None
     check: Check
     known: Manifest | None  # of the run that this one takes the place of
@@ -245,6 +190,8 @@ class _Ingest:
     files: Files
     before: Callable[[str], None] | None
     engine: Engine | None
+    coming: Coming | None  # where its workers leave what they read; None: below this store's folder
+    far: bool  # whether some files lie in a bucket, and no worker sees what lies here
 
     def __post_init__(self) -> None:
         self.files.passed_over(self.gathered)
@@ -252,7 +199,7 @@ class _Ingest:
         self.devices: set[tuple[str, int]] = set()
         self.warnings: list[str] = list(self.gathered.notes)
         self.total = sum(job.size for job in self.jobs)
-        self.changed: list[_Job] = []  # while they were read
+        self.changed: list[Job] = []  # while they were read
         self.reported = 0  # bytes
 
     def store_as(self, run_id: str, name: str, replace: bool) -> Ingested:
@@ -264,7 +211,8 @@ class _Ingest:
                     reader.settle(writer)
             if self.changed:  # what was read is not what the id was made from: that input may come yet
                 run_id, replace = made_anew(run_id), False
-            facts = self._settled_facts()
+            facts = settled(self.facts)
+            self.warnings += contradictions(self.facts, self.options)
             declared = {key: facts.pop(key).value for key in ("name", "kind", "tags") if key in facts}
             for key in ("chip", "chips", "model"):
                 if key in self.options:
@@ -300,7 +248,10 @@ class _Ingest:
 
     def _reader(self) -> Ahead | Spread:
         if self.engine is not None:
-            return Spread(self.jobs, self.engine, self.scratch, self.check, lambda n: self._report(n, "reading"))
+            return Spread(
+                *(self.jobs, self.engine, self.scratch, self.check, lambda n: self._report(n, "reading")),
+                *(self.coming, self.far),
+            )
         files = [(job.source, job.collector.NAME) for job in self.jobs if isinstance(job.collector, ModuleType)]
         return Ahead(files, self.scratch, self.check)
 
@@ -342,13 +293,13 @@ class _Ingest:
         if failures and not whole:
             raise with_others(failures[0], sum(f.state == "refused" for f in self.files.all()) - 1)
 
-    def _items(self, job: _Job, ahead: Ahead | Spread, done: int) -> Iterator[Item | Stored]:
+    def _items(self, job: Job, ahead: Ahead | Spread, done: int) -> Iterator[Item | Stored]:
         """What a file holds, read by another process where that is worth it."""
         if not ahead.has(job.source):
             return items_of(job.source, job.collector)
         return ahead.items(job.source, lambda read: self._read_of(job, done, read))
 
-    def _failed(self, job: _Job, error: InputError, kept: bool) -> None:
+    def _failed(self, job: Job, error: InputError, kept: bool) -> None:
         """A file that could not be read to its end."""
         name = job.source.name
         if kept:
@@ -358,18 +309,18 @@ class _Ingest:
             self.warnings.append(str(error))
             self.files.without(name, "refused", why(error) if job.size else unknown(job.source).reason)
 
-    def _read_of(self, job: _Job, done: int, read: int) -> None:
+    def _read_of(self, job: Job, done: int, read: int) -> None:
         self.files.read(job.source.name, read / job.size if job.size else 1.0)
         self._report(done + min(read, job.size), job.source.name)
 
-    def _take(self, item: Item | Stored, job: _Job, lane: Lane) -> None:
+    def _take(self, item: Item | Stored, job: Job, lane: Lane) -> None:
         if isinstance(item, Rows | Blob):
             lane.put(item)
             if isinstance(item, Rows) and item.table == "ops":
                 self.devices |= devices(pa.Table.from_batches([item.batch]))
         elif isinstance(item, Stored):
             self.devices |= item.devices
-        elif isinstance(item, Fact) and not _held(item.value):
+        elif isinstance(item, Fact) and not held(item.value):
             self.warnings.append(f"{job.source.name}: {item.name}: a number that 64 bits do not hold, passed over")
         elif isinstance(item, Fact):
             self.facts.setdefault(item.name, []).append(FactValue(item.value, item.basis, job.source.name))
@@ -378,27 +329,7 @@ class _Ingest:
             self.warnings.append(f"{job.source.name}{where}: {item.what}: {item.reason}")
             self.files.set(job.source.name, reason=line(f"{item.what}: {item.reason}"))
 
-    def _settled_facts(self) -> dict[str, FactValue]:
-        """One value a fact: declared before measured before derived before published, then the first file's."""
-        settled = {}
-        for name, values in self.facts.items():
-            best = most_chips(values) if name == "chips" else min(values, key=lambda fact: _BASES.index(fact.basis))
-            settled[name] = best
-            other = next((v for v in values if v.basis == best.basis and v.value != best.value), None)
-            if other is not None and name not in self.options:
-                which = "larger" if name == "chips" and best.basis != "declared" else "first"
-                said = f"{best.source} says {best.value!r}, {other.source} says {other.value!r}"
-                self.warnings.append(f"{name}: {said}; the {which} counts")
-        return settled
-
     def _report(self, done: int, what: str) -> None:
         self.reported = max(self.reported, done)  # workers may be ahead of the file that is taken in
         if self.progress is not None:
             self.progress(self.reported, self.total, what)
-
-
-def _held(value: Any) -> bool:
-    """Whether the whole numbers of a fact fit 64 bits: JSON's may have any number of digits."""
-    if isinstance(value, dict | list | tuple):
-        return all(map(_held, value.values() if isinstance(value, dict) else value))
-    return not isinstance(value, int) or -(1 << 63) <= value < 1 << 63

@@ -32,6 +32,7 @@ from runs.run import MANIFEST, NOTHING, Run, Said
 from runs.scratch import Held, Scratch
 
 if TYPE_CHECKING:
+    from runs.objects.coming import Coming
     from runs.writer import RunWriter
 
 Saying = Callable[
@@ -125,6 +126,11 @@ class Store:
     def hold(self) -> Held:
         """A folder for what is being written, removed with its process. Raises OSError where none can be made."""
         return self._scratch.hold()
+
+    def coming(self) -> "Coming | None":
+        """A place in the store where workers of other machines leave what is for a run of it; None: they need to see
+        the folder of the store."""
+        return None
 
     def bring_outgoing(self, run_id: str | None = None) -> None:
         """Bring to their places runs that processes without a network wrote, where that takes one. Raises InputError

@@ -112,6 +112,10 @@ class RunWriter:
         path.rename(place)
         self._taken[relative] = known
 
+    def take_there(self, relative: str, key: str, known: Mark) -> None:
+        """As `take`, of an object that a worker left in the store (`Store.coming`)."""
+        raise TypeError("a store in a folder has no objects")
+
     def blob(self, name: str, data: bytes) -> None:
         """Keep bytes under `blobs/<name>`; `name` is made by a collector, never taken from an input."""
         path = (self._blobs / name).resolve()

@@ -1,4 +1,4 @@
-"""What `chipledger ingest` was given, as paths of this machine: patterns looked up, addresses fetched."""
+"""What `chipledger ingest` was given: patterns looked up, addresses fetched, or left to workers who read them there."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -9,8 +9,10 @@ from app.fetching.allowed import prefixes, refusal
 from app.fetching.local import paths_of
 from app.serve.uploads import Uploads
 from app.workspace import Workspace
+from collectors.ingesting.far.files import FarFile
 from collectors.ingesting.gather import Cancelled, shown
 from collectors.ingesting.told import Tell
+from runs.objects.bucket import CLOUDS
 from runs.shelf import NAME_LENGTH
 
 Progress = Callable[[int, int, str], None]
@@ -18,10 +20,12 @@ Progress = Callable[[int, int, str], None]
 
 @dataclass(frozen=True)
 class Given:
-    """`name`: what the run is called where nothing else is said; empty: by its first path."""
+    """`name`: what the run is called where nothing else is said; empty: by its first path. `far`: files that lie in a
+    bucket, and were not fetched."""
 
     paths: tuple[Path, ...]
     name: str = ""
+    far: tuple[FarFile, ...] = ()
 
 
 def given(
@@ -31,9 +35,10 @@ def given(
     progress: Progress,
     tell: Tell | None,
     cancelled: Callable[[], bool],
+    there: bool = False,
 ) -> Given:
-    """`below`: folders and prefixes beyond which nothing is read; None: wherever this user may read. Raises InputError
-    for what is no address, lies beyond them, or is not there."""
+    """`below`: folders and prefixes beyond which nothing is read; None: wherever this user may read. `there`: files of
+    buckets are only listed. Raises InputError for what is no address, lies beyond them, or is not there."""
     known = prefixes(below) if below else None
 
     def check() -> None:
@@ -45,10 +50,21 @@ def given(
         if known is not None and one.scheme != FILE and not within(one, known):
             raise refusal(text)
     paths: list[Path] = []
+    far: list[FarFile] = []
     for one in addresses:
+        check()
+        if there and one.scheme in CLOUDS:
+            far += _listed(one, known)
+            continue
         paths += _paths(one, known, Uploads(place.store.uploads_folder, place), progress, tell, check)
     named = addresses[0] if addresses and (addresses[0].scheme != FILE or len(paths) > len(addresses)) else None
-    return Given(tuple(paths), shown(named.name).strip()[:NAME_LENGTH] if named else "")
+    return Given(tuple(paths), shown(named.name).strip()[:NAME_LENGTH] if named else "", tuple(far))
+
+
+def _listed(one: Address, known: tuple[Address, ...] | None) -> list[FarFile]:
+    from app.fetching.remote import listed
+
+    return listed(one, known)
 
 
 def _paths(

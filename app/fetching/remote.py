@@ -16,7 +16,8 @@ from app.serve.blocks import lock
 from app.serve.upload_names import clean_name
 from app.serve.upload_room import SPARE_BYTES, free_bytes, limit_bytes
 from app.serve.uploads import Uploads
-from collectors.ingesting.gather import MAX_FILES
+from collectors.ingesting.far.files import FarFile
+from collectors.ingesting.gather import MAX_FILES, shown
 from collectors.ingesting.told import FileTold, Tell
 from errors import ChipledgerError, InputError
 from errors.format import size
@@ -70,6 +71,15 @@ def fetch(
         uploads.discard(upload)
         raise
     return uploads.files(upload)
+
+
+def listed(one: Address, prefixes: tuple[Address, ...] | None) -> list[FarFile]:
+    """The files of a bucket that an address means, under the names that `fetch` would give them. Raises InputError
+    where there is none."""
+    files = _opened(one, prefixes).files
+    _some(one, files)
+    names = {file: shown(clean_name(file.name).as_posix()) for file in files}
+    return [FarFile(scheme=one.scheme, place=f.place, name=name, bytes=f.bytes) for f, name in names.items()]
 
 
 def _opened(one: Address, prefixes: tuple[Address, ...] | None) -> _Place:
@@ -127,15 +137,19 @@ def _there(one: Address, found: dict[str, dict[str, Any]], prefixes: tuple[Addre
 
 def _fitting(one: Address, there: list[There], uploads: Uploads) -> None:
     """Raises InputError where there is nothing, or too much."""
-    if not there:
-        raise InputError("no file is there", where=str(one), expected="a file, a folder with files, or a pattern")
-    if len(there) > MAX_FILES:
-        raise InputError(f"more than {MAX_FILES:,} files", where=str(one), advice="Give one run's folder.")
+    _some(one, there)
     total, most = sum(file.bytes for file in there), limit_bytes()
     if total > most:
         raise InputError(f"{size(total)}, and an upload holds {size(most)}", where=str(one), advice="Give fewer files.")
     if total > free_bytes(uploads.folder) - SPARE_BYTES:
         raise InputError(f"{size(total)} do not fit on the disk of this store", where=str(one))
+
+
+def _some(one: Address, there: list[There]) -> None:
+    if not there:
+        raise InputError("no file is there", where=str(one), expected="a file, a folder with files, or a pattern")
+    if len(there) > MAX_FILES:
+        raise InputError(f"more than {MAX_FILES:,} files", where=str(one), advice="Give one run's folder.")
 
 
 def _all(

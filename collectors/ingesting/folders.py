@@ -30,12 +30,12 @@ def joined(sources: Iterable[SafeSource]) -> Iterator[SafeSource]:
     sources = list(sources)
     folders: dict[tuple[Path, PurePosixPath], list[SafeSource]] = {}
     for source in sources:
-        if _may_be_table(source):
+        if may_be_table(source):
             folders.setdefault(_folder(source), []).append(source)
     together = {key: _together(key, files) for key, files in folders.items() if any(map(_is_table, files))}
     given: set[tuple[Path, PurePosixPath]] = set()
     for source in sources:
-        folder = together.get(_folder(source)) if _may_be_table(source) else None
+        folder = together.get(_folder(source)) if may_be_table(source) else None
         if folder is None:
             yield source
         elif _folder(source) not in given:
@@ -47,7 +47,7 @@ def _folder(source: SafeSource) -> tuple[Path, PurePosixPath]:
     return source.path.parent, PurePosixPath(source.name).parent
 
 
-def _may_be_table(source: SafeSource) -> bool:
+def may_be_table(source: SafeSource) -> bool:
     """Whether it may be one of such a folder: tables of this project's own, in small letters, are inputs themselves."""
     name = PurePosixPath(source.name)
     return name.suffix == _ENDING and name.stem != name.stem.lower()

@@ -5,7 +5,7 @@ import shutil
 import stat
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from collectors.ingesting.folders import joined
@@ -36,15 +36,23 @@ class Gathered:
         self.notes.append(f"{name}: {reason}")
 
 
-def gather(paths: Sequence[Path], scratch: Path, check: Callable[[], None]) -> Gathered:
-    """Every regular file at or below the paths, archives unpacked below `scratch`.
+def gather(
+    paths: Sequence[Path],
+    scratch: Path,
+    check: Callable[[], None],
+    named: Sequence[tuple[str, Path | SafeSource]] = (),
+) -> Gathered:
+    """Every regular file at or below the paths, archives unpacked below `scratch`, and those of `named` by the names
+    that they have there, some of them known already.
 
     Hidden files, links to folders and links that leave their folder are passed over. `check` is called between files
     and may raise. Raises InputError for a path that does not exist or is no file or folder, and for too many files.
     """
     result = Gathered()
-    alike: dict[str, list[Path]] = {}
-    count = 0
+    alike: dict[str, list[Path | SafeSource]] = {}
+    for name, known in named:
+        alike.setdefault(name, []).append(known)
+    count = len(named)
     for path in paths:
         for file, name in _files_below(path, result.pass_over):
             check()
@@ -52,20 +60,24 @@ def gather(paths: Sequence[Path], scratch: Path, check: Callable[[], None]) -> G
             count += 1
             if count > MAX_FILES:
                 raise InputError(f"more than {MAX_FILES:,} files", where=str(path), advice="Give one run's folder.")
-    named = dict(_unique(alike))
-    for name in sorted(named):
+    found = dict(_unique(alike))
+    for name in sorted(found):
         check()
-        _open(named[name], name, scratch, result, check)
+        file = found[name]
+        if isinstance(file, Path):
+            _open(file, name, scratch, result, check)
+        else:
+            result.sources.append(replace(file, name=name))
     result.sources = list(joined(result.sources))
     return result
 
 
-def _unique(alike: dict[str, list[Path]]) -> Iterator[tuple[str, Path]]:
+def _unique(alike: dict[str, list[Path | SafeSource]]) -> Iterator[tuple[str, Path | SafeSource]]:
     """Each file under a name of its own, whatever the order in which they were given. Of files of one name the later
     ones have a number in front: formats are known by the ends of names."""
     for name, files in alike.items():
         count = 1
-        for file in sorted(files):
+        for file in sorted(files, key=lambda file: file if isinstance(file, Path) else file.path):
             unique = name
             while count > 1 and (unique := f"{count}/{name}") in alike:
                 count += 1

@@ -74,7 +74,7 @@ class Files:
         """The list of the files before one of them is read."""
         for source in gathered.sources:
             with contextlib.suppress(OSError):
-                self.set(source.name, bytes=sum(file.stat().st_size for _, file in source.parts))
+                self.set(source.name, bytes=source.size)
         for error in gathered.failures:
             self.without(error.where, "refused", why(error))
 

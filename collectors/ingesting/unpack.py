@@ -58,6 +58,11 @@ class SafeSource(Source):
         object.__setattr__(self, "_raw", raw)
         return io.BufferedReader(_Inflater(raw, self.name), CHUNK) if self.gzipped else raw  # type: ignore[arg-type,return-value]
 
+    @property
+    def size(self) -> int:
+        """Bytes as they lie there. Raises OSError where they cannot be seen."""
+        return sum(file.stat().st_size for _, file in self.parts)
+
     def bytes_read(self) -> int:
         """Bytes of the file on disk that were read so far; 0 if it was never opened."""
         raw = getattr(self, "_raw", None)

@@ -56,6 +56,10 @@ class Objects(Protocol):
         """Write a file as an object. Nobody else writes one of this key, and nobody reads it before it is told of."""
         ...
 
+    def copy(self, key: str, to: str) -> None:
+        """Write an object that lies here under another key too, without its bytes coming here. As `put`."""
+        ...
+
     def delete(self, keys: Sequence[str]) -> None:
         """Take objects away; those that are not there are passed over."""
         ...

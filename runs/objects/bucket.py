@@ -137,6 +137,9 @@ class BucketObjects:
         else:
             self._ask(key, lambda: self._fs.put_file(str(path), self._at(key)), within_s=3600.0)
 
+    def copy(self, key: str, to: str) -> None:
+        self._ask(key, lambda: self._fs.cp_file(self._at(key), self._at(to)), within_s=3600.0)
+
     def delete(self, keys: Sequence[str]) -> None:
         for key in keys:
             try:

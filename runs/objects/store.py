@@ -9,7 +9,7 @@ import contextlib
 import os
 import threading
 import time
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -31,6 +31,7 @@ from runs.run import MANIFEST, NOTHING, Manifest, Run
 from runs.store import Hidden, Listing, Saying, Store
 
 if TYPE_CHECKING:
+    from runs.objects.coming import Coming
     from runs.writer import RunWriter
 
 FRESH_S = 1.0  # what the index told is believed this long
@@ -168,16 +169,29 @@ class ObjectStore(Store):
 
         return ObjectWriter(self.hold, self.runs_folder, self.publish)
 
-    def publish(self, folder: Path, run_id: str, replace: bool, copied: bool = False) -> bool:
+    def coming(self) -> "Coming | None":
+        from runs.objects.coming import Coming
+
+        return Coming.new(self.objects) if self.online else None
+
+    def publish(
+        self,
+        folder: Path,
+        run_id: str,
+        replace: bool,
+        copied: bool = False,
+        there: Mapping[str, str] | None = None,
+    ) -> bool:
         """Bring a run that was written here, or copied from another store, to its place. Whether it is this one that
-        is there then. A process without a network leaves it to the one that started it."""
+        is there then. `there`: keys of the files that lie in the store by now. A process without a network leaves it
+        to the one that started it."""
         from runs.objects.writer import Publishing
 
         if not self.online:
             self.outgoing.put(folder, run_id, replace)
             return True
         self._index.follow()
-        placed = Publishing(self, self._index, folder, run_id, copied).publish(replace)
+        placed = Publishing(self, self._index, folder, run_id, copied, there).publish(replace)
         self.cache.trim()
         return placed
 

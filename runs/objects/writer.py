@@ -2,12 +2,14 @@
 
 import contextlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from errors import InputError
+from runs.integrity import Mark
 from runs.objects.base import MissingError, Objects
+from runs.objects.coming import gone
 from runs.objects.index import COMMIT, Happened, Index, without_manifest
 from runs.objects.keys import file_key, manifest_key, marked, pointer_key
 from runs.objects.known import Known
@@ -22,26 +24,47 @@ _LOOKS = 5  # at a manifest that comes and goes
 class ObjectWriter(RunWriter):
     """Writes a run here first, as for a local store; `publish` brings it to its place."""
 
-    def __init__(self, hold: Callable[[], Held], runs_folder: Path, publish: Callable[[Path, str, bool, bool], bool]):
+    def __init__(
+        self,
+        hold: Callable[[], Held],
+        runs_folder: Path,
+        publish: Callable[[Path, str, bool, bool, Mapping[str, str]], bool],
+    ):
         super().__init__(hold, runs_folder)
         self._publish, self._copies = publish, False
+        self._there: dict[str, str] = {}
+
+    def take_there(self, relative: str, key: str, known: Mark) -> None:
+        self._there[relative], self._taken[relative] = key, known
+
+    def _synced(self) -> dict[str, Mark]:
+        return super()._synced() | {relative: self._taken[relative] for relative in self._there}
 
     def copy(self, run: Run, cancel: Callable[[], None] = lambda: None) -> bool:
         self._copies = True
         return super().copy(run, cancel)
 
     def _place(self, target: Path, replace: bool) -> bool:
-        return self._publish(self._folder, target.name, replace, self._copies)
+        return self._publish(self._folder, target.name, replace, self._copies, self._there)
 
 
 class Publishing:
     """Brings the run in `folder` to its place. `copied`: from another store. Others may copy the same one, whose
-    objects are these; or it lies here already."""
+    objects are these; or it lies here already. `there`: the keys under which files of it lie in the store by now, by
+    their paths."""
 
-    def __init__(self, store: Known, index: Index, folder: Path, run_id: str, copied: bool = False):
+    def __init__(
+        self,
+        store: Known,
+        index: Index,
+        folder: Path,
+        run_id: str,
+        copied: bool = False,
+        there: Mapping[str, str] | None = None,
+    ):
         self._objects: Objects = store.objects
         self._store, self._index, self._folder, self._run_id = store, index, folder, run_id
-        self._copied = copied
+        self._copied, self._there = copied, there or {}
         self._raw = (folder / MANIFEST).read_bytes()
         self._manifest, self._mark = Manifest.from_json(self._raw, MANIFEST), marked(self._raw)
         self._keys = [file_key(run_id, self._mark, relative) for relative in sorted(self._manifest.marks)]
@@ -65,10 +88,18 @@ class Publishing:
         return placed
 
     def _put_files(self) -> None:
-        files = [self._folder / relative for relative in sorted(self._manifest.marks)]
         with ThreadPoolExecutor(AT_ONCE) as pool:
-            list(pool.map(self._objects.put, self._keys, files))
+            list(pool.map(self._put, self._keys, sorted(self._manifest.marks)))
         self._objects.create(manifest_key(self._run_id, self._mark), self._raw)
+
+    def _put(self, key: str, relative: str) -> None:
+        if (lies := self._there.get(relative)) is None:
+            self._objects.put(key, self._folder / relative)
+            return
+        try:
+            self._objects.copy(lies, key)
+        except MissingError as e:
+            raise gone(f"{self._objects.url}/{lies}") from e
 
     def _pointed(self) -> bool:
         """Put the manifest in its place unless one is there; then tell of that one, should nobody have done so."""

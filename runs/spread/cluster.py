@@ -45,6 +45,8 @@ class Cluster:
     """An engine of the workers at `address`. `priority`: of two jobs at once the tasks of the one with the higher
     number go first. Raises EngineError, in one sentence, where there is no cluster, no worker, or no Dask here."""
 
+    elsewhere = True
+
     def __init__(self, address: str, priority: int = 0):
         self._address, self._priority = checked(address), priority
         try:

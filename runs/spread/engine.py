@@ -52,6 +52,11 @@ class OtherVersionError(EngineError):
 class Engine(Protocol):
     """Does work on tasks. Used as a context manager: leaving it ends what still runs."""
 
+    @property
+    def elsewhere(self) -> bool:
+        """Whether its workers may be other machines."""
+        ...
+
     def __enter__(self) -> Self: ...
 
     def __exit__(

@@ -27,6 +27,8 @@ class Processes:
     """An engine of `count` processes; None: one for each processor, MOST_PROCESSES at most. `memory_bytes`: what one
     may write to; None: its share of what the machine has."""
 
+    elsewhere = False
+
     def __init__(self, count: int | None = None, memory_bytes: int | None = None):
         self._count = max(1, count or min(processors(), MOST_PROCESSES))
         share = max(LEAST_MEMORY_BYTES, memory_left() // self._count)

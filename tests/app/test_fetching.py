@@ -251,6 +251,22 @@ def test_a_bucket_is_listed_and_read_by_the_command_line(tmp_path):
         assert outside.returncode == 2 and "outside of what this server may read" in outside.stderr
 
 
+def test_with_an_engine_files_of_a_bucket_are_listed_and_not_fetched(place, monkeypatch):
+    objects = {"runs/one/a.log": LOG.encode(), "runs/one/deep/b.log": LOG.encode(), "runs/one/.hidden": b"x"}
+    with bucket("team", objects) as server:
+        monkeypatch.setenv("STORAGE_EMULATOR_HOST", server)
+        quiet = (place, lambda *_: None, None, lambda: False)
+        found = given(["gs://team/runs/one/**"], None, *quiet, there=True)
+        with pytest.raises(InputError, match="outside of what this server may read"):
+            given(["gs://team/runs/one/**"], ["gs://team/other"], *quiet, there=True)
+        with pytest.raises(InputError, match="no such file or folder there"):
+            given(["gs://team/runs/two"], None, *quiet, there=True)
+    told = [(file.url, file.name, file.bytes) for file in found.far]
+    assert told == [(f"gs://team/runs/one/{name}", name, len(LOG)) for name in ("a.log", "deep/b.log")]
+    assert (found.paths, found.name) == ((), "one")
+    assert not list(place.store.uploads_folder.iterdir())
+
+
 def test_a_web_server_is_read_and_one_that_leads_elsewhere_is_not_followed(place):
     with bucket("team", {"train.log": LOG.encode()}) as server:
         plain = f"{server}/x/b/team/o/train.log?alt=media"

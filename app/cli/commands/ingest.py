@@ -72,7 +72,8 @@ def run(args: argparse.Namespace) -> None:
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGTERM, lambda *_: stop.set())  # the server's way to cancel: what was begun is removed
     tell = tell_file if os.environ.get(PROGRESS_VARIABLE) else None
-    asked = given((*args.paths, *_listed(args.paths_from)), args.within, place, teller(), tell, stop.is_set)
+    texts = (*args.paths, *_listed(args.paths_from))
+    asked = given(texts, args.within, place, teller(), tell, stop.is_set, there=engine is not None)
     paths = list(asked.paths)
     named: dict[str, Any] = {"name": asked.name} | said if asked.name else dict(said)
     with in_use(paths, place.store.uploads_folder):
@@ -85,6 +86,7 @@ def run(args: argparse.Namespace) -> None:
             tell=tell,
             audience=readers,
             engine=engine,
+            far=asked.far,
             **named,
         )
         warnings = [*done.warnings, *seen_by_more(place, done, whose), *_remembered(paths, place, done.run_id)]

@@ -40,14 +40,15 @@ class PartMade:
 
 @dataclass(frozen=True, kw_only=True)
 class TaskRead:
-    """What came of a task. `folder`: where its parts and blobs lie. `peak_bytes`: the most memory that its process had
-    so far."""
+    """What came of a task. `folder`: where its parts and blobs lie; `there`: that is the start of their keys in the
+    store (`runs/objects/coming.py`). `peak_bytes`: the most memory that its process had so far."""
 
     folder: str
     files: tuple[FileRead, ...]
     parts: tuple[PartMade, ...]
     blobs: dict[str, Mark]
     peak_bytes: int = 0
+    there: bool = False
 
 
 def fault_of(error: InputError) -> dict[str, str]:

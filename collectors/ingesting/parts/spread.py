@@ -13,16 +13,19 @@ from types import ModuleType, TracebackType
 from typing import Any, Protocol, Self
 
 from collectors.base import Fact, Item, Lost
+from collectors.ingesting.batches import task_bytes
+from collectors.ingesting.far.looking import FarSource
 from collectors.ingesting.items import items_of
 from collectors.ingesting.parts import work
 from collectors.ingesting.parts.records import FileRead, PartMade, Stored, TaskRead
 from collectors.ingesting.unpack import SafeSource
+from runs.integrity import Mark
+from runs.objects.coming import Coming
 from runs.parts import one_file
 from runs.spread.engine import Engine, Outcome, Task, Work
 from runs.writer import RunWriter
 
 READ = Work(function=f"{work.__name__}:read", stamp=f"{work.__name__}:stamp")
-TASK_BYTES = 1 << 25  # of files as they lie there: small ones wait until there are so many for one task
 TASK_FILES = 64
 GATHERED_BYTES = 1 << 22  # a table of which all parts take no more is one file in the run
 MANY_FILES, MANY_BYTES = 64, 1 << 30  # a run of so many files and bytes is read in parts, whatever was asked for
@@ -43,14 +46,15 @@ class Job(Protocol):
 
 @dataclass(frozen=True)
 class _Here:
-    """A file that this process reads."""
+    """Files that this process reads."""
 
-    job: Job
+    jobs: tuple[Job, ...]
 
 
 class Spread:
-    """What files hold, read by the workers of an engine below `folder`. `check` may raise at any time; `report` is told
-    how many bytes of all files were read.
+    """What files hold, read by the workers of an engine, who leave it below `folder`, or in the store at `coming`.
+    `check` may raise at any time; `report` is told how many bytes of all files were read. `far`: no worker sees what
+    lies below `folder`.
 
     Has the methods by which `collectors.ingest` asks for what is read ahead. To be asked in the order of the files.
     """
@@ -62,10 +66,14 @@ class Spread:
         folder: Path,
         check: Callable[[], None],
         report: Callable[[int], None] = lambda done: None,
+        coming: Coming | None = None,
+        far: bool = False,
     ):
         self._engine, self._folder, self._check, self._report = engine, folder / "parts", check, report
+        self._coming = coming
         self._folder.mkdir()
-        self._planned = list(planned(jobs, self._folder))
+        into = {"folder": str(self._folder)} if coming is None else {"coming": dict(vars(coming))}
+        self._planned = list(planned(jobs, into, folder, far))
         self._read: dict[int, FileRead] = {}
         self._tasks: list[TaskRead] = []
         self.peak_bytes = 0  # the most memory that a worker had
@@ -96,9 +104,8 @@ class Spread:
 
     def _take(self, what: "Task | _Here") -> None:
         if isinstance(what, _Here):
-            job = what.job
-            key, items = key_of([job]), self._asking(items_of(job.source, job.collector))
-            self._keep(work.written(self._folder, key, [(job.source.index, items)]))
+            holding = ((job.source.index, self._asking(items_of(job.source, job.collector))) for job in what.jobs)
+            self._keep(work.written(self._folder, key_of(what.jobs), holding))
             return
         outcome = next(self._outcomes)
         if outcome.problem:
@@ -121,7 +128,8 @@ class Spread:
         """A task that ended its workers: of several files, which of them did is found out one by one."""
         files = outcome.task.asked["files"]
         if len(files) > 1:
-            alone = [_task([file], self._folder, f"{outcome.task.key}-{file['index']}", 0) for file in files]
+            into = {name: what for name, what in outcome.task.asked.items() if name not in ("files", "key")}
+            alone = [_task([file], into, f"{outcome.task.key}-{file['index']}", 0) for file in files]
             for one in self._engine.map(READ, alone, self._check, lambda done: None):
                 self._failed(one) if one.problem else self._keep(one.answer)
             return
@@ -132,49 +140,68 @@ class Spread:
 
     def settle(self, writer: RunWriter) -> None:
         """Put what was read into the run: parts of large tables as they are, those of a small one as one file."""
-        tables: dict[str, list[tuple[PartMade, Path]]] = {}
+        tables: dict[str, list[tuple[PartMade, TaskRead]]] = {}
         for told in self._tasks:
             for made in told.parts:
-                tables.setdefault(made.part.table, []).append((made, work.part_path(told, made)))
+                tables.setdefault(made.part.table, []).append((made, told))
             for name, known in told.blobs.items():
-                writer.take(f"blobs/{name}", Path(told.folder) / "blobs" / name, known)
+                _take(writer, f"blobs/{name}", told, Path("blobs", name), known)
         for table, parts in tables.items():
             parts.sort(key=lambda one: one[0].part.number)
             self._check()
             if len(parts) > 1 and sum(made.mark.bytes for made, _ in parts) <= GATHERED_BYTES:
-                _gather(table, [path for _, path in parts], writer, self._check)
+                self._gather(table, parts, writer)
                 continue
-            for made, path in parts:
-                writer.take(made.part.relative if len(parts) > 1 else one_file(table), path, made.mark)
+            for made, told in parts:
+                relative = made.part.relative if len(parts) > 1 else one_file(table)
+                _take(writer, relative, told, Path(work.part_path(told, made).name), made.mark)
             writer.counts[table] = sum(made.rows for made, _ in parts)
 
+    def _gather(self, table: str, parts: Sequence[tuple[PartMade, TaskRead]], writer: RunWriter) -> None:
+        for made, told in parts:
+            self._check()
+            path = work.part_path(told, made)
+            for batch in work.rows_of(self._coming.read(path.as_posix()) if told.there and self._coming else path):
+                writer.rows(table, batch)
 
-def _gather(table: str, paths: Sequence[Path], writer: RunWriter, check: Callable[[], None]) -> None:
-    for path in paths:
-        check()
-        for batch in work.rows_of(path):
-            writer.rows(table, batch)
+
+def _take(writer: RunWriter, relative: str, told: TaskRead, name: Path, known: Mark) -> None:
+    path = Path(told.folder) / name
+    if told.there:
+        writer.take_there(relative, path.as_posix(), known)
+    else:
+        writer.take(relative, path, known)
 
 
-def planned(jobs: Sequence[Job], folder: Path) -> Iterator["Task | _Here"]:
-    """Who reads which files, in their order."""
+def planned(jobs: Sequence[Job], into: dict[str, Any], scratch: Path, far: bool = False) -> Iterator["Task | _Here"]:
+    """Who reads which files, in their order. `into`: where what is read is left; `far`: what lies below `scratch` no
+    worker sees. Which files go together is the same in either case, and so are the parts."""
     waiting: list[Job] = []
+    enough = task_bytes(sum(job.size for job in jobs))
+
+    def unpacked(job: Job) -> bool:
+        return job.source.path.is_relative_to(scratch)
+
+    def together() -> Iterator["Task | _Here"]:
+        if waiting:
+            yield _Here(tuple(waiting)) if far and unpacked(waiting[0]) else _together(waiting, into)
+            waiting.clear()
+
     for job in jobs:
+        if not lies_there(job) or (waiting and unpacked(job) != unpacked(waiting[0])):
+            yield from together()
         if not lies_there(job):
-            yield from _together(waiting, folder)
-            yield _Here(job)
-            waiting = []
+            yield _Here((job,))
             continue
         waiting.append(job)
-        if sum(one.size for one in waiting) >= TASK_BYTES or len(waiting) == TASK_FILES:
-            yield from _together(waiting, folder)
-            waiting = []
-    yield from _together(waiting, folder)
+        if sum(one.size for one in waiting) >= enough or len(waiting) == TASK_FILES:
+            yield from together()
+    yield from together()
 
 
 def lies_there(job: Job) -> bool:
     """Whether a worker can read the file as it lies there."""
-    return type(job.source) is SafeSource and isinstance(job.collector, ModuleType)
+    return type(job.source) in (SafeSource, FarSource) and isinstance(job.collector, ModuleType)
 
 
 def many(jobs: Sequence[Job]) -> bool:
@@ -183,22 +210,20 @@ def many(jobs: Sequence[Job]) -> bool:
     return len(fitting) >= MANY_FILES and sum(fitting) >= MANY_BYTES
 
 
-def _together(jobs: Sequence[Job], folder: Path) -> Iterator[Task]:
-    if jobs:
-        files = [
-            {
-                "path": str(job.source.path.absolute()),
-                "name": job.source.name,
-                "index": job.source.index,
-                "collector": job.collector.NAME,
-            }
-            for job in jobs
-        ]
-        yield _task(files, folder, key_of(jobs), sum(job.size for job in jobs))
+def _together(jobs: Sequence[Job], into: dict[str, Any]) -> Task:
+    return _task([_asked(job) for job in jobs], into, key_of(jobs), sum(job.size for job in jobs))
 
 
-def _task(files: list[dict[str, Any]], folder: Path, key: str, weight: int) -> Task:
-    return Task(key=key, asked={"folder": str(folder), "key": key, "files": files}, weight=weight)
+def _asked(job: Job) -> dict[str, Any]:
+    source = job.source
+    told = {"name": source.name, "index": source.index, "collector": job.collector.NAME}
+    if isinstance(source, FarSource):
+        return told | {"far": dict(vars(source.far)), "digest": job.digest}
+    return told | {"path": str(source.path.absolute())}
+
+
+def _task(files: list[dict[str, Any]], into: dict[str, Any], key: str, weight: int) -> Task:
+    return Task(key=key, asked={**into, "key": key, "files": files}, weight=weight)
 
 
 def key_of(jobs: Sequence[Job]) -> str:

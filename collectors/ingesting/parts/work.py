@@ -12,6 +12,7 @@ import shutil
 import sys
 import uuid
 from collections.abc import Generator, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ import pyarrow.parquet as pq
 
 from collectors import collector
 from collectors.base import Blob, Fact, Item, Lost, Rows
+from collectors.ingesting.far.files import FarError, FarFile, brought, changed, scratch
 from collectors.ingesting.identity import readers
 from collectors.ingesting.items import items_of
 from collectors.ingesting.lane import StoreFault
@@ -29,6 +31,7 @@ from errors import InputError
 from runs.devices import devices
 from runs.durable import sync
 from runs.integrity import Mark, mark
+from runs.objects.coming import Coming
 from runs.parts import Part
 from runs.spread.engine import EngineError
 from runs.writer import TableFiles
@@ -43,18 +46,52 @@ def stamp() -> str:
 
 
 def read(asked: dict[str, Any]) -> TaskRead:
-    """Read the files of a task. `asked`: `folder`, in which the folder `key` is made, and `files`: path, name, index
-    and collector of each."""
-    above = Path(asked["folder"])
+    """Read the files of a task. `asked`: `folder`, in which the folder `key` is made, or `coming`, the place in a store
+    of objects for what is read; and `files`: path or address, name, index and collector of each."""
+    with contextlib.ExitStack() as scope:
+        files = list(asked["files"])
+        if any("far" in file for file in files):
+            files = _brought(files, scope.enter_context(scratch()))
+        holding = ((file["index"], _items(file)) for file in files)
+        if "coming" in asked:
+            return _left(Coming(**asked["coming"]), asked["key"], holding)
+        return written(_seen(Path(asked["folder"])), asked["key"], holding)
+
+
+def _seen(above: Path) -> Path:
     if not os.access(above, os.R_OK | os.W_OK | os.X_OK):
         raise EngineError(
             "a worker does not see the folder of the store",
             where=str(above),
-            advice="Workers need the store and the inputs at the same paths as the command, and to run as the same "
-            "user; or the ingest has ended.",
+            advice="Workers need the store, unless it lies in a bucket, and inputs that do not, at the same paths as "
+            "the command, and to run as the same user; or the ingest has ended.",
         )
-    files = ((file["index"], _items(file)) for file in asked["files"])
-    return written(above, asked["key"], files)
+    return above
+
+
+def _brought(files: list[dict[str, Any]], folder: Path) -> list[dict[str, Any]]:
+    """The same with a path for each that lies in a bucket. Raises FarError where one is not what was looked at."""
+    far = [(FarFile(**file["far"]), folder / str(file["index"]), file) for file in files if "far" in file]
+    digests = brought([(one, path) for one, path, _ in far])
+    for digest, (one, path, file) in zip(digests, far, strict=True):
+        if digest != file["digest"]:
+            raise changed(one.url)
+        file["path"] = str(path)
+    return files
+
+
+def _left(coming: Coming, key: str, files: Iterator[Reading]) -> TaskRead:
+    """Have the rows of these files put into the store as objects."""
+    with scratch() as above:
+        folder = above / "parts"
+        folder.mkdir()
+        told = _written(folder, folder, files)
+        parts = {part_path(told, made).name: part_path(told, made) for made in told.parts}
+        blobs = {f"blobs/{name}": folder / "blobs" / name for name in told.blobs}
+        try:
+            return replace(told, folder=coming.leave(key, parts | blobs), there=True)
+        except InputError as e:
+            raise FarError(e.what, where=e.where, expected=e.expected, advice=e.advice) from e
 
 
 def written(above: Path, key: str, files: Iterator[Reading] | Sequence[Reading]) -> TaskRead:
@@ -202,12 +239,12 @@ def _captures(batch: pa.RecordBatch) -> tuple[int, int] | None:
 
 
 def part_path(read: TaskRead, made: PartMade) -> Path:
-    """Where a part lies until it is taken into the run."""
+    """Where a part lies until it is taken into the run; of one that lies in the store the last part of its key."""
     return TableFiles(Path(read.folder)).path(made.part.table)
 
 
-def rows_of(path: Path) -> Iterator[pa.RecordBatch]:
+def rows_of(part: Path | bytes) -> Iterator[pa.RecordBatch]:
     """The rows of a part, as they were written."""
-    with pq.ParquetFile(path) as file:
+    with pq.ParquetFile(part if isinstance(part, Path) else pa.BufferReader(part)) as file:
         for group in range(file.num_row_groups):
             yield from file.read_row_group(group, use_threads=False).to_batches()
