@@ -141,13 +141,14 @@ class Table:
         """The rows of runs, as they are known. Of those that are gone there is none."""
         with self._lock, acting_as(SERVER):
             ids = [i for i in run_ids if i in self.index.slots]
-            if lacking := [i for i in ids if i not in self._made]:
+            rows = {i: self._made[i] for i in ids if i in self._made}
+            if lacking := [i for i in ids if i not in rows]:
                 for run_id, row in self._read(lacking).items():
                     if self.index.differs(row):
                         self.index.put(row)
-                    self._made[run_id] = row
+                    rows[run_id] = self._made[run_id] = row
                 self._make_room()
-            return [row for i in ids if (row := self._made.get(i)) is not None]
+            return [rows[i] for i in ids if i in rows]
 
     def fresh(self, rows: Iterable[Row]) -> Sequence[Row]:
         """Rows that are shown, as they are now."""
