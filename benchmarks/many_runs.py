@@ -43,6 +43,7 @@ from app.registry_place import FILE_VARIABLE
 from app.workspace import Workspace, _opened, workspace
 from benchmarks import library as small
 from errors import ChipledgerError
+from runs.database import NOTE
 from runs.registry import Extras
 from runs.run import MANIFEST, Run
 from runs.shelf import Shelf
@@ -149,6 +150,7 @@ def _on_postgres(store: Path, folder: Path) -> Iterator[str]:
         cluster.sql("analyze")
         (store / "registry.db").rename(aside := store / "registry.db.aside")  # or a server asks which of them it is
         stack.callback(aside.rename, store / "registry.db")
+        stack.callback((store / NOTE).unlink, missing_ok=True)  # which a server wrote that found the address
         _opened.clear()
         print(f"copied the registry to PostgreSQL in {time.monotonic() - began:.0f} s", flush=True)
         (file := folder / "registry at").write_text(url)

@@ -15,19 +15,27 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 
+from app.library.coded import Coded
 from app.library.columns import COLUMNS, Column, Row, folded
 from app.library.values import Span, expected, span
 from errors import QuestionError
 
-if TYPE_CHECKING:
-    from app.library.index import Index
-
 Held = tuple[np.ndarray, np.ndarray | None]
 """Of each slot of an index whether a test holds, and whether that is not known; None: it is known of all."""
+
+
+class Columns(Protocol):
+    """What a search asks of all rows at once; see `Index`."""
+
+    texts: dict[str, Coded]
+    flags: dict[str, np.ndarray]
+
+    def ids_where(self, holds: Callable[[str], bool]) -> np.ndarray: ...
+    def compared(self, column: Column) -> tuple[np.ndarray, np.ndarray]: ...
 
 
 @dataclass(frozen=True)
@@ -35,7 +43,7 @@ class Test:
     """`of` a row: None where it is not known, which `-` does not turn round. `over`: the same of all rows at once."""
 
     of: Callable[[Row], "bool | None"]
-    over: Callable[["Index"], Held]
+    over: Callable[[Columns], Held]
 
 
 MOST_TERMS, LENGTH = 50, 2000
@@ -191,7 +199,7 @@ def _turned(test: Test, negated: bool) -> Test:
         held = test.of(row)
         return None if held is None else not held
 
-    def over(index: "Index") -> Held:
+    def over(index: Columns) -> Held:
         held, unknown = test.over(index)
         return (~held, None) if unknown is None else (~held & ~unknown, unknown)
 
@@ -211,7 +219,7 @@ def _any(tests: Iterable[Test]) -> Test:
     return Test(held, partial(_any_over, tests))
 
 
-def _any_over(tests: Sequence[Test], index: "Index") -> Held:
+def _any_over(tests: Sequence[Test], index: Columns) -> Held:
     held, unknown = tests[0].over(index)
     for test in tests[1:]:
         more, not_known = test.over(index)
@@ -227,7 +235,7 @@ _OF_AN_ID = re.compile(r"[a-z0-9._-]*")
 def _words(values: tuple[str, ...]) -> Test:
     word = folded("".join(values))
 
-    def over(index: "Index") -> Held:
+    def over(index: Columns) -> Held:
         held = index.texts["tags"].where(tag_words, lambda text: word in text)
         for name in _IN_WORDS:
             held |= index.texts[name].where(text_of, lambda text: word in text)
@@ -244,7 +252,7 @@ def _text(field: str, value: str, whole: bool) -> Test:
     def holds(text: str) -> bool:
         return (value == text if whole else value in text) or (value == UNKNOWN and not text)
 
-    def over(index: "Index") -> Held:
+    def over(index: Columns) -> Held:
         return index.ids_where(holds) if field == "id" else index.texts[field].where(text_of, holds), None
 
     return Test(lambda row: holds(folded(of(row) or "")), over)
@@ -265,7 +273,7 @@ def _group(value: str) -> Test:
     def held(row: Row) -> bool:
         return folded(row.project) == project and (not slash or folded(row.experiment) == experiment)
 
-    def over(index: "Index") -> Held:
+    def over(index: Columns) -> Held:
         told = index.texts["project"].where(text_of, lambda text: text == project)
         return told & index.texts["experiment"].where(text_of, lambda text: text == experiment) if slash else told, None
 
@@ -333,7 +341,7 @@ def _compared(term: Term, column: Column, text: str) -> Test:
         told = of(row)
         return None if told is None else _holds(told, op, within, column.kind == "date")
 
-    def over(index: "Index") -> Held:
+    def over(index: Columns) -> Held:
         told, known = index.compared(column)
         return known & _holds(told, op, within, column.kind == "date"), ~known
 

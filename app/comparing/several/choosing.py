@@ -66,7 +66,7 @@ def choose(
         kept.work_out(rows)
         rows = list(kept.fresh(rows))
     elif numbers == "later":
-        kept.begin(rows, [row for row in rows if row.pending])
+        kept.begin(rows, [row.run_id for row in rows if row.pending])
     return _chosen(place, rows, said)
 
 
