@@ -59,7 +59,8 @@ class Remembered:
     """Of the store in `root`. Nothing here raises: what is not kept is read again."""
 
     def __init__(self, root: Path):
-        self._path, self._book = root / FOLDER / "listed.db", None
+        self._path = root / FOLDER / "listed.db"
+        self._book: _Listed | None = None
 
     def get(self, marks: Mapping[str, int]) -> dict[str, Told]:
         """Of these runs, as far as it is kept of manifests that have these marks."""

@@ -2,7 +2,7 @@
 the same."""
 
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -44,7 +44,7 @@ class Seen:
         self._index = index
         order = index.order()
         self.slots = order[index.seen(hidden)[order]] if hidden else order
-        self.rows: list[Row] | None = None
+        self.rows: Sequence[Row] | None = None
         self._views: dict[tuple[bool, bool], View] = {}
         self._found: OrderedDict[tuple[object, ...], Slots] = OrderedDict()
 

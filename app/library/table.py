@@ -123,7 +123,7 @@ class Table:
     def rows(self) -> Rows:
         """All rows that whoever asks sees. The same object as long as they and what is hidden are the same."""
         with self.still() as seen:
-            if seen.rows is None:
+            if not isinstance(seen.rows, Rows):
                 seen.rows = Rows(self, self.index.ids_of(seen.slots))
             return seen.rows
 
