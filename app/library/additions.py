@@ -2,7 +2,6 @@
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from app.workspace import Workspace
 from runs.registry import Extras
@@ -96,12 +95,14 @@ class Additions:
         said: Mapping[str, Said] = registry.said(None if owners is None else list(owners))
         places, extras = self._shelf.places(owners), registry.added(owners)
         groups, bundled = self._place.shares.all(owners), self._bundled
-        empty: Any = NOTHING_ADDED
         there = {*said, *places, *extras, *groups, *bundled}
         return {
             i: Added(
-                *(extras.get(i, empty.extras), places.get(i, empty.where), said.get(i, NOTHING)),
-                *(i in bundled, groups.get(i, NONE)),
+                extras=extras.get(i, NOTHING_ADDED.extras),
+                where=places.get(i, NOTHING_ADDED.where),
+                said=said.get(i, NOTHING),
+                demo=i in bundled,
+                groups=groups.get(i, NONE),
             )
             for i in (there if owners is None else there.intersection(owners))
         }
