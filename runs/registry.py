@@ -7,7 +7,7 @@ Runs themselves are never changed; the registry can be lost and only these addit
 import hashlib
 import json
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -22,8 +22,13 @@ MAX_TEXT = 10_000  # characters of a note or a tag value: a remark, not a file
 MAX_KEY = 500  # of the name of a tag or a fact: what an index can hold, whatever its letters
 PRICE = "usd_per_chip_hour"  # a fact that is kept as the run's price, so that there is one of it
 HISTORY = 1_000  # declarations that are told of a run, the newest first
+TAGS, NOTES = "select run_id, key, value from tags{} order by key", "select run_id, text from notes{} order by id"
+PRICES, STANDS = "select run_id, usd_per_chip_hour from prices{}", "select run_id, stands_for from stands{}"
+NAMES, DECLARED = "select run_id, name from names{}", "select run_id, key, value, who, written_ns from declared{}"
 EARLIER = """select distinct run_id, name from renames as one where name is not null and id > coalesce(
-    (select max(id) from renames where run_id = one.run_id and name is null), 0)"""  # since the stored name held last
+    (select max(id) from renames where run_id = one.run_id and name is null), 0){}"""  # since the stored name held last
+TOGETHER = 100  # runs that one statement asks about
+FEW = 1_000  # runs that are asked about by name; of more all is read
 
 
 @dataclass(frozen=True)
@@ -54,26 +59,28 @@ class Registry(Database):
         return self.all_extras([run_id])[run_id]
 
     def all_extras(self, run_ids: list[str]) -> dict[str, Extras]:
-        """Additions to these runs, in four queries however many they are."""
-        added, stands = self.added(), self.standing()
-        return {i: added.get(stands.get(i, i)) or Extras() for i in set(run_ids)}
+        """Additions to these runs, in four queries for each hundred of them."""
+        wanted = set(run_ids)
+        stands = self.standing(wanted)
+        added = self.added({stands.get(i, i) for i in wanted})
+        return {i: added.get(stands.get(i, i)) or Extras() for i in wanted}
 
-    def added(self) -> dict[str, Extras]:
-        """Additions to all runs, by whose they are; a run without any is not among them."""
+    def added(self, owners: Collection[str] | None = None) -> dict[str, Extras]:
+        """Additions to all runs, or to some, by whose they are; a run without any is not among them."""
         tags: dict[str, dict[str, str]] = {}
         notes: dict[str, list[str]] = {}
         with self._connect() as db:
-            for run_id, key, value in db.execute("select run_id, key, value from tags order by key"):
+            for run_id, key, value in about(db, TAGS, owners):
                 tags.setdefault(run_id, {})[key] = value
-            for run_id, text in db.execute("select run_id, text from notes order by id"):
+            for run_id, text in about(db, NOTES, owners):
                 notes.setdefault(run_id, []).append(text)
-            prices = dict(db.execute("select run_id, usd_per_chip_hour from prices"))
+            prices = dict(about(db, PRICES, owners))
         return {i: Extras(tags.get(i, {}), notes.get(i, []), prices.get(i)) for i in {*tags, *notes, *prices}}
 
-    def standing(self) -> dict[str, str]:
-        """Of every run that shares another's additions, whose."""
+    def standing(self, run_ids: Collection[str] | None = None) -> dict[str, str]:
+        """Of every run that shares another's additions, or of some, whose."""
         with self._connect() as db:
-            return dict(db.execute("select run_id, stands_for from stands"))
+            return dict(about(db, STANDS, run_ids))
 
     def said(self, run_ids: Sequence[str] | None = None) -> dict[str, Said]:
         """What people said of these runs, or of all, by run: names, and facts as declared by whom and when. A run of
@@ -82,12 +89,13 @@ class Registry(Database):
         facts: dict[str, dict[str, FactValue]] = {}
         earlier: dict[str, set[str]] = {}
         with self._connect() as db:
-            stands = dict(db.execute("select run_id, stands_for from stands"))
-            for run_id, name in db.execute("select run_id, name from names"):
+            stands = dict(about(db, STANDS, run_ids))
+            owners = None if run_ids is None else {stands.get(i, i) for i in run_ids}
+            for run_id, name in about(db, NAMES, owners):
                 names[run_id] = name
-            for run_id, key, value, who, ns in db.execute("select run_id, key, value, who, written_ns from declared"):
+            for run_id, key, value, who, ns in about(db, DECLARED, owners):
                 facts.setdefault(run_id, {})[key] = FactValue(json.loads(value), "declared", declared_by(who, ns))
-            for run_id, name in db.execute(EARLIER):
+            for run_id, name in about(db, EARLIER, owners, "and"):
                 earlier.setdefault(run_id, set()).add(name)
         owned = {
             owner: Said(names.get(owner, ""), facts.get(owner, {}), frozenset(earlier.get(owner, ())))
@@ -146,9 +154,9 @@ class Registry(Database):
 
     def owners(self, run_ids: Iterable[str]) -> dict[str, str]:
         """Whose additions runs have: each its own, or those of the live run that it is a snapshot of."""
-        with self._connect() as db:
-            stands = dict(db.execute("select run_id, stands_for from stands"))
-        return {run_id: stands.get(run_id, run_id) for run_id in run_ids}
+        wanted = set(run_ids)
+        stands = self.standing(wanted)
+        return {run_id: stands.get(run_id, run_id) for run_id in wanted}
 
     def forget(self, run_id: str) -> None:
         """A run that shared another's additions is gone. The additions stay with their owner."""
@@ -204,6 +212,26 @@ class Registry(Database):
         except OSError:
             return None
         return path if same else None
+
+
+def about(db: Connection, asked: str, run_ids: Collection[str] | None, word: str = "where") -> Iterator[Any]:
+    """Rows of these runs, or of all; the rows of one run in the order asked for. `asked` has {} where the runs belong,
+    after `word`. Few are asked for by name: whoever looks at one run reads not what was said of a million."""
+    if run_ids is None or len(run_ids) > FEW:
+        yield from db.execute(asked.format(""))
+        return
+    ids = list(run_ids)
+    if len(ids) == 1:
+        yield from db.execute(of_one(asked, word), ids)
+        return
+    marks = ", ".join("?" * TOGETHER)
+    for at in range(0, len(ids), TOGETHER):
+        some = ids[at : at + TOGETHER]  # filled up with the last: one text, which a server prepares once
+        yield from db.execute(asked.format(f" {word} run_id in ({marks})"), some + some[-1:] * (TOGETHER - len(some)))
+
+
+def of_one(asked: str, word: str = "where") -> str:
+    return asked.format(f" {word} run_id = ?")
 
 
 def owner_of(db: Connection, run_id: str) -> str:

@@ -1,7 +1,9 @@
 """The registry's tables: what people added to runs and said of them, and what is kept of runs for their list.
 
-`changes` counts every change to a table that a list of runs shows; triggers do it, so that a program of an earlier
-version is counted too. `glimpses` is not counted: it follows from the runs and may be thrown away.
+`changes` counts every change to a table that a list of runs shows, and `touched` has a row for each run of which
+anything there ever changed, the last one last: who keeps a list of a million reads what is new of it. Triggers do it,
+so that a program of an earlier version is counted too. `glimpses` is not counted: it follows from the runs and may be
+thrown away.
 """
 
 _TABLES = """
@@ -41,6 +43,8 @@ create index if not exists marks_by_run on timeline_marks (run_id);
 create index if not exists notes_by_run on notes (run_id);
 create index if not exists declared_by_run on declared_log (run_id);
 create index if not exists renames_by_run on renames (run_id);
+create table if not exists touched (id integer primary key autoincrement, run_id text not null);
+create index if not exists touched_by_run on touched (run_id);
 """
 _COUNTED = ("tags", "notes", "prices", "names", "declared", "stands", "shelved", "shared")
 _TRIGGER = """
@@ -49,9 +53,19 @@ create trigger if not exists {table}_{how} after {how} on {table} begin
     update changes set count = count + 1;
 end;
 """
+_TOUCHES = """
+create trigger if not exists {table}_{how}_touches after {how} on {table} begin
+    delete from touched where run_id = {row}.run_id;
+    insert into touched (run_id) values ({row}.run_id);
+end;
+"""
+_ROWS = {"insert": "new", "update": "new", "delete": "old"}
 
 REGISTRY_SCHEMA = _TABLES + "".join(
-    _TRIGGER.format(table=table, how=how) for table in _COUNTED for how in ("insert", "update", "delete")
+    text.format(table=table, how=how, row=row)
+    for table in _COUNTED
+    for how, row in _ROWS.items()
+    for text in (_TRIGGER, _TOUCHES)
 )
 OF_A_RUN = (
     *("tags", "notes", "prices", "names", "renames", "declared", "declared_log", "shelved", "binned", "glimpses"),

@@ -10,14 +10,14 @@ sorted, hide nothing.
 import hashlib
 import secrets
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from errors import InputError, QuestionError
 from runs.database import At, Connection, Database
 from runs.durable import write_whole, writing
-from runs.registry import owner_of
+from runs.registry import about, owner_of
 from runs.registry_schema import REGISTRY_SCHEMA
 from runs.shelf import clean_name
 
@@ -90,10 +90,10 @@ class ShareBook(Database):
             with writing(self._mark):
                 write_whole(self._mark, mark)
 
-    def all(self) -> Mapping[str, Groups]:
-        """Groups of each run that belongs to any, by whose additions the run has."""
+    def all(self, owners: Collection[str] | None = None) -> Mapping[str, Groups]:
+        """Groups of each run that belongs to any, or of some, by whose additions the run has."""
         with self._connect() as db:
-            return _by_run(db.execute("select run_id, team from shared"))
+            return _by_run(about(db, "select run_id, team from shared{}", owners))
 
     def of(self, run_id: str) -> Groups:
         """Groups of a run, or of a live run by its address; empty where all see it."""

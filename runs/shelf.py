@@ -7,13 +7,14 @@ Where a run lies, in `runs/` or in the bin, the store's folders say and nothing 
 import json
 import time
 import unicodedata
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from errors import InputError, QuestionError
 from runs.database import Database, put
-from runs.registry import MAX_TEXT, owner_of, short_key
+from runs.registry import MAX_TEXT, about, owner_of, short_key
 from runs.registry_schema import OF_A_RUN, REGISTRY_SCHEMA
 
 NAME_LENGTH, GROUP_LENGTH, QUERY_LENGTH = 200, 100, 2000  # characters
@@ -117,10 +118,30 @@ class Shelf(Database):
             count = int(db.execute("select coalesce(max(count), 0) from changes").fetchone()[0])
             return self._which(db), count
 
-    def places(self) -> dict[str, Place]:
-        """Where runs stand, by whose additions they are; a run of which nothing was said is not among them."""
+    def touched(self, since: int) -> tuple[int, set[str]]:
+        """(the number of the last change of a run's additions, the runs that were changed after that of `since`)."""
         with self._connect() as db:
-            rows = db.execute("select run_id, starred, archived, project, experiment from shelved")
+            rows = db.execute("select id, run_id from touched where id > ?", (since,)).fetchall()
+        return max((number for number, _ in rows), default=since), {run_id for _, run_id in rows}
+
+    def notes_touched(self) -> bool:
+        """Whether it is noted which runs are touched: not in a file that an earlier version made and that cannot be
+        written now."""
+        if not isinstance(self.at, Path):
+            return True
+        with self._connect() as db:
+            found = "select count(*) from sqlite_master where type = 'trigger' and name = 'shelved_update_touches'"
+            return bool(db.execute(found).fetchone()[0])
+
+    def last_touched(self) -> int:
+        with self._connect() as db:
+            return int(db.execute("select coalesce(max(id), 0) from touched").fetchone()[0])
+
+    def places(self, owners: Collection[str] | None = None) -> dict[str, Place]:
+        """Where runs stand, or some of them, by whose additions they are; a run of which nothing was said is not among
+        them."""
+        with self._connect() as db:
+            rows = about(db, "select run_id, starred, archived, project, experiment from shelved{}", owners)
             return {run_id: Place(bool(s), bool(a), project, experiment) for run_id, s, a, project, experiment in rows}
 
     def place(self, run_id: str) -> Place:
@@ -269,10 +290,11 @@ class Shelf(Database):
             for table in (*OF_A_RUN, "stands"):
                 db.executemany(f"delete from {table} where run_id = ?", rows)
 
-    def glimpses(self) -> dict[str, tuple[str, str]]:
-        """(what it was worked out from, what it tells) of every run that was looked at."""
+    def glimpses(self, run_ids: Collection[str] | None = None) -> dict[str, tuple[str, str]]:
+        """(what it was worked out from, what it tells) of every run that was looked at, or of some."""
         with self._connect() as db:
-            return {run_id: (key, told) for run_id, key, told in db.execute("select run_id, key, told from glimpses")}
+            rows = about(db, "select run_id, key, told from glimpses{}", run_ids)
+            return {run_id: (key, told) for run_id, key, told in rows}
 
     def glimpse(self, run_id: str, key: str) -> str | None:
         """What is kept of a run, where it was worked out from this."""

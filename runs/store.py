@@ -189,6 +189,19 @@ class Store:
             os.close(folder)
         return found
 
+    def folders(self) -> dict[str, int]:
+        """Of every run what tells its folder from one that comes into its place, without looking at any. Raises
+        InputError where the store is gone."""
+        self.check()
+        with os.scandir(self.runs_folder) as there:
+            found = {e.name: e.inode() for e in there if RUN_ID.fullmatch(e.name) and e.is_dir()}
+        hidden = self.hidden()
+        return {name: inode for name, inode in found.items() if name not in hidden} if hidden else found
+
+    def state(self, run_id: str) -> tuple[int, ...]:
+        """What `states` tells of a run."""
+        return _told(self.runs_folder / run_id / MANIFEST)
+
     def look_at(self, run_id: str) -> tuple[Run | None, str]:
         """(a run, where its manifest can be read; what is damaged of it, else empty). Without what people said of it.
         Raises FileNotFoundError where it is not there."""

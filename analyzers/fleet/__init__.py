@@ -305,16 +305,22 @@ def _trend(columns: Columns, laid: Laid, asked: FleetAsked) -> tuple[tuple[tuple
     parts = cut(pieces, bounds)
     period = np.searchsorted(np.asarray(bounds), parts.start, side="right") - 1
     wide = len(told)
-    cell = np.bincount(parts.lot * wide + period, parts.share, len(laid.lots) * wide)
-    at = np.flatnonzero(cell)
+    at, cell = _cells(parts.lot * wide + period, parts.share)
     order = np.searchsorted(at // wide, np.arange(len(laid.lots) + 1))
     dated = np.flatnonzero(~undated)
     first, last = order[columns.lot[dated]], order[columns.lot[dated] + 1]
     entry = np.repeat(dated, last - first)
     nth = np.arange(len(entry)) - np.repeat(np.cumsum(last - first) - (last - first), last - first)
-    where = at[np.repeat(first, last - first) + nth]
+    where = np.repeat(first, last - first) + nth
     spread = columns.of(entry, columns.whole[entry] * cell[where])
-    return tuple(zip(told, sums(spread, where % wide, wide), strict=True)), without
+    return tuple(zip(told, sums(spread, at[where] % wide, wide), strict=True)), without
+
+
+def _cells(key: np.ndarray, share: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(keys, in order, the shares under each) where there are any: of all lots and periods few cells hold anything."""
+    there, where = np.unique(key, return_inverse=True)
+    summed = np.bincount(where, share, len(there))
+    return there[summed != 0], summed[summed != 0]
 
 
 def _runs(counted: Sequence[FleetRun], kept: np.ndarray, columns: Columns) -> tuple[Counted, ...]:

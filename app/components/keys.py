@@ -7,7 +7,7 @@ import streamlit as st
 
 from app.components.browser import component
 from app.groups import in_order
-from app.library.rows import NEWEST, library
+from app.library.rows import NEWEST, found_ids
 from app.menu import Page
 from app.pages.all import every_page
 from app.workspace import Workspace, workspace
@@ -59,6 +59,6 @@ def _listed(place: Workspace) -> list[str]:
     """The runs that the library's last search finds now, in its order; of one that cannot be, none."""
     query, sort = st.session_state.get(LISTED, ("", NEWEST))
     try:
-        return [row.run_id for row in library(place, query, sort=sort, numbers="kept").rows]
+        return found_ids(place, query, sort=sort, unread=True)
     except ChipledgerError:
         return []

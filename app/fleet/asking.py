@@ -14,8 +14,8 @@ from analyzers.fleet.base import FleetRun
 from analyzers.fleet.spent import Spent
 from app.fleet.options import BY, CAPACITY, KEYS, SEARCH, SIMULATED, SINCE, TREND, UNTIL, ZONE
 from app.library.columns import Row
-from app.library.rows import library
-from app.library.table import table
+from app.library.rows import found_ids, library
+from app.library.table import CHUNK, table
 from app.workspace import Workspace
 from errors import QuestionError
 from errors.nearest import did_you_mean
@@ -29,22 +29,24 @@ MINUTE_NS = 60 * _S
 _MOST_KEPT, _SPARE = 8, 20_000
 _lock = threading.Lock()
 _runs: dict[str, tuple[Row, FleetRun]] = {}
-_kept: OrderedDict[Any, tuple[Sequence[Row], FleetResult]] = OrderedDict()
+_by_id: dict[str, tuple[int, FleetRun]] = {}  # with what tells that its row is the same
+_kept: OrderedDict[Any, tuple[list[tuple[str, int]], FleetResult]] = OrderedDict()
 
 
 def ask_fleet(place: Workspace, given: Mapping[str, Any], numbers: Numbers = "later") -> FleetResult:
     """`given`: values by the names of `OPTIONS`. `numbers` that a run lacks are worked out `later`, in the background,
     or `now`. Raises QuestionError for what cannot be asked."""
     asked, search = read(given), str(given.get(SEARCH.name) or "")
-    rows = rows_of(place, search, numbers)
+    ids = ids_of(place, search, numbers)
     key = (str(place.store.root), search, asked, place.store.hidden())
+    mark = list(zip(ids, table(place).serials(ids), strict=True))
     with _lock:
         before = _kept.get(key)
-    if before is not None and len(before[0]) == len(rows) and all(a is b for a, b in zip(before[0], rows, strict=True)):
+    if before is not None and before[0] == mark:
         return before[1]
-    result = fleet(runs_of(place, rows), asked)
+    result = fleet(runs_of_ids(place, ids), asked)
     with _lock:
-        _kept[key] = (rows, result)
+        _kept[key] = (mark, result)
         _kept.move_to_end(key)
         while len(_kept) > _MOST_KEPT:
             _kept.popitem(last=False)
@@ -54,10 +56,32 @@ def ask_fleet(place: Workspace, given: Mapping[str, Any], numbers: Numbers = "la
 def rows_of(place: Workspace, search: str, numbers: Numbers = "later") -> Sequence[Row]:
     """What a search finds, archived runs too: their chips were held all the same. A run that cannot be read is in
     every search, since nothing tells that it is not meant."""
-    found = library(place, search, archived=True, numbers=numbers)
-    there = {row.run_id for row in found.rows}
-    unread = [row for row in table(place).rows() if not row.readable and row.run_id not in there]
-    return [*found.rows, *unread]
+    return table(place).made(ids_of(place, search, numbers))
+
+
+def ids_of(place: Workspace, search: str, numbers: Numbers = "later") -> list[str]:
+    """The runs of `rows_of`."""
+    library(place, search, archived=True, limit=0, numbers=numbers)
+    if numbers == "now":
+        table(place).work_out_of(found_ids(place, search, archived=True, pending=True))
+    found = found_ids(place, search, archived=True, unread=True)
+    there = set(found)
+    return [*found, *(run_id for run_id in table(place).unread() if run_id not in there)]
+
+
+def runs_of_ids(place: Workspace, ids: Sequence[str]) -> list[FleetRun]:
+    """The runs of these ids as a fleet's; of one that is the same as before, the same."""
+    kept, root = table(place), place.store.root
+    serials = kept.serials(ids)
+    if len(_by_id) > 2 * len(ids) + _SPARE:  # of runs that are gone
+        _by_id.clear()
+    lacking = [i for i, s in zip(ids, serials, strict=True) if (k := _by_id.get(f"{root} {i}")) is None or k[0] != s]
+    serial_of = dict(zip(ids, serials, strict=True))
+    for at in range(0, len(lacking), CHUNK):
+        for row in kept.made(lacking[at : at + CHUNK]):
+            _by_id[f"{root} {row.run_id}"] = serial_of[row.run_id], _run_of(row)
+    found = (_by_id.get(f"{root} {run_id}") for run_id in ids)
+    return [kept_run[1] for kept_run in found if kept_run is not None]
 
 
 def runs_of(place: Workspace, rows: Sequence[Row]) -> list[FleetRun]:

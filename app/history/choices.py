@@ -1,12 +1,11 @@
 """What of a store a history can be asked of: metrics, names of runs, groups and tags, the most frequent first."""
 
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from app.history.metrics import METRICS
 from app.history.told import TIME
-from app.library.rows import library
+from app.library.rows import most
 from app.workspace import Workspace
 from runs.accounts import ACCOUNTS
 
@@ -26,14 +25,12 @@ class Choices:
 
 def choices(place: Workspace) -> Choices:
     """Raises InputError where the store cannot be read."""
-    rows = [row for row in library(place, numbers="kept").rows if row.readable]
-    names = Counter(row.name for row in rows)
-    groups = Counter(row.group for row in rows if row.group)
-    tags = Counter(key for row in rows for key in row.tags)
+    told = most(place, ("name", "group", "tag key"), MOST)
+    names, groups, tags = told["name"], told["group"], told["tag key"]
     accounts = {name: f"{a.title} (share)" for name, a in ACCOUNTS.items()}
     return Choices(
         metrics={m.name: m.title for m in METRICS.values()} | accounts,
-        names={name: f"{name} ({n:,})" for name, n in names.most_common(MOST) if n >= LEAST},
-        groups={name: f"{name} ({n:,})" for name, n in groups.most_common(MOST)},
-        by={TIME: "run, by time"} | {key: key for key, _ in tags.most_common(MOST) if key != TIME},
+        names={name: f"{name} ({n:,})" for name, n in names.items() if n >= LEAST},
+        groups={name: f"{name} ({n:,})" for name, n in groups.items()},
+        by={TIME: "run, by time"} | {key: key for key, _ in tags.items() if key != TIME},
     )

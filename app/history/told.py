@@ -10,8 +10,9 @@ from app.follow.alerts.evaluate import moment_of
 from app.history import words
 from app.history.metrics import Metric, metric
 from app.history.options import BY, METRIC
-from app.library.rows import library
+from app.library.rows import found_ids, library
 from app.library.search import read
+from app.library.table import table
 from app.words import Table, Verdict
 from app.workspace import Workspace
 from errors import QuestionError
@@ -129,18 +130,14 @@ def _mixed(runs: Iterable[Run]) -> tuple[str, ...]:
 
 def _meant(asked: Asked, place: Workspace) -> tuple[list[Run], dict[str, Mapping[str, str]]]:
     """The runs in order of time, and the tags of each."""
-    numbers = "now" if read(asked.search).worked_out else "kept"  # nothing else here reads a headline number
-    rows = [
-        row
-        for row in library(place, asked.search, numbers=numbers).rows
-        if row.readable
-        and (not asked.name or row.name == asked.name)
-        and (not asked.group or row.group == asked.group or row.project == asked.group)
-    ]
-    if not rows:
+    if read(asked.search).worked_out:  # nothing else here reads a headline number
+        library(place, asked.search, limit=0, numbers="now")
+    ids = found_ids(place, asked.search, name=asked.name, group=asked.group)
+    if not ids:
         raise QuestionError("no run is meant", advice="`chipledger runs` lists what is there.")
-    if len(rows) > MOST:
-        raise QuestionError(f"{len(rows):,} runs are meant", expected=f"at most {MOST:,}, by search, group or name")
+    if len(ids) > MOST:
+        raise QuestionError(f"{len(ids):,} runs are meant", expected=f"at most {MOST:,}, by search, group or name")
+    rows = table(place).made(ids)
     found = [run for row in rows if (run := place.store.get(row.run_id)) is not None]
     found.sort(key=_moment)
     return found, {row.run_id: row.tags for row in rows}

@@ -3,15 +3,15 @@
 found = library(place, "chip:v5p mfu<30", sort="-mfu", limit=50)
 """
 
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import chain
-from typing import Any, Literal
+from typing import Literal
 
 from app.library.columns import Row, named
+from app.library.index import Index
 from app.library.search import read
-from app.library.table import Rows, table
+from app.library.seen import Slots
+from app.library.table import FRESH, table
 from app.workspace import Workspace
 
 NEWEST = "-added"
@@ -56,81 +56,71 @@ def library(
     """
     asked, column = read(query), named(sort.removeprefix("-"))
     kept = table(place)
-    rows = kept.rows()
     if numbers == "now" and (asked.worked_out or column.worked_out):
-        kept.work_out(rows)
-        rows = kept.rows()
+        with kept.still() as seen:
+            lacking = kept.index.ids_of(seen.slots[kept.index.flags["pending"][seen.slots]])
+        kept.work_out_of(lacking)
     demo = hidden or asked.asks("demo") or not kept.hides_demo()
-    view = _view(rows, archived or asked.asks("archived"), demo)
-    there = view.rows
-    found = [row for row in there if asked.matches(row)] if asked.tests else there
-    if sort != NEWEST:
-        found = _sorted(found, column.value, sort.startswith("-"))
-    shown = kept.fresh(found[offset:] if limit is None else found[offset : offset + limit])
+    with kept.still() as seen:
+        view = seen.view(archived or asked.asks("archived"), demo)
+        found = seen.found(asked, view, column, sort, NEWEST)
+        ids = kept.index.ids_of(found[offset:] if limit is None else found[offset : offset + limit])
+        pending, facets, waited = view.pending, view.facets, kept.index.waiting(ids)
+    shown = kept.fresh_of(ids)
     if numbers == "now":
         kept.work_out(shown)
-        shown = kept.fresh(shown)
-    told = {row.run_id for row in shown if not row.pending}  # meanwhile
-    pending = [row for row in view.pending if row.run_id not in told]
+        shown = kept.fresh_of(ids)
+    few = shown if len(shown) <= FRESH else ()
     if numbers == "later":
-        kept.begin(shown, pending)
+        kept.begin(few, pending)
     return Library(
         rows=shown,
         found=len(found),
-        total=len(there),
+        total=len(view.slots),
         archived=view.archived,
-        damaged={row.run_id: row.problem for row in chain(view.damaged, shown) if row.problem},
-        pending=len(pending),
-        facets=view.facets,
+        damaged=dict(view.damaged) | {row.run_id: row.problem for row in few if row.problem},
+        pending=len(pending) - sum(row.run_id in waited and not row.pending for row in few),  # meanwhile
+        facets=facets,
     )
 
 
-@dataclass(frozen=True)
-class _View:
-    """What is searched, and what is told of all of it, whatever is found."""
-
-    rows: Sequence[Row]
-    pending: Sequence[Row]
-    facets: Mapping[str, Mapping[str, int]]
-    archived: int
-    damaged: Sequence[Row]
-
-
-def _view(rows: Rows, archived: bool, demo: bool) -> _View:
-    """Kept with its rows: to count ten thousand takes longer than most searches."""
-    views = rows.views
-    if (archived, demo) not in views:
-        there = _in_view(rows, archived, demo)
-        views[archived, demo] = _View(
-            rows=there,
-            pending=[row for row in there if row.pending],
-            facets=facets(there),
-            archived=sum(row.archived for row in rows),
-            damaged=[row for row in rows if row.problem],
-        )
-    return views[archived, demo]
+def found_ids(
+    place: Workspace,
+    query: str = "",
+    *,
+    sort: str = NEWEST,
+    name: str = "",
+    group: str = "",
+    archived: bool = False,
+    hidden: bool = False,
+    unread: bool = False,
+    pending: bool = False,
+) -> list[str]:
+    """The runs that `library` finds, by their ids: of this name, and in this group or project, where these are given.
+    `unread`: with those that cannot be read; `pending`: those alone whose numbers are not known yet. Raises as
+    `library` does."""
+    asked, column, kept = read(query), named(sort.removeprefix("-")), table(place)
+    demo = hidden or asked.asks("demo") or not kept.hides_demo()
+    with kept.still() as seen:
+        found = seen.found(asked, seen.view(archived or asked.asks("archived"), demo), column, sort, NEWEST)
+        found = found[kept.index.flags["pending"][found]] if pending else found
+        return kept.index.ids_of(_narrowed(kept.index, found, name, group, unread))
 
 
-def _in_view(rows: Sequence[Row], archived: bool, demo: bool) -> Sequence[Row]:
-    """Without what is not shown; the same rows where nothing is hidden."""
-    hides = (not archived and any(r.archived for r in rows)) or (not demo and any(r.demo for r in rows))
-    return [r for r in rows if (archived or not r.archived) and (demo or not r.demo)] if hides else rows
+def _narrowed(index: Index, slots: Slots, name: str, group: str, unread: bool) -> Slots:
+    mine = index.flags["there" if unread else "readable"][slots]
+    if name:
+        mine &= index.texts["name"].equal(name)[slots]
+    if group:
+        mine &= (index.texts["group"].equal(group) | index.texts["project"].equal(group))[slots]
+    return slots[mine]
 
 
-def _sorted(rows: Sequence[Row], value: Callable[[Row], Any], down: bool) -> list[Row]:
-    """By a column; the newest first among equals, and last of all what is not known."""
-    told = [(None if (v := value(row)) == "" else v, row) for row in rows]
-    known = [(v.casefold() if isinstance(v, str) else v, row) for v, row in told if v is not None]
-    known.sort(key=lambda pair: pair[0], reverse=down)
-    return [row for _, row in known] + [row for v, row in told if v is None]
-
-
-def facets(rows: Sequence[Row]) -> dict[str, dict[str, int]]:
-    """How many runs have each chip, kind, model, tag and group."""
-    counted: dict[str, Counter[str]] = {name: Counter() for name in ("chip", "kind", "model", "tag", "group")}
-    for row in rows:
-        for name in ("chip", "kind", "model", "group"):
-            if value := getattr(row, name):
-                counted[name][value] += 1
-        counted["tag"].update(f"{k}={v}" for k, v in row.tags.items())
-    return {name: dict(values.most_common()) for name, values in counted.items()}
+def most(place: Workspace, of: Sequence[str], count: int) -> dict[str, dict[str, int]]:
+    """Of the runs in the list that can be read: how many have each name, group, key of a tag ..., the most frequent
+    first and no more than so many."""
+    kept = table(place)
+    with kept.still() as seen:
+        slots = seen.view(archived=False, demo=not kept.hides_demo()).slots
+        slots = slots[kept.index.flags["readable"][slots]]
+        return {name: kept.index.facet(name, slots, count) for name in of}

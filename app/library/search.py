@@ -12,14 +12,40 @@ anywhere in a run's name, id, kind, chip, topology, job, model, tags or group.
 
 import difflib
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Protocol
 
+import numpy as np
+
+from app.library.coded import Coded
 from app.library.columns import COLUMNS, Column, Row, folded
-from app.library.values import expected, span
+from app.library.values import Span, expected, span
 from errors import QuestionError
 
-Test = Callable[[Row], "bool | None"]  # None: not known, which `-` does not turn round
+Held = tuple[np.ndarray, np.ndarray | None]
+"""Of each slot of an index whether a test holds, and whether that is not known; None: it is known of all."""
+
+
+class Columns(Protocol):
+    """What a search asks of all rows at once; see `Index`."""
+
+    texts: dict[str, Coded]
+    flags: dict[str, np.ndarray]
+
+    def ids_where(self, holds: Callable[[str], bool]) -> np.ndarray: ...
+    def compared(self, column: Column) -> tuple[np.ndarray, np.ndarray]: ...
+
+
+@dataclass(frozen=True)
+class Test:
+    """`of` a row: None where it is not known, which `-` does not turn round. `over`: the same of all rows at once."""
+
+    of: Callable[[Row], "bool | None"]
+    over: Callable[[Columns], Held]
+
+
 MOST_TERMS, LENGTH = 50, 2000
 UNKNOWN = "unknown"
 COMPARED = ("<", "<=", ">", ">=")
@@ -40,7 +66,7 @@ STATES: dict[str, Callable[[Row], bool]] = {
     "grouped": lambda row: bool(row.project),
     "noted": lambda row: bool(row.notes),
 }
-_TEXTS: dict[str, Callable[[Row], str | None]] = {
+TEXTS: dict[str, Callable[[Row], str | None]] = {
     "name": lambda row: row.name,
     "id": lambda row: row.run_id,
     "kind": lambda row: row.kind,
@@ -53,7 +79,7 @@ _TEXTS: dict[str, Callable[[Row], str | None]] = {
     "live": lambda row: row.live.name if row.live else None,
     "largest_loss": lambda row: row.largest_loss,
 }
-FIELDS = (*_TEXTS, *_NUMBERS, "tag", "group", "note", "is")
+FIELDS = (*TEXTS, *_NUMBERS, "tag", "group", "note", "is")
 
 
 @dataclass(frozen=True)
@@ -84,7 +110,7 @@ class Query:
         return any(t.field in _WORKED_OUT for t in self.terms)
 
     def matches(self, row: Row) -> bool:
-        return all(test(row) for test in self.tests)
+        return all(test.of(row) for test in self.tests)
 
 
 def read(text: str) -> Query:
@@ -158,7 +184,7 @@ def _test(term: Term) -> Test:
         return _any(_group(folded(value)) for value in term.values)
     if term.field == "note":
         return _any(_note(folded(value)) for value in term.values)
-    return _any(_text(_TEXTS[term.field], folded(value), term.op == "=") for value in term.values)
+    return _any(_text(term.field, folded(value), term.op == "=") for value in term.values)
 
 
 def _wrong(at: int, what: str, right: str, advice: str = "") -> QuestionError:
@@ -170,10 +196,14 @@ def _turned(test: Test, negated: bool) -> Test:
         return test
 
     def turned(row: Row) -> bool | None:
-        held = test(row)
+        held = test.of(row)
         return None if held is None else not held
 
-    return turned
+    def over(index: Columns) -> Held:
+        held, unknown = test.over(index)
+        return (~held, None) if unknown is None else (~held & ~unknown, unknown)
+
+    return Test(turned, over)
 
 
 def _any(tests: Iterable[Test]) -> Test:
@@ -183,41 +213,96 @@ def _any(tests: Iterable[Test]) -> Test:
         return tests[0]
 
     def held(row: Row) -> bool | None:
-        told = [test(row) for test in tests]
+        told = [test.of(row) for test in tests]
         return True if True in told else None if None in told else False
 
-    return held
+    return Test(held, partial(_any_over, tests))
+
+
+def _any_over(tests: Sequence[Test], index: Columns) -> Held:
+    held, unknown = tests[0].over(index)
+    for test in tests[1:]:
+        more, not_known = test.over(index)
+        held = held | more
+        unknown = not_known if unknown is None else unknown if not_known is None else unknown | not_known
+    return held, None if unknown is None else unknown & ~held
+
+
+_IN_WORDS = ("name", "kind", "chip", "topology", "job", "model", "group")  # and a run's id and tags: `Row.words`
+_OF_AN_ID = re.compile(r"[a-z0-9._-]*")
 
 
 def _words(values: tuple[str, ...]) -> Test:
     word = folded("".join(values))
-    return lambda row: word in row.words
+
+    def over(index: Columns) -> Held:
+        held = index.texts["tags"].where(tag_words, lambda text: word in text)
+        for name in _IN_WORDS:
+            held |= index.texts[name].where(text_of, lambda text: word in text)
+        if _OF_AN_ID.fullmatch(word):
+            held |= index.ids_where(lambda run_id: word in run_id)
+        return held, None
+
+    return Test(lambda row: word in row.words, over)
 
 
-def _text(of: Callable[[Row], str | None], value: str, whole: bool) -> Test:
-    def held(row: Row) -> bool:
-        text = folded(of(row) or "")
+def _text(field: str, value: str, whole: bool) -> Test:
+    of = TEXTS[field]
+
+    def holds(text: str) -> bool:
         return (value == text if whole else value in text) or (value == UNKNOWN and not text)
 
-    return held
+    def over(index: Columns) -> Held:
+        return index.ids_where(holds) if field == "id" else index.texts[field].where(text_of, holds), None
+
+    return Test(lambda row: holds(folded(of(row) or "")), over)
 
 
 def _tag(value: str) -> Test:
     key, equals, rest = value.partition("=")
-    if equals:
-        return lambda row: (key, rest) in row.folded_tags
-    return lambda row: any(value in tag for tag in row.folded_tags)
+
+    def holds(tags: Sequence[tuple[str, str]]) -> bool:
+        return (key, rest) in tags if equals else any(value in tag for tag in tags)
+
+    return Test(lambda row: holds(row.folded_tags), lambda index: (index.texts["tags"].where(tag_pairs, holds), None))
 
 
 def _group(value: str) -> Test:
     project, slash, experiment = value.partition("/")
-    if not slash:
-        return lambda row: folded(row.project) == project
-    return lambda row: folded(row.project) == project and folded(row.experiment) == experiment
+
+    def held(row: Row) -> bool:
+        return folded(row.project) == project and (not slash or folded(row.experiment) == experiment)
+
+    def over(index: Columns) -> Held:
+        told = index.texts["project"].where(text_of, lambda text: text == project)
+        return told & index.texts["experiment"].where(text_of, lambda text: text == experiment) if slash else told, None
+
+    return Test(held, over)
 
 
 def _note(value: str) -> Test:
-    return lambda row: value in row.folded_notes
+    return Test(
+        lambda row: value in row.folded_notes,
+        lambda index: (index.texts["notes"].where(note_text, lambda text: value in text), None),
+    )
+
+
+def text_of(value: str | None) -> str:
+    """What is searched in: the same object where it is the same, of which there may be a million."""
+    found = folded(value or "")
+    return value if value is not None and found == value else found
+
+
+def tag_words(value: Any) -> str:
+    return "\n".join(folded(f"{k}={v}") for k, v in value or ())
+
+
+def tag_pairs(value: Any) -> tuple[tuple[str, str], ...]:
+    return tuple((folded(k), folded(v)) for k, v in value or ())
+
+
+def note_text(value: Any) -> str:
+    return "\n".join(folded(note) for note in value or ())
 
 
 def _state(term: Term) -> Test:
@@ -227,7 +312,11 @@ def _state(term: Term) -> Test:
             meant = f"Did you mean is:{near[0]}?" if near else ""
             right = "" if near else f"is: and one of {', '.join(STATES)}"
             raise _wrong(term.at + term.negated, f"no state {value[:40]!r}", right, meant)
-    return _any(STATES[value.casefold()] for value in term.values)
+    return _any(_in_state(value.casefold()) for value in term.values)
+
+
+def _in_state(state: str) -> Test:
+    return Test(STATES[state], lambda index: (index.flags[state], None))
 
 
 def _number(term: Term, column: Column) -> Test:
@@ -242,29 +331,32 @@ def _number(term: Term, column: Column) -> Test:
 def _compared(term: Term, column: Column, text: str) -> Test:
     of, op = column.value, term.op
     if text.casefold() == UNKNOWN and op in (":", "="):
-        return lambda row: of(row) is None
+        return Test(lambda row: of(row) is None, lambda index: (~index.compared(column)[1], None))
     within = span(column, text)
     if within is None:
         what = f"{text[:40]!r} is nothing that {column.name} could be compared with"
         raise _wrong(term.at + term.negated, what, expected(column))
-    low, value, high = within
-    if column.kind == "date":  # a day is all of its time: later than it is after its end
-        at_least, above = low, high
-    else:
-        at_least = above = value
 
     def held(row: Row) -> bool | None:
         told = of(row)
-        if told is None:
-            return None
-        if op == "<":
-            return told < at_least
-        if op == ">=":
-            return told >= at_least
-        if column.kind == "date" and op in (">", "<="):
-            return (told >= above) == (op == ">")
-        if op in (">", "<="):
-            return (told > value) == (op == ">")
-        return low <= told < high
+        return None if told is None else _holds(told, op, within, column.kind == "date")
 
-    return held
+    def over(index: Columns) -> Held:
+        told, known = index.compared(column)
+        return known & _holds(told, op, within, column.kind == "date"), ~known
+
+    return Test(held, over)
+
+
+def _holds(told: Any, op: str, within: Span, date: bool) -> Any:
+    """Of a number, or of each of many. A day is all of its time: later than it is after its end."""
+    low, value, high = within
+    if op == "<":
+        return told < (low if date else value)
+    if op == ">=":
+        return told >= (low if date else value)
+    if op == ">":
+        return told >= high if date else told > value
+    if op == "<=":
+        return told < high if date else told <= value
+    return (told >= low) & (told < high)

@@ -1,36 +1,46 @@
-"""The rows of all runs of a store, kept between drawings and brought up to date when anything changed.
+"""The runs of a store as an index that is kept between drawings and brought up to date when anything changed.
 
-What changed is told by the folder of runs (its time, then each manifest's), the registry's count of changes and the
-pointers of live runs, so that a drawing of ten thousand runs reads none of them again. Files of runs that were damaged
-in their place are seen for the rows that are shown, and of all others within LOOK_S.
+What changed is told by the folder of runs (its time, then each manifest's), the registry's count of changes with the
+runs that were touched, and the pointers of live runs, so that a drawing of a million runs reads none of them again.
+Rows are made of those that are shown. Files of runs that were damaged in their place are seen for the rows that are
+shown, and of all others within LOOK_S, or as long as it takes where they are many.
 """
 
 import contextlib
 import threading
 import time
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Generator, Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import cache
-from typing import Any
+from typing import Any, overload
+
+import numpy as np
 
 from app.facts.settled import settled
 from app.identity.asking import acting_as
 from app.identity.base import SERVER
+from app.library.additions import Added, Additions
 from app.library.columns import Row
-from app.library.working import UNDER_PENDING, Numbers, key_of
-from app.summary import chip_text, chips_text, model_text, tags_of
+from app.library.index import Index
+from app.library.remembered import LEAST, Remembered, Told, told_of
+from app.library.seen import Seen
+from app.library.working import UNDER_PENDING, Numbers, key_of_told
 from app.workspace import Workspace
 from errors import ChipledgerError
-from runs.live import Live
-from runs.registry import Extras
-from runs.run import NOTHING, Run, Said
-from runs.share_book import NONE, Groups
-from runs.shelf import Place, Shelf
+from runs.live import TAG, Live
+from runs.share_book import Groups
+from runs.shelf import Shelf
 
 LOOK_S = 60.0  # how often files of runs that nobody looks at are looked at
 FRESH = 500  # rows whose files are looked at whenever they are shown
-MOST_SEEN = 64  # sets of people who see the same, of whose rows lists are kept
+MOST_SEEN = 64  # sets of people who see the same, of whose lists something is kept
+CHUNK = 500  # rows that are made at a time
+FEW = 5_000  # runs, of which every manifest is looked at when one is another; of more those whose folders are
+AT_ONCE = 20_000  # runs, of whose folder nobody waits for the reading
+MOST_MADE = 100_000  # rows that are kept
 _SETTLED_NS = 2_000_000_000  # a folder touched more recently may change again without another time
+_REST = 3.0  # of the time that looking at many runs takes, before the next
+_FEW_ROWS = 8  # rows whose manifests are read
 
 
 @cache
@@ -44,192 +54,306 @@ def table(place: Workspace) -> "Table":
     return Table(place)
 
 
-@dataclass(frozen=True)
-class _Added:
-    """What people added to a run."""
+class Rows(Sequence[Row]):
+    """Rows that one set of people sees, made as they are asked for. Those of runs that are gone by then are passed
+    over."""
 
-    extras: Extras = Extras()
-    where: Place = Place()
-    said: Said = NOTHING
-    demo: bool = False
-    groups: Groups = NONE
+    def __init__(self, of: "Table", run_ids: Sequence[str]):
+        self._of, self.run_ids = of, run_ids
+
+    def __len__(self) -> int:
+        return len(self.run_ids)
+
+    @overload
+    def __getitem__(self, at: int) -> Row: ...
+    @overload
+    def __getitem__(self, at: slice) -> "Rows": ...
+    def __getitem__(self, at: int | slice) -> "Row | Rows":
+        if isinstance(at, slice):
+            return Rows(self._of, self.run_ids[at])
+        run_id = self.run_ids[at]
+        return next(iter(self._of.made([run_id])), gone(run_id))
+
+    def __iter__(self) -> Iterator[Row]:
+        for at in range(0, len(self.run_ids), CHUNK):
+            yield from self._of.made(self.run_ids[at : at + CHUNK])
 
 
-_NONE = _Added()
-
-
-@dataclass(frozen=True)
-class _Known:
-    """A run as its row was made: `state` of its manifest, `key` of its numbers."""
-
-    state: tuple[int, ...]
-    added: _Added
-    live: Live | None
-    key: str
-    row: Row
-
-
-class Rows(list[Row]):
-    """Rows that one set of people sees, not to be changed; and what whoever lists keeps of them, in `views`."""
-
-    def __init__(self, rows: Iterable[Row] = ()):
-        super().__init__(rows)
-        self.views: dict[tuple[bool, bool], Any] = {}
+def gone(run_id: str) -> Row:
+    """In the place of a row whose run is no more."""
+    return Row(run_id=run_id, address=run_id, name=run_id, readable=False, problem="was removed meanwhile")
 
 
 class Table:
-    """Rows of a store, the newest first, those that cannot be read after them.
+    """Runs of a store, the newest first, those that cannot be read after them.
 
     The server looks at all of them once for whoever asks; each is given those that they see.
     """
 
     def __init__(self, place: Workspace):
         self._place, self._shelf = place, shelf(place)
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._numbers = Numbers(place, self._shelf)
-        self._known: dict[str, _Known] = {}
-        self._states: dict[str, tuple[int, ...]] = {}
-        self._added: dict[str, _Added] = {}
+        self._additions = Additions(place, self._shelf)
+        self._remembered = Remembered(place.store.root)
+        self.index = Index()
+        self._made: dict[str, Row] = {}
+        self._marks: dict[str, int] = {}  # what tells a manifest from another
+        self._folders: dict[str, int] = {}  # what tells a run's folder from another, where they are many
         self._folder: tuple[int, ...] = ()  # of the runs, as it was at the last scan, where it was settled
-        self._registry: tuple[int, int] | None = None
-        self._demo, self._bundled = place.demo, set[str]()
-        self._live: list[Live] = []
-        self._rows = Rows()
-        self._seen: dict[Groups, Rows] = {}  # of these rows, those that are left where so many are hidden
+        self._demo = place.demo
+        self._live: dict[str, Live] = {}
+        self._superseded: set[str] = set()
+        self._seen: dict[Groups, Seen] = {}
         self._looked_s = time.monotonic()
         self._looker: threading.Thread | None = None
+        self._scanner: threading.Thread | None = None
 
-    def rows(self) -> Rows:
-        """All rows that whoever asks sees, as they are now. Raises InputError where the store cannot be read."""
+    @contextlib.contextmanager
+    def still(self) -> Generator[Seen]:
+        """What whoever asks sees, as it is now: nothing of it changes until it was looked at. Raises InputError where
+        the store cannot be read."""
         with self._lock:
             with acting_as(SERVER):
                 self._update()
-            rows = self._rows_seen()
+            yield self._seen_now()
         if time.monotonic() - self._looked_s > LOOK_S:
             self._look_at_all()
-        return rows
 
-    def _rows_seen(self) -> Rows:
-        """The same object as long as the rows are the same and the same is hidden. A run is hidden before it is there:
-        whoever looks up what is hidden last misses none."""
+    def rows(self) -> Rows:
+        """All rows that whoever asks sees. The same object as long as they and what is hidden are the same."""
+        with self.still() as seen:
+            if not isinstance(seen.rows, Rows):
+                seen.rows = Rows(self, self.index.ids_of(seen.slots))
+            return seen.rows
+
+    def _seen_now(self) -> Seen:
+        """A run is hidden before it is there: whoever looks up what is hidden last misses none."""
         hidden = self._place.store.hidden()
-        if not hidden:
-            return self._rows
-        if hidden not in self._seen:
-            if len(self._seen) >= MOST_SEEN:
-                self._seen.clear()
-            self._seen[hidden] = Rows(row for row in self._rows if row.run_id not in hidden)
-        return self._seen[hidden]
+        seen = self._seen.get(hidden)
+        if seen is None or seen.version != self.index.version:
+            others = self._seen.items() if len(self._seen) < MOST_SEEN else ()
+            self._seen = {who: one for who, one in others if one.version == self.index.version}
+            seen = self._seen[hidden] = Seen(self.index, hidden)
+        return seen
 
-    def fresh(self, rows: Sequence[Row]) -> Sequence[Row]:
-        """Rows that are shown, as they are now: unless they are very many, with what is damaged of them since."""
+    def made(self, run_ids: Iterable[str]) -> list[Row]:
+        """The rows of runs, as they are known. Of those that are gone there is none."""
+        with self._lock, acting_as(SERVER):
+            ids = [i for i in run_ids if i in self.index.slots]
+            rows = {i: self._made[i] for i in ids if i in self._made}
+            if lacking := [i for i in ids if i not in rows]:
+                for run_id, row in self._read(lacking).items():
+                    if self.index.differs(row):
+                        self.index.put(row)
+                    rows[run_id] = self._made[run_id] = row
+                self._make_room()
+            return [rows[i] for i in ids if i in rows]
+
+    def fresh(self, rows: Iterable[Row]) -> Sequence[Row]:
+        """Rows that are shown, as they are now."""
+        return self.fresh_of([row.run_id for row in rows])
+
+    def fresh_of(self, run_ids: Sequence[str]) -> Sequence[Row]:
+        """Rows of runs that are shown, as they are now: unless they are very many, with what is damaged of them
+        since."""
         with self._lock:
             with acting_as(SERVER):
                 self._update()
-                if any([self._look_at(row.run_id) for row in rows] if len(rows) <= FRESH else ()):
-                    self._list()
-            there = [row.run_id for row in rows if row.run_id in self._known]
+                for run_id in run_ids if len(run_ids) <= FRESH else ():
+                    self._look_at(run_id)
             hidden = self._place.store.hidden()
-            return [self._known[run_id].row for run_id in there if run_id not in hidden]
+            there = [run_id for run_id in run_ids if run_id in self.index.slots and run_id not in hidden]
+            return self.made(there) if len(there) <= FRESH else Rows(self, there)
 
     def work_out(self, rows: Iterable[Row]) -> None:
         """Work out now the numbers that these rows lack."""
-        for row in rows:
-            if row.pending:
-                self._numbers.work_out(row.run_id)
+        self.work_out_of([row.run_id for row in rows if row.pending])
 
-    def begin(self, shown: Iterable[Row], pending: Sequence[Row]) -> None:
-        """Have numbers worked out in the background, first of all those of rows that are shown."""
+    def work_out_of(self, run_ids: Iterable[str]) -> None:
+        for run_id in run_ids:
+            self._numbers.work_out(run_id)
+
+    def begin(self, shown: Iterable[Row], pending: Sequence[str]) -> None:
+        """Have numbers of these runs worked out in the background, first of all those of rows that are shown."""
         if pending:
-            self._numbers.begin([row.run_id for row in (*shown, *pending) if row.pending])
+            self._numbers.begin([row.run_id for row in shown if row.pending], pending)
 
     def hides_demo(self) -> bool:
         return self._demo.hidden()
 
+    def serials(self, run_ids: Iterable[str]) -> list[int]:
+        """Of each run a number that is another when its row is; -1 of one that is gone."""
+        slots, serials = self.index.slots, self.index.serials
+        return [int(serials[slots[i]]) if i in slots else -1 for i in run_ids]
+
+    def addressed(self, addresses: Collection[str]) -> Rows:
+        """The rows that whoever asks sees of those that these lead to, in the order of the list."""
+        with self.still() as seen:
+            live = {v.address: run_id for run_id, v in self._live.items()}
+            found = (self.index.slots.get(live.get(address, address)) for address in addresses)
+            mine = np.isin(seen.slots, [slot for slot in found if slot is not None])
+            return Rows(self, self.index.ids_of(seen.slots[mine]))
+
+    def called(self, text: str) -> Row | None:
+        """The row that whoever asks sees of the run with this id or live address, else of the newest of this name."""
+        with self.still() as seen:
+            live = {v.address: run_id for run_id, v in self._live.items()}
+            slot = self.index.slots.get(live.get(text, text))
+            mine = seen.slots == slot if slot is not None else np.zeros(0, dtype=bool)
+            if not mine.any():
+                mine = self.index.texts["name"].equal(text)[seen.slots]
+            return next(iter(self.made(self.index.ids_of(seen.slots[mine][:1]))), None)
+
+    def unread(self) -> list[str]:
+        """The runs that whoever asks sees and that cannot be read."""
+        with self.still() as seen:
+            return self.index.ids_of(seen.slots[~self.index.flags["readable"][seen.slots]])
+
+    def groups(self) -> list[str]:
+        """Those that runs stand in which whoever asks sees, the most frequent first."""
+        with self.still() as seen:
+            return list(seen.view(archived=True, demo=True).facets["group"])
+
+    def counts(self) -> tuple[int, int]:
+        """(runs that whoever asks sees, those of them that came with the product)."""
+        with self.still() as seen:
+            return len(seen.slots), int(self.index.flags["demo"][seen.slots].sum())
+
     def _update(self) -> None:
-        store, changed = self._place.store, False
-        store.check()
-        live = store.live.all()
-        registry, bundled = self._shelf.state(), self._demo.ids()
+        self._place.store.check()
+        live = self._place.store.live.all()
+        changed = self._additions.changed() | self._scanned() | self._numbers.done() | self._followed(live)
+        if changed:
+            self._renew(changed)
+
+    def _followed(self, live: Iterable[Live]) -> set[str]:
+        """Runs of which a live run tells something else than it did."""
+        told, superseded = {v.run_id: v for v in live if v.run_id}, {i for v in live for i, _ in v.retiring}
+        changed = superseded ^ self._superseded
+        changed |= {i for i in told.keys() | self._live.keys() if told.get(i) != self._live.get(i)}
+        self._live, self._superseded = told, superseded
+        return changed
+
+    def _scanned(self) -> set[str]:
+        """Runs that came, went or are others. Where they are very many, the folder is read in the background."""
+        told = self._place.store.runs_folder.stat()
+        if (told.st_ino, told.st_mtime_ns, told.st_ctime_ns) == self._folder:
+            return set()
+        if len(self._marks) > AT_ONCE:
+            self._scan_soon()
+            return set()
+        return self._scan()
+
+    def _scan(self) -> set[str]:
+        return self._taken_in(*self._looked_up())
+
+    def _looked_up(self) -> tuple[tuple[int, ...], dict[str, int], dict[str, int]]:
+        """(the folder, where it is settled, the mark of each manifest, and what tells each folder from another)."""
+        store, now_ns = self._place.store, time.time_ns()
         told = store.runs_folder.stat()
-        folder = (told.st_ino, told.st_mtime_ns, told.st_ctime_ns)
-        if folder != self._folder:
-            now_ns, self._states = time.time_ns(), store.states()
-            settled = abs(now_ns - told.st_mtime_ns) > _SETTLED_NS
-            self._folder, changed = folder if settled else (), True
-        if (registry, bundled) != (self._registry, self._bundled):
-            self._registry, self._bundled, changed = registry, bundled, True
-            self._added = self._additions()
-        done = self._numbers.done()
-        if changed or done or live != self._live:
-            self._live = live
-            self._renew(done)
+        settled_ = abs(now_ns - told.st_mtime_ns) > _SETTLED_NS
+        folder = (told.st_ino, told.st_mtime_ns, told.st_ctime_ns) if settled_ else ()
+        if len(self._marks) <= FEW:
+            return folder, {i: hash(state) for i, state in store.states().items()}, {}
+        folders, known, marks = store.folders(), self._folders, self._marks
+        same = {i for i, inode in folders.items() if known.get(i) == inode and i in marks}
+        return folder, {i: marks[i] if i in same else hash(store.state(i)) for i in folders}, folders
 
-    def _additions(self) -> dict[str, _Added]:
-        """What people added, by run; of a snapshot of a live run, what was added to that."""
-        registry = self._place.registry
-        said, places, extras = registry.said(None), self._shelf.places(), registry.added()
-        owners, groups = registry.standing(), self._place.shares.all()
-        told = {
-            i: _Added(
-                *(extras.get(i, _NONE.extras), places.get(i, _NONE.where), said.get(i, NOTHING)),
-                *(i in self._bundled, groups.get(i, NONE)),
-            )
-            for i in {*said, *places, *extras, *groups, *self._bundled}
-        }
-        return told | {i: told.get(owner, _NONE) for i, owner in owners.items()}
+    def _taken_in(self, folder: tuple[int, ...], marks: dict[str, int], folders: dict[str, int]) -> set[str]:
+        before, self._marks = self._marks, marks
+        if not before and len(marks) > LEAST:
+            self._remembered.forget(self._remembered.ids() - marks.keys())
+        self._folder, self._folders = folder, folders
+        return {i for i, mark in marks.items() if before.get(i) != mark} | (before.keys() - marks.keys())
 
-    def _renew(self, done: set[str]) -> None:
-        """Make the rows anew that are others than they were."""
-        superseded = {i for v in self._live for i, _ in v.retiring}
-        live = {v.run_id: v for v in self._live if v.run_id}
-        there = self._states.keys() - superseded
-        for run_id in self._known.keys() - there:
-            del self._known[run_id]
-        for run_id in there:
-            known, added = self._known.get(run_id), self._added.get(run_id, _NONE)
-            same = known and (known.state, known.added, known.live) == (self._states[run_id], added, live.get(run_id))
-            if known and same and run_id in done:
-                self._known[run_id] = replace(known, row=self._numbers.filled(known.row, known.key))
-            elif not same:
-                self._make(run_id, self._states[run_id], added, live.get(run_id))
-        self._list()
+    def _scan_soon(self) -> None:
+        if self._scanner is None or not self._scanner.is_alive():
+            self._scanner = threading.Thread(target=self._scan_aside, name="library scans", daemon=True)
+            self._scanner.start()
 
-    def _make(self, run_id: str, state: tuple[int, ...], added: _Added, live: Live | None) -> None:
+    def _scan_aside(self) -> None:
+        with contextlib.suppress(ChipledgerError, OSError), acting_as(SERVER):  # whoever looks is told
+            began = time.monotonic()
+            found = self._looked_up()
+            with self._lock:
+                self._renew(self._taken_in(*found))
+            time.sleep(_REST * (time.monotonic() - began))
+
+    def _renew(self, changed: Collection[str]) -> None:
+        """Make the rows of these runs anew."""
+        ids = [i for i in changed if i in self._marks and i not in self._superseded]
+        self._drop(set(changed).difference(ids))
+        for at in range(0, len(ids), CHUNK):
+            some = ids[at : at + CHUNK]
+            for run_id in some:
+                self._made.pop(run_id, None)
+            self._put(self._read(some).items())
+            self._make_room()
+        self.index.tidy()
+
+    def _put(self, rows: Iterable[tuple[str, Row]]) -> None:
+        for run_id, row in rows:
+            self.index.put(row)
+            self._made[run_id] = row
+
+    def _make_room(self) -> None:
+        if len(self._made) > MOST_MADE:
+            for run_id in list(self._made)[: MOST_MADE // 2]:
+                del self._made[run_id]
+
+    def _drop(self, run_ids: Iterable[str]) -> None:
+        dropped = [i for i in run_ids if i in self.index.slots]
+        for run_id in dropped:
+            self.index.remove(run_id)
+            self._made.pop(run_id, None)
+        if dropped:
+            self._remembered.forget(dropped)
+
+    def _read(self, run_ids: Sequence[str]) -> dict[str, Row]:
+        """The rows of these runs, without those that are gone."""
+        many = len(self._marks) > LEAST
+        marks = {i: self._marks[i] for i in run_ids if not self._additions.of(i).said.facts}
+        kept = self._remembered.get(marks) if many and len(run_ids) > _FEW_ROWS else {}
+        told = {i: kept[i] if i in kept else self._told(i) for i in run_ids}
+        if many and (new := {i: one for i in marks if i not in kept and isinstance(one := told[i], dict)}):
+            self._remembered.keep(new, self._marks)
+        glimpses = self._numbers.kept(run_ids)
+        rows = {i: self._row(i, one) for i, one in told.items() if one is not None}
+        return {i: self._numbers.filled(row, key, glimpses) for i, (row, key) in rows.items()}
+
+    def _told(self, run_id: str) -> "Told | str | None":
+        """What the manifest tells with what was said of it, or why it cannot be read; None where the run is gone."""
         try:
             run, problem = self._place.store.look_at(run_id)
         except FileNotFoundError:  # removed between the listing and the reading
-            self._known.pop(run_id, None)
-            return
+            return None
         if run is None:
-            row, key = Row(run_id=run_id, address=run_id, name=run_id, readable=False, problem=problem), ""
-        else:
-            run = run.told(settled(run, added.said))  # as whoever asks for the run finds it
-            key = key_of(run, added.extras)
-            row = self._numbers.filled(_row_of(run, added, live, problem or None), key)
-        self._known[run_id] = _Known(state, added, live, key, row)
+            return problem
+        said = self._additions.of(run_id).said
+        run = run.told(settled(run, replace(said, name="")))  # as whoever asks for the run finds it
+        return told_of(run, problem or None)
 
-    def _list(self) -> None:
-        """The rows in their order; the same object where none is another."""
-        known = [k.row for k in self._known.values()]
-        rows = sorted((r for r in known if r.readable), key=lambda r: -(r.created_ns or 0))
-        rows += sorted((r for r in known if not r.readable), key=lambda r: r.run_id)
-        if len(rows) != len(self._rows) or any(a is not b for a, b in zip(rows, self._rows, strict=True)):
-            self._rows, self._seen = Rows(rows), {}
+    def _row(self, run_id: str, told: "Told | str") -> tuple[Row, str]:
+        """(a run's row without the numbers that are worked out, by what these are kept)."""
+        if isinstance(told, str):
+            return Row(run_id=run_id, address=run_id, name=run_id, readable=False, problem=told), ""
+        added = self._additions.of(run_id)
+        return _row_of(run_id, told, added, self._live.get(run_id)), key_of_told(told, added.extras)
 
-    def _look_at(self, run_id: str) -> bool:
-        """Look whether a run is damaged, and make its row anew where that is not as it was known: whether it was."""
-        if (known := self._known.get(run_id)) is None:
-            return False
+    def _look_at(self, run_id: str) -> None:
+        """Look whether a run is damaged, and make its row anew where that is not as it was known."""
+        slot = self.index.slots.get(run_id)
+        if slot is None:
+            return
         try:
             run, problem = self._place.store.look_at(run_id)
         except FileNotFoundError:
-            del self._known[run_id]
-            return True
-        if (run is not None, problem or None) == (known.row.readable, known.row.problem):
-            return False
-        self._make(run_id, known.state, known.added, known.live)
-        return True
+            self._drop([run_id])
+            return
+        known = bool(self.index.flags["readable"][slot]), self.index.texts["problem"].at(slot)
+        if (run is not None, problem or None) != known:
+            self._renew([run_id])
 
     def _look_at_all(self) -> None:
         if self._looker is None or not self._looker.is_alive():
@@ -238,43 +362,32 @@ class Table:
 
     def _look(self) -> None:
         with contextlib.suppress(ChipledgerError, OSError), acting_as(SERVER):  # is it gone, whoever looks is told
-            for run_id in list(self._known):
+            many = len(self.index) > FEW
+            for run_id in list(self.index.slots):
+                began = time.monotonic()
                 with self._lock:
                     self._look_at(run_id)
-            with self._lock:
-                self._list()
+                if many:
+                    time.sleep(_REST * (time.monotonic() - began))
         self._looked_s = time.monotonic()
 
 
-def _row_of(run: Run, added: _Added, live: Live | None, problem: str | None) -> Row:
-    """A run's row without the numbers that are worked out."""
-    manifest, where = run.manifest, added.where
+def _row_of(run_id: str, told: Told, added: Added, live: Live | None) -> Row:
+    known: dict[str, Any] = {name: value for name, value in told.items() if name not in ("facts_price", "mark")}
+    tags = {k: v for k, v in {**told["tags"], **added.extras.tags}.items() if k != TAG}
     return Row(
-        run_id=run.run_id,
-        address=live.address if live else run.run_id,
-        name=manifest.name,
-        stored_name=run.written.name,
-        kind=manifest.kind,
-        simulated=manifest.simulated,
-        created_ns=manifest.created_ns,
-        chip=chip_text(run),
-        chips=manifest.fact("chips"),
-        chips_text=chips_text(run),
-        model=model_text(run),
-        topology=str(manifest.fact("topology") or ""),
-        job=str(manifest.fact("job_name") or ""),
-        project=where.project,
-        experiment=where.experiment,
-        tags=tags_of(run, added.extras),
+        **known | {"name": added.said.name or told["name"], "tags": tags},
+        run_id=run_id,
+        address=live.address if live else run_id,
+        project=added.where.project,
+        experiment=added.where.experiment,
         notes=tuple(added.extras.notes),
-        starred=where.starred,
-        archived=where.archived,
+        starred=added.where.starred,
+        archived=added.where.archived,
         demo=added.demo,
         groups=tuple(sorted(added.groups)),
         usd_per_chip_hour=added.extras.usd_per_chip_hour,
-        tables=manifest.tables,
         live=live,
-        problem=problem,
         under=UNDER_PENDING,
         pending=True,
     )

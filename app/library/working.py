@@ -4,8 +4,9 @@ import contextlib
 import logging
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from app.identity.asking import acting_as
 from app.identity.base import SERVER
@@ -26,9 +27,17 @@ _log = logging.getLogger(__name__)
 
 def key_of(run: Run, extras: Extras) -> str:
     """What the numbers of a run are kept by: when it was written, what was said of it, its price, and what answers."""
-    price = extras.usd_per_chip_hour
-    price = run.manifest.fact(PRICE) if price is None else price
-    return f"{run.written.created_ns} {run.said.mark} {price} {answering()}"
+    return _key(run.written.created_ns, run.said.mark, extras, run.manifest.fact(PRICE))
+
+
+def key_of_told(told: Mapping[str, Any], extras: Extras) -> str:
+    """The same of what is told of a run."""
+    return _key(told["created_ns"], told["mark"], extras, told["facts_price"])
+
+
+def _key(created_ns: int, mark: str, extras: Extras, price: Any) -> str:
+    price = price if extras.usd_per_chip_hour is None else extras.usd_per_chip_hour
+    return f"{created_ns} {mark} {price} {answering()}"
 
 
 class Numbers:
@@ -36,29 +45,31 @@ class Numbers:
 
     def __init__(self, place: Workspace, shelf: Shelf):
         self._place, self._shelf = place, shelf
-        self._told: dict[str, tuple[str, Glimpse]] = {}
-        self._read = False
+        self._unkept: dict[str, tuple[str, Glimpse]] = {}  # what the registry could not keep
         self._lock = threading.Lock()
         self._done: set[str] = set()  # since somebody asked
-        self._wanted: dict[str, None] = {}
+        self._first: dict[str, None] = {}  # those that somebody looks at
+        self._later: dict[str, None] = {}
+        self._more: Sequence[str] = ()  # what `_later` was made of
         self._worker: threading.Thread | None = None
 
-    def filled(self, row: Row, key: str) -> Row:
-        """A row with its numbers; one that is pending where they are not known yet."""
-        if not self._read:
-            self._read_all()
-        kept = self._told.get(row.run_id)
-        if kept is None or kept[0] != key:
-            return replace(row, numbers={}, largest_loss=None, bar=(), under=UNDER_PENDING, spent="", pending=True)
-        told = kept[1]
+    def kept(self, run_ids: Collection[str]) -> dict[str, tuple[str, str]]:
+        """What is kept of these runs: (what it was worked out from, what it tells)."""
+        return self._shelf.glimpses(run_ids)
+
+    def filled(self, row: Row, key: str, kept: Mapping[str, tuple[str, str]]) -> Row:
+        """A row with its numbers; one that is pending where they are not known yet. `kept`: as `kept` told it."""
+        told = self._told(row.run_id, key, kept)
+        if told is None:
+            return row if not row.readable else replace(row, under=UNDER_PENDING, pending=True)
         shown = {"numbers": told.numbers, "largest_loss": told.largest_loss, "bar": told.bar, "under": told.under}
         return replace(row, **shown, spent=told.spent, pending=False)
 
-    def _read_all(self) -> None:
-        for run_id, (key, text) in self._shelf.glimpses().items():
-            if (told := Glimpse.from_json(text)) is not None:
-                self._told.setdefault(run_id, (key, told))
-        self._read = True
+    def _told(self, run_id: str, key: str, kept: Mapping[str, tuple[str, str]]) -> Glimpse | None:
+        mine, known = self._unkept.get(run_id), kept.get(run_id)
+        if mine is not None and mine[0] == key:
+            return mine[1]
+        return Glimpse.from_json(known[1]) if known is not None and known[0] == key else None
 
     def done(self) -> set[str]:
         """Runs whose numbers came to be known since this was last asked."""
@@ -66,22 +77,28 @@ class Numbers:
             done, self._done = self._done, set()
         return done
 
-    def begin(self, run_ids: Iterable[str]) -> None:
-        """Work these out in the background, before those that were asked for earlier."""
+    def begin(self, first: Iterable[str], more: Sequence[str]) -> None:
+        """Work these out in the background, before those that were asked for earlier; `more` after the first, for as
+        long as they are the same object they are asked for once."""
         with self._lock:
-            first = dict.fromkeys(run_ids)
-            self._wanted = {**first, **self._wanted}
+            self._first = {**dict.fromkeys(first), **self._first}
+            if more is not self._more:
+                self._more, self._later = more, dict.fromkeys(more)
+            elif not self._later and self._worker is None:
+                self._later = dict.fromkeys(more)
             if self._worker is None:
                 self._worker = threading.Thread(target=self._work, name="library numbers", daemon=True)
                 self._worker.start()
 
     def _next(self) -> str | None:
         with self._lock:
-            run_id = next(iter(self._wanted), None)
+            wanted = self._first or self._later
+            run_id = next(iter(wanted), None)
             if run_id is None:
                 self._worker = None
             else:
-                del self._wanted[run_id]
+                self._first.pop(run_id, None)
+                self._later.pop(run_id, None)
         return run_id
 
     def _work(self) -> None:
@@ -100,20 +117,24 @@ class Numbers:
             key = key_of(run, self._place.registry.extras(run_id))
         except ChipledgerError:  # damaged: its row says so
             return
-        if self._told.get(run_id, ("",))[0] != key:
-            self._told[run_id] = (key, self._glimpse(run, key))
+        known = self._unkept.get(run_id)
+        if known is None or known[0] != key:
+            self._keep(run, key)
         with self._lock:
             self._done.add(run_id)
 
-    def _glimpse(self, run: Run, key: str) -> Glimpse:
+    def _keep(self, run: Run, key: str) -> None:
         with contextlib.suppress(InputError):
-            if (kept := self._shelf.glimpse(run.run_id, key)) and (told := Glimpse.from_json(kept)):
-                return told  # another process did it
+            if (kept := self._shelf.glimpse(run.run_id, key)) and Glimpse.from_json(kept):
+                self._unkept.pop(run.run_id, None)
+                return  # another process did it, or this one before
         try:
             told = glimpse_of(run, self._place.registry)
         except Exception:  # a defect of one analyzer hides no other run's numbers
             _log.exception("the numbers of run %s cannot be worked out", run.run_id)
-            return NOT_TOLD
+            self._unkept[run.run_id] = key, NOT_TOLD
+            return
+        self._unkept[run.run_id] = key, told
         with contextlib.suppress(InputError):  # a disk that is full: they are known as long as this process lives
             self._shelf.keep_glimpse(run.run_id, key, told.to_json())
-        return told
+            del self._unkept[run.run_id]

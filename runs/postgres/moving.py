@@ -83,6 +83,8 @@ def to_file(source: Server, target: Path, *, alone: bool = False) -> Counts:
 def _write(db: Any, target: Path) -> Counts:
     with Everything(target).opened() as out:
         for table in (name for name in every_table() if name != "changes"):
+            if table == "touched":  # what the triggers of the file noted while it was filled
+                out.execute("delete from touched")
             names = _columns(out, table)
             marks = ", ".join("?" * len(names))
             put = f"insert into {table} ({', '.join(names)}) values ({marks})"

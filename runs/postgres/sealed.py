@@ -32,14 +32,8 @@ ALERT_ENDS = (
 )
 
 _READ = (
-    # what people added to runs, and said of them: `Registry`
-    "select run_id, key, value from tags order by key",
-    "select run_id, text from notes order by id",
-    "select run_id, usd_per_chip_hour from prices",
-    "select run_id, stands_for from stands",
+    # whose additions a run has: `Registry`
     "select stands_for from stands where run_id = ?",
-    "select run_id, name from names",
-    "select run_id, key, value, who, written_ns from declared",
     # who sees a run: `ShareBook`
     "select team from shared where run_id = ?",
     "select distinct team from shared order by team",
@@ -61,9 +55,10 @@ _MARK = re.compile(r"[0-9a-f]{32}")
 
 @cache
 def statements() -> frozenset[str]:
-    from runs.registry import EARLIER  # late: it imports what opens a registry
+    from runs import registry as of  # late: it imports what opens a registry
 
-    return frozenset((*_READ, EARLIER, *_CHANGED))
+    told = (of.TAGS, of.NOTES, of.PRICES, of.STANDS, of.NAMES, of.DECLARED)  # of one run: it looks at no other
+    return frozenset((*_READ, *(of.of_one(asked) for asked in told), of.of_one(of.EARLIER, "and"), *_CHANGED))
 
 
 @cache

@@ -2,7 +2,7 @@
 
 Values are `%s` in place of `?`; whole numbers are of 64 bits, texts are compared byte by byte (as SQLite does, and in
 whatever language the server was set up); `integer primary key` counts by itself. A trigger of SQLite becomes a function
-and a trigger: what counts changes is called once a statement, what refuses them for each row.
+and a trigger: what counts changes is called once a statement, what refuses or names rows for each of them.
 """
 
 import re
@@ -26,6 +26,7 @@ _TRIGGER = re.compile(
 _FREE = re.compile(r"create unique index if not exists (\w+) on (\w+ \([\w, ]+), (place|subject)\)([^;]*);")
 _RAISES = re.compile(r"select raise\(abort, ('[^']*')\);")
 _READS = re.compile(r"\s*(select|with|values|show)\b", re.IGNORECASE)
+_OF_A_ROW = re.compile(r"\b(new|old)\.")
 _TABLE = re.compile(r"create table if not exists (\w+)")
 
 
@@ -61,7 +62,8 @@ def _trigger(text: str) -> tuple[str, ...]:
     assert found is not None, text  # a book's own schema: a test makes all of them
     name, when, how, table, only, body = found.group("name", "when", "how", "table", "only", "body")
     body = _RAISES.sub(r"raise exception \1 using errcode = 'integrity_constraint_violation';", body)
-    each = "for each row" + (f" when ({only})" if only else "") if when == "before" else "for each statement"
+    rows = when == "before" or _OF_A_ROW.search(body) is not None
+    each = "for each row" + (f" when ({only})" if only else "") if rows else "for each statement"
     back = "old" if how == "delete" else "new"
     returned = back if when == "before" else "null"
     return (

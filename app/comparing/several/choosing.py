@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from analyzers.several.differing import LEAST, MOST, Member
 from app.library.columns import COLUMNS, Row
-from app.library.rows import Numbers, library
+from app.library.rows import Numbers, found_ids, library
 from app.library.table import Table, table
 from app.summary import chip_text
 from app.words import short
@@ -66,7 +66,7 @@ def choose(
         kept.work_out(rows)
         rows = list(kept.fresh(rows))
     elif numbers == "later":
-        kept.begin(rows, [row for row in rows if row.pending])
+        kept.begin(rows, [row.run_id for row in rows if row.pending])
     return _chosen(place, rows, said)
 
 
@@ -110,6 +110,21 @@ def _member(row: Row, run: Run) -> Member:
     )
 
 
+class _Called:
+    """The rows of runs by id, address or name, each looked for once."""
+
+    def __init__(self, kept: Table):
+        self._kept, self._found = kept, dict[str, Row | None]()
+
+    def get(self, text: str) -> Row | None:
+        if text not in self._found:
+            self._found[text] = self._kept.called(text)
+        return self._found[text]
+
+    def __contains__(self, text: object) -> bool:
+        return isinstance(text, str) and self.get(text) is not None
+
+
 def _split(text: str, known: Container[str]) -> Iterator[str]:
     """Names between commas; a known name that holds commas itself is one."""
     parts, at = text.split(","), 0
@@ -123,9 +138,7 @@ def _split(text: str, known: Container[str]) -> Iterator[str]:
 
 def _named(place: Workspace, kept: Table, texts: Sequence[str], split: bool, said: list[str]) -> list[Row]:
     """The rows of runs by name, each once; what is not there, or is named again, is said."""
-    rows = kept.rows()
-    by = {row.name: row for row in reversed(rows)}  # the newest of a name
-    by |= {key: row for row in rows for key in (row.address, row.run_id)}
+    by = _Called(kept)
     names = [name for text in texts for name in _split(text, by)] if split else [t for t in map(str.strip, texts) if t]
     if len(names) > 4 * MOST:
         raise QuestionError(f"{len(names):,} runs to compare", expected=f"at most {MOST}")
@@ -152,8 +165,9 @@ def _named(place: Workspace, kept: Table, texts: Sequence[str], split: bool, sai
 
 
 def _found(place: Workspace, q: str, group: str, numbers: Numbers) -> list[Row]:
-    found = library(place, q, limit=None if group else MOST + 1, hidden=True, numbers="kept" if group else numbers)
-    return [row for row in found.rows if not group or group in (row.group, row.project)]
+    if not group:
+        return list(library(place, q, limit=MOST + 1, hidden=True, numbers=numbers).rows)
+    return table(place).made(found_ids(place, q, group=group, hidden=True, unread=True)[: MOST + 1])
 
 
 def _can_be_read(row: Row, said: list[str]) -> bool:

@@ -15,7 +15,6 @@ from app.identity.asking import who
 from app.identity.base import Role
 from app.identity.may import may
 from app.library import changes
-from app.library.rows import facets
 from app.library.table import table
 from app.pages.library.tags import edit_tags, parse_changes
 from app.workspace import Workspace
@@ -69,8 +68,8 @@ def rename(place: Workspace, ids: list[str]) -> None:
 @_telling
 def group(place: Workspace, ids: list[str]) -> None:
     """The group of runs, one that there is or a new one."""
-    known = list(facets(table(place).rows())["group"])
-    now = {row.group for row in table(place).rows() if row.address in ids}
+    known = table(place).groups()
+    now = {row.group for row in table(place).addressed(ids)}
     at = known.index(next(iter(now))) if len(now) == 1 and now <= set(known) else None
     st.caption(f"Of {fmt.count(len(ids), 'run')}. A group is a project, or project/experiment.")
     asked = st.selectbox(

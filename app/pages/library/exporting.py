@@ -25,8 +25,7 @@ def export(place: Workspace, ids: Sequence[str], found: Callable[[], Sequence[st
         offered = {True: f"The {fmt.count(len(ids), 'selected run')}", False: f"All {len(every):,} that are found"}
         if not st.radio("Runs", list(offered), format_func=offered.__getitem__, label_visibility="collapsed"):
             chosen = every
-    wanted = set(chosen)
-    rows = [row for row in table(place).rows() if row.address in wanted]
+    rows = table(place).addressed(chosen)
     st.caption("Every column with its exact value; what is not known is empty.")
     buttons = st.container(horizontal=True)
     for label, write, kind in (("CSV", as_csv, "text/csv"), ("JSON", as_json, "application/json")):

@@ -27,22 +27,22 @@ def page() -> None:
     followed = watch_live_runs(place)
     try:
         shown = Listed(place)
-        ids = {row.run_id for row in table(place).rows()}
+        every, bundled = table(place).counts()
     except ChipledgerError as e:
         notice(e, library=False)
         return
-    own = len(ids - shown.demo)
+    own = every - bundled
     with top:
         greet(place, [] if shown.hidden else [r for i in shown.demo if (r := place.store.get(i))], own)
-    if not (own if shown.hidden else ids) and not shown.in_bin:
+    if not (own if shown.hidden else every) and not shown.in_bin:
         teach(offered=not shown.demo)
         with st.container(horizontal=True):
             elsewhere(shown)
         return
     first_found = _first(shown)
     pending = first_found is not None and any(row.pending for row in first_found.rows)
-    every = LOOK_AGAIN_SECONDS if pending else LIVE_SECONDS if followed else None
-    st.fragment(listed, run_every=every)(shown, [first_found] if first_found else [], pending)
+    again = LOOK_AGAIN_SECONDS if pending else LIVE_SECONDS if followed else None
+    st.fragment(listed, run_every=again)(shown, [first_found] if first_found else [], pending)
 
 
 def _first(shown: Listed) -> Library | None:
