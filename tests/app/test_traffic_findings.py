@@ -30,7 +30,12 @@ def copying(name, dur_us):
     def events(n, at):
         copy = event("gpu_memcpy", name, at + 5, dur_us, 0, 7, device=0, stream=7, correlation=2 * n, bytes=1 << 20)
         left = STEP_US - 20 - dur_us
-        return [launch(at + 1, 2, 2 * n, "cudaMemcpyAsync"), copy, launch(at + 3, 1, 2 * n + 1), kernel("k", at + 10 + dur_us, left, 2 * n + 1)]  # fmt: skip
+        return [
+            launch(at + 1, 2, 2 * n, "cudaMemcpyAsync"),
+            copy,
+            launch(at + 3, 1, 2 * n + 1),
+            kernel("k", at + 10 + dur_us, left, 2 * n + 1),
+        ]
 
     return events
 
@@ -87,7 +92,12 @@ def test_communication_that_nothing_covers_is_told_where_it_is_much(place, tmp_p
     def events(n, at):
         left = STEP_US - 20 - sent_us
         sent = collective("allreduce", at + 5, sent_us, 2 * n, Seq=n)
-        return [launch(at + 1, 1, 2 * n), sent, launch(at + 3, 1, 2 * n + 1), kernel("k", at + 6 + sent_us, left, 2 * n + 1)]  # fmt: skip
+        return [
+            launch(at + 1, 1, 2 * n),
+            sent,
+            launch(at + 3, 1, 2 * n + 1),
+            kernel("k", at + 6 + sent_us, left, 2 * n + 1),
+        ]
 
     found = told(place, stored(tmp_path, *written(tmp_path, events, ranks=2, steps=24)))
     mine = [f for f in found.findings if f.cause == "exposed_communication"]
@@ -114,9 +124,10 @@ def test_a_short_profile_of_a_long_job_is_carried_over_to_all_of_it(place, tmp_p
     log = tmp_path / "steps.parquet"
     _parquet(log, lines)
     (whole,) = (
-        f for f in told(place, stored(tmp_path, *written(tmp_path, events, name="of_long"), log)).findings
+        f
+        for f in told(place, stored(tmp_path, *written(tmp_path, events, name="of_long"), log)).findings
         if f.cause == "launch_bound"
-    )  # fmt: skip
+    )
     assert whole.evidence[0].value == pytest.approx(own.evidence[0].value, rel=0.1)
     assert whole.gain.likely == pytest.approx(1000 * own.gain.likely, rel=0.15)
 
