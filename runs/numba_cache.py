@@ -79,7 +79,11 @@ class _Where(CompileResultCacheImpl):
 
 def calls(kind: type) -> None:
     """Kernels may call objects of this kind: each has the `dispatcher` of the function that it stands for."""
-    typeof_impl.register(kind, lambda value, context: typeof_impl(value.dispatcher, context))
+
+    def type_of(value: Any, context: Any) -> Any:
+        return typeof_impl(value.dispatcher, context)
+
+    typeof_impl.register(kind, type_of)
 
 
 class Alone(NamedTuple):
