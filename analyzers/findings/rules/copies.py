@@ -53,8 +53,8 @@ def _copies(seen: Seen) -> tuple[dict[str, tuple[str, ...]], dict[str, float]]:
     if not by_name.sum():
         return {OTHER: ()}, {OTHER: 1.0}
     way = by_name.index.map(lambda name: next((c for c, of, _ in WAYS if of.search(name)), OTHER))
-    names = {cause: tuple(by_name.index[way == cause][:MOST_NAMED]) for cause in set(way)}
-    return names, (by_name.groupby(way).sum() / by_name.sum()).to_dict()
+    names = {str(cause): tuple(by_name.index[way == cause][:MOST_NAMED]) for cause in set(way)}
+    return names, {str(cause): float(s) for cause, s in (by_name.groupby(way).sum() / by_name.sum()).items()}
 
 
 def _finding(
