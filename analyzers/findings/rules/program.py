@@ -21,6 +21,11 @@ def _of_all_steps(seen: Seen, amount: float) -> float:
     return carried(seen, amount).likely if saw else amount
 
 
+def _drawn(seen: Seen, account: str, shown: float, amount: float) -> dict[str, float]:
+    """From its account, and what no profile saw of it from what is not known."""
+    return {account: amount} if amount <= shown else seen.drawn(amount, account, "unattributed")
+
+
 def padded(seen: Seen) -> Told:
     shown = seen.amount("padding")
     amount = _of_all_steps(seen, shown)
@@ -33,7 +38,7 @@ def padded(seen: Seen) -> Told:
                 title=f"Matrix units spend {fmt.whole_share(amount / seen.whole)} of the chip time on zeros that fill "
                 "up their tiles.",
                 gain=Band(amount * 0.5, amount, amount * 1.1),
-                draws=seen.drawn(amount, "padding", "unattributed"),
+                draws=_drawn(seen, "padding", shown, amount),
                 question="padding",
                 confidence=0.8,
                 evidence=(Evidence("matrix units on padding", shown, "chip-seconds", "padding"),),
@@ -57,7 +62,7 @@ def recomputed(seen: Seen) -> Told:
                 title=f"Activations are computed again for {fmt.whole_share(amount / useful)} of the useful maths: one "
                 "more forward pass is a third.",
                 gain=Band(amount * 0.3, amount, amount * 1.5),
-                draws=seen.drawn(amount, "recomputation", "unattributed"),
+                draws=_drawn(seen, "recomputation", shown, amount),
                 question="mfu",
                 confidence=0.7,
                 evidence=(Evidence("recomputation", shown, "chip-seconds", "mfu"),),
