@@ -32,9 +32,9 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 TRACES = ROOT / "reference" / "runs" / "training" / "profiles"
 FLOORS = {
-    "protobuf": 0.85,
-    "xprof": 7.8,
-}  # just below 0.91 and 8.4, measured last; to be raised with them
+    "protobuf": 1.18,
+    "xprof": 12.9,
+}  # just below 1.25 and 13.75, measured last; to be raised with them
 
 PROTOBUF = """
 import sys
