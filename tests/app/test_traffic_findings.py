@@ -132,6 +132,24 @@ def test_a_short_profile_of_a_long_job_is_carried_over_to_all_of_it(place, tmp_p
     assert whole.gain.likely == pytest.approx(1000 * own.gain.likely, rel=0.15)
 
 
+def test_a_copy_of_one_step_is_no_copy_of_those_that_none_saw(place, tmp_path):
+    """Three of 100 steps are profiled, and the last of them saves for ten times as long as it trains."""
+    took = [STEP_US * (11 if n == 2 else 1) for n in range(100)]
+    begins = [sum(took[:n]) for n in range(100)]
+    rows = [op("aten::a", 0, 1)]
+    for n, at in enumerate(begins[:3]):
+        saved = took[n] - STEP_US
+        rows += [step(n, at, took[n] - 10), launch(at + 1, 1, 2 * n), kernel("k", at + saved + 20, 950, 2 * n)]
+    copy = event("gpu_memcpy", "Memcpy DtoH", begins[2] + 5, 10 * STEP_US, 0, 7, device=0, stream=7, correlation=9)
+    path, log = tmp_path / "rank-0.json", tmp_path / "steps.parquet"
+    path.write_bytes(trace([*rows, launch(begins[2] + 2, 2, 9, "cudaMemcpyAsync"), copy]))
+    lines = [{"step": n, "start_ns": BASE + at * 1000, "dur_ns": took[n] * 1000} for n, at in enumerate(begins)]
+    _parquet(log, map(json.dumps, lines))
+    found = told(place, stored(tmp_path, path, log))
+    (own,) = (f for f in found.findings if f.cause == "device_to_host")
+    assert own.gain.likely == pytest.approx(0.9 * 10 * STEP_US / 1e6, rel=0.02) and own.gain.high < 0.12 * found.whole
+
+
 def _parquet(path, lines):
     import pyarrow as pa
     import pyarrow.parquet as pq

@@ -18,7 +18,7 @@ def find(seen: Seen) -> Told:
     if not _accelerated(seen):
         return Told()
     amount = seen.amount(CAUSE)
-    whole = carried(seen, amount)
+    whole = carried(seen, amount, devices="exposed_communication_s")
     if whole.likely < max(LEAST, seen.floor) * seen.whole:
         why = f"communication that nothing covers took {fmt.share(whole.likely / seen.whole)} of the chip time"
         return Told(ruled_out=(RuledOut(CAUSE, why, QUESTION),))

@@ -27,7 +27,7 @@ def find(seen: Seen) -> Told:
         untold = (CAUSES[0], OTHER)  # of copies to hosts the rule about hosts says so
         return Told(not_told=(NotTold(untold, "no profile tells what devices copied", "a profile"),))
     amount = seen.amount(ACCOUNT)
-    whole = carried(seen, amount)
+    whole = carried(seen, amount, devices="copies_s")
     if whole.likely < seen.least:
         why = f"copies that nothing covers took {fmt.share(whole.likely / seen.whole)} of the chip time"
         return Told(ruled_out=tuple(RuledOut(c, why, "overlap") for c in CAUSES))
