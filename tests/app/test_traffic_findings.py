@@ -170,3 +170,20 @@ def test_idle_devices_of_which_nothing_is_known_are_not_said_to_be_nothing(place
         assert found.unjudged[1] > 0.8 and said in found.unjudged[2].why
         text = FINDINGS.verdict(found)
         assert "Nothing stands out" not in str(text) and "is not told" in str(text)
+
+
+def test_idle_devices_that_cannot_be_judged_are_told_beside_the_little_that_is_found(place, tmp_path):
+    """A tenth of the time copies, and three quarters of it a host launches of which no step is marked."""
+    path = tmp_path / "a.json"
+    copy = event("gpu_memcpy", "Memcpy HtoD", 900, 120, 0, 7, device=0, stream=7, correlation=2, bytes=1 << 20)
+    calls = [op("aten::a", 0, 900), launch(2, 1, 1), launch(880, 2, 2, "cudaMemcpyAsync")]
+    path.write_bytes(trace([*calls, kernel("k", 5, 100, 1), copy]))
+    run = stored(tmp_path, path)
+    found = told(place, run)
+    (own,) = found.findings
+    assert own.cause == "host_to_device" and found.to_dict()["verdict"] == "found"
+    account, share, why = found.unjudged
+    idle = sum(seconds for name, seconds in found.gap if name.startswith("idle")) / found.whole
+    assert account == "idle_launching" and share == pytest.approx(idle) and "no step is marked" in why.why
+    text = str(FINDINGS.verdict(found))
+    assert text.startswith(own.title) and "devices are idle otherwise" in text
