@@ -38,11 +38,17 @@ def carried(seen: Seen, amount: float, kind: str = "", *, devices: str = "", of_
     return Band(min(low, likely), likely, here * (1 + MEASURED) + (1 + OPEN) * rest)
 
 
-def computing(seen: Seen) -> Band:
-    """Chip-seconds of computing in all kept steps: what a profile of some of them shows, carried over."""
+def computing(seen: Seen, *more: str) -> Band:
+    """Chip-seconds of computing in all kept steps, and in these accounts: what a profile of some of them shows, carried
+    over."""
     saw = step_parts(seen.tables, seen.facts).seen
     share = float(saw.mean()) if len(saw) and saw.any() else 1.0  # useful maths is booked of all kept steps
-    return carried(seen, seen.amount("below_roofline") + share * seen.amount("useful_maths"))
+    return carried(seen, seen.amount("below_roofline", *more) + share * seen.amount("useful_maths"))
+
+
+def covering(seen: Seen) -> Band:
+    """Chip-seconds of whatever devices compute, beside which they could copy and send."""
+    return computing(seen, "compute_unsplit", "padding", "recomputation")
 
 
 def _covered(seen: Seen, seconds: float) -> float:
