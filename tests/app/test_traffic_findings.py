@@ -87,7 +87,7 @@ def test_copies_beside_computing_cost_nothing(place, tmp_path):
 
 @pytest.mark.parametrize(("sent_us", "named", "hidden_us"), [(60, False, 0), (300, True, 150), (900, True, 90)])
 def test_communication_that_nothing_covers_is_told_where_it_is_much(place, tmp_path, sent_us, named, hidden_us):
-    """Of ranks that enter and leave together, so that none waits for another. It hides behind computing, and no further."""
+    """Of ranks that enter and leave together, so that none waits for another. Computing hides it, and nothing else."""
 
     def events(n, at):
         left = STEP_US - 20 - sent_us
