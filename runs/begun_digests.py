@@ -20,18 +20,18 @@ def state_of(path: Path) -> State:
 
 
 def begin(paths: Iterable[Path]) -> None:
-    """Begin to hash those of these paths that are large files."""
+    """Begin to hash those of these paths that are large files, each once."""
     found: list[tuple[Path, Future[str]]] = []
     for path in paths:
         with contextlib.suppress(OSError, ValueError):
-            if path.is_file() and path.stat().st_size >= LEAST_BYTES:
-                found.append((path, _begun.setdefault((path, state_of(path)), Future())))
+            if path.is_file() and path.stat().st_size >= LEAST_BYTES and (key := (path, state_of(path))) not in _begun:
+                found.append((path, _begun.setdefault(key, Future())))
     if found:
         threading.Thread(target=_take_all, args=(found,), name="hashing", daemon=True).start()
 
 
 def begun(path: Path, state: State) -> Future[str] | None:
-    """The digest of a file that was begun when it was as it is now, once; it may end with OSError."""
+    """The digest of a file that was begun when it was as it is now, once; it may end with an error."""
     return _begun.pop((path, state), None)
 
 
@@ -40,5 +40,5 @@ def _take_all(found: list[tuple[Path, Future[str]]]) -> None:
         try:
             with path.open("rb") as file:
                 future.set_result(hashlib.file_digest(file, "sha256").hexdigest())
-        except OSError as error:
+        except Exception as error:  # whoever waits for it hashes the file then
             future.set_exception(error)

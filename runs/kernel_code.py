@@ -101,7 +101,10 @@ class Code:
         if self._loaded is None:
             with self._loading:
                 if self._loaded is None:
-                    self._loaded = _load(self._made())
+                    try:
+                        self._loaded = _load(self._made())
+                    except RuntimeError:  # LLVM does not take it here: Numba compiles anew
+                        self._loaded = {}
         return self._loaded.get((kernel, forms))
 
     def keep(self, more: Iterable[Made]) -> None:
@@ -227,4 +230,7 @@ def _processor() -> list[str]:
 
     name = os.environ.get("NUMBA_CPU_NAME") or llvm.get_host_cpu_name()
     features = os.environ.get("NUMBA_CPU_FEATURES")
-    return [__version__, name, llvm.get_host_cpu_features().flatten() if features is None else features]
+    if features is None:
+        with contextlib.suppress(RuntimeError):  # LLVM cannot tell on every platform
+            features = llvm.get_host_cpu_features().flatten()
+    return [__version__, name, features or ""]

@@ -27,6 +27,11 @@ def _word(*words: str) -> str:
     return rf"(^|[\W_\d])({'|'.join(words)})([\W_\d]|$)"
 
 
+_LOG = r"log(?!\d|_(?:soft|prob|sigmoid|likelihood|det|norm|sum|add|abs|std|var|scale|alpha|sigma|cosh|ndtr))"
+"""No logarithm: what a loss is made of is no logging."""
+_NO_MODEL = r"_(?:with_key|frame|expr|static_shape|guards|sym_)"
+"""What compilers evaluate; no model is evaluated."""
+
 KINDS: Mapping[str, re.Pattern[str]] = {
     name: re.compile(pattern, re.IGNORECASE)
     for name, pattern in (
@@ -40,9 +45,9 @@ KINDS: Mapping[str, re.Pattern[str]] = {
             r"^operator of a framework$",
         ),
         ("device_to_host", r"ToLiteral|CopyToHost|DeviceToHost|TransferFrom|device_get|np\.asarray|\bD2H\b"),
-        ("logging", _word("log", "logs", "logging", "metrics", "summary", "tensorboard", "wandb")),
+        ("logging", _word(_LOG, "logs", "logging", "metrics", "summary", "tensorboard", "wandb")),
         ("checkpointing", r"checkpoint|orbax|" + _word("ckpt")),
-        ("evaluation", _word("eval(?!_with_key)", "evaluate", "evaluation", "validate(?!_)", "validation")),
+        ("evaluation", _word(rf"(?:eval|evaluate)(?!{_NO_MODEL})", "evaluation", "validate(?!_)", "validation")),
         (COLLECTING, r"\bgc\.collect\b|garbage[ _]collect"),
         ("profiling", r"(start|stop)_trace|ProfilerSession|profiler[ _.:]+(start|stop)"),
         (

@@ -5,6 +5,7 @@ the largest gain first. What they looked for in vain is ruled out, with the reas
 with what to add. A run of which nothing stands out has an answer of the same rank.
 """
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -116,15 +117,18 @@ class FindingsResult:
 
     @property
     def unjudged(self) -> tuple[str, float, NotTold] | None:
-        """Where nothing is found and devices are idle for much of the chip time all the same: the account, how much of
-        the chip time all idle ones are, and why that cannot be judged. None: it can, or it is little."""
-        idle = [(name, seconds) for name, seconds in self.gap if name in IDLE]
-        share = sum(seconds for _, seconds in idle) / self.whole
-        if self.findings or self.blind or not idle or share < MUCH:
+        """Where devices are idle for much of the chip time besides what is found: the account, how much of the chip
+        time they all are, and why that cannot be judged. None: it can, or it is little."""
+        drawn = Counter[str]()
+        for finding in self.findings:
+            drawn.update({name: seconds for name, seconds in finding.draws.items() if name in IDLE})
+        idle = sorted(((s - drawn[name], name) for name, s in self.gap if name in IDLE), reverse=True)
+        share = sum(seconds for seconds, _ in idle) / self.whole
+        if self.blind or not idle or share < MUCH:
             return None
-        cause = IDLE[idle[0][0]]
+        cause = IDLE[idle[0][1]]
         why = next((gap for gap in self.not_told if cause in gap.causes), UNTOLD)
-        return idle[0][0], share, why
+        return idle[0][1], share, why
 
     @property
     def gap(self) -> list[tuple[str, float]]:

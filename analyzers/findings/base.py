@@ -42,6 +42,9 @@ class Band:
     def scaled(self, factor: float) -> "Band":
         return Band(self.low * factor, self.likely * factor, self.high * factor)
 
+    def at_most(self, whole: float) -> "Band":
+        return Band(*(min(part, whole) for part in (self.low, self.likely, self.high)))
+
     def to_dict(self) -> dict[str, float]:
         return {"low": self.low, "likely": self.likely, "high": self.high}
 

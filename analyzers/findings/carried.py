@@ -6,7 +6,9 @@ step holds is in each of them. Ranks: all meet in each step, so that a rank with
 """
 
 import numpy as np
+import pandas as pd
 
+from analyzers.device.overlap import OverlapResult
 from analyzers.findings.base import MEASURED, Band, Seen
 from analyzers.findings.parts import StepParts, step_parts
 
@@ -17,9 +19,10 @@ SEEN = ("compute_unsplit", "communication_or_wait")  # what a profile shows, tho
 OPEN = 0.3  # of what is carried over: by how much it may be off
 
 
-def carried(seen: Seen, amount: float, kind: str = "", *, of_all_ranks: bool = False) -> Band:
+def carried(seen: Seen, amount: float, kind: str = "", *, devices: str = "", of_all_ranks: bool = False) -> Band:
     """The chip-seconds of all kept steps. `amount`: of those that a profile saw; `kind`: which part of `StepParts`
-    tells how it spreads over them (else evenly); `of_all_ranks`: ranks without a profile are in it already."""
+    tells how it spreads over them, `devices`: which column of the steps of the question `overlap` (else evenly);
+    `of_all_ranks`: ranks without a profile are in it already."""
     held = step_parts(seen.tables, seen.facts)
     saw = held.seen
     if not saw.any() or amount <= 0:
@@ -27,18 +30,25 @@ def carried(seen: Seen, amount: float, kind: str = "", *, of_all_ranks: bool = F
     dur = held.rows["dur_s"].to_numpy(dtype=float)
     covered = _covered(seen, float(dur[saw].sum()))
     here = amount if of_all_ranks else amount / min(covered, 1.0)
-    each = _each(held, kind, here / seen.chips / max(covered, 1.0))
+    part = _of_devices(seen, held, devices) if devices and not saw.all() else held.of(kind).to_numpy(dtype=float)
+    each = _each(part[saw], here / seen.chips / max(covered, 1.0))
     rest = float(_alike(dur[saw], each, dur[~saw]).sum()) * seen.chips
     likely = here + rest
     low = amount * (1 - MEASURED) + 0.5 * (here - amount) + (1 - OPEN) * rest
     return Band(min(low, likely), likely, here * (1 + MEASURED) + (1 + OPEN) * rest)
 
 
-def computing(seen: Seen) -> Band:
-    """Chip-seconds of computing in all kept steps: what a profile of some of them shows, carried over."""
+def computing(seen: Seen, *more: str) -> Band:
+    """Chip-seconds of computing in all kept steps, and in these accounts: what a profile of some of them shows, carried
+    over."""
     saw = step_parts(seen.tables, seen.facts).seen
     share = float(saw.mean()) if len(saw) and saw.any() else 1.0  # useful maths is booked of all kept steps
-    return carried(seen, seen.amount("below_roofline") + share * seen.amount("useful_maths"))
+    return carried(seen, seen.amount("below_roofline", *more) + share * seen.amount("useful_maths"))
+
+
+def covering(seen: Seen) -> Band:
+    """Chip-seconds of whatever devices compute, beside which they could copy and send."""
+    return computing(seen, "compute_unsplit", "padding", "recomputation")
 
 
 def _covered(seen: Seen, seconds: float) -> float:
@@ -52,10 +62,18 @@ def _covered(seen: Seen, seconds: float) -> float:
     return max(share, 1.0) if share >= MOST_RANKS else max(share, 1 / seen.chips)
 
 
-def _each(held: StepParts, kind: str, whole_s: float) -> np.ndarray:
-    """Seconds in each step seen, `whole_s` in all."""
-    part = held.of(kind).to_numpy(dtype=float)[held.seen] if kind else np.zeros(0)
-    return part * (whole_s / part.sum()) if part.sum() else np.full(int(held.seen.sum()), whole_s / held.seen.sum())
+def _of_devices(seen: Seen, held: StepParts, column: str) -> np.ndarray:
+    """What devices spent in each step, 0 where that is not known: a copy of one step is no copy of all."""
+    found = seen.answer("overlap", OverlapResult)
+    if found is None:
+        return np.zeros(len(held.rows))
+    seconds = found.steps.groupby("step")[column].sum() if len(found.steps) else pd.Series(dtype=float)
+    return seconds.reindex(held.rows["step"].to_numpy()).fillna(0.0).to_numpy(dtype=float)
+
+
+def _each(part: np.ndarray, whole_s: float) -> np.ndarray:
+    """Seconds in each step seen, `whole_s` in all: in proportion to these; evenly where there are none."""
+    return part * (whole_s / part.sum()) if part.sum() else np.full(len(part), whole_s / len(part))
 
 
 def _alike(dur: np.ndarray, each: np.ndarray, unseen: np.ndarray) -> np.ndarray:

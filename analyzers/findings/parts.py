@@ -10,7 +10,7 @@ from analyzers.base import Facts
 from analyzers.device.activity import profiled_steps
 from analyzers.device.host_work import COMPILING, HOST_CODE, LAUNCHING, WAITING, host_work
 from analyzers.device.waiting import host_fetches
-from analyzers.intervals import Spans, overlap_with, spans, union
+from analyzers.intervals import Spans, joined, overlap_with, spans, union
 from analyzers.time.job_past import kept_by_state
 from analyzers.time.step_changes import step_changes
 from runs.kept import Answers
@@ -20,6 +20,7 @@ MOST_BYTES = 32 << 20
 MOST_CAPTURES = 64
 """Hosts' captures that are looked at, the first ones: what one host does in a step holds up all of them."""
 FETCH = "fetch"
+NOTHING = spans()
 SAME = 0.7
 """Of what a log says that steps took, as a profile saw the same: more or less apart, they are not the same."""
 REPORTED = ("data_loading", "checkpoint_save", "checkpoint_restore", "custom", "eval")
@@ -86,7 +87,9 @@ def _step_parts(tables: Tables, facts: Facts) -> StepParts:
         if str(host) in fetches:
             held[FETCH] = fetches[str(host)]
         for kind, taken in held.items():
-            for step, ns in zip(mine["step"], overlap_with(taken, windows), strict=True):
+            inside = held[COMPILING] if kind == "evaluation" else NOTHING  # which is told as compiling
+            own = overlap_with(union(joined([taken, inside])), windows) - overlap_with(inside, windows)
+            for step, ns in zip(mine["step"], own, strict=True):
                 key = kind, int(step)
                 found[key] = max(found.get(key, 0.0), float(ns) / 1e9)
     return StepParts(rows, _table(found, rows["step"]), *_told(tables, rows))

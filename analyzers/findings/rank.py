@@ -7,6 +7,7 @@ told again as the host's overhead.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from analyzers.findings.base import Finding
 from runs.ledger import Ledger
@@ -18,7 +19,7 @@ MOST = 5
 
 def settled(found: Sequence[Finding], ledger: Ledger, floor: float) -> tuple[list[Finding], list[Finding]]:
     """Findings of more than the floor (a share of the chip time), with what others before them have drawn taken off,
-    the largest gain first; and those that others explain."""
+    the largest gain first, none of more than the whole; and those that others explain."""
     left: dict[str, float] = {}
     least = floor * ledger.chip_seconds
     stand, explained = [], []
@@ -26,7 +27,7 @@ def settled(found: Sequence[Finding], ledger: Ledger, floor: float) -> tuple[lis
         if one.gain is None:
             stand.append(one)
             continue
-        finding = one.drawing(_within(one.draws, ledger))
+        finding = replace(one, gain=one.gain.at_most(ledger.chip_seconds)).drawing(_within(one.draws, ledger))
         draws = {n: min(s, left.get(n, ledger.amount(n))) if n else s for n, s in finding.draws.items()}
         rest = finding.drawing(draws)
         if rest.likely < max(least, HALF * finding.likely):

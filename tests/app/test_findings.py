@@ -48,6 +48,7 @@ def test_no_chip_second_is_given_twice_and_the_largest_gain_stands_first(held, f
         assert taken <= books.amount(name) * (1 + 1e-9)
     assert [f.likely for f in stand] == sorted((f.likely for f in stand), reverse=True)
     assert all(f.likely >= 0.02 * books.chip_seconds for f in stand)
+    assert all(f.gain.high <= books.chip_seconds * (1 + 1e-9) for f in stand)
     assert len(stand) + len(explained) <= len(found)
     together = joint(stand, books.chip_seconds)
     assert not together or together[-1] <= math.fsum(held) * (1 + 1e-9)

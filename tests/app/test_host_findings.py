@@ -37,3 +37,24 @@ def test_launching_gives_back_what_devices_were_idle_for_it(place, tmp_path, ran
     (idle,) = (e.value for e in found.evidence if e.name == "devices idle meanwhile")
     assert idle == pytest.approx(ranks * 3 * IDLE_US * 1e-6, rel=0.05)
     assert found.gain.likely == pytest.approx(idle, rel=0.05)
+
+
+def test_what_an_evaluation_compiles_is_given_back_once(place, tmp_path):
+    """Four of six steps, not the first, evaluate for 600 of 1,000 microseconds, and compile in 400 of them."""
+    events = []
+    for n in range(6):
+        at, idle_us = 1000 * n, 600 if 0 < n < 5 else 0
+        events += [
+            step(n, at, 990),
+            launch(at + idle_us + 2, 1, n + 1),
+            kernel("k", at + idle_us + 5, 980 - idle_us, n + 1),
+        ]
+        events += [op("evaluation", at + 1, 600), op("torchdynamo", at + 100, 400)] if idle_us else []
+    path, store = tmp_path / "rank.json", Store(tmp_path / "store")
+    path.write_bytes(trace(events))
+    told = ask(FINDINGS, store.get(ingest([path], store).run_id), {}, place.registry)
+    gains = {f.cause: f.gain.likely for f in told.findings}
+    assert gains == {
+        "recompilation": pytest.approx(4 * 400e-6, rel=0.05),
+        "evaluation": pytest.approx(4 * 200e-6, rel=0.05),
+    }

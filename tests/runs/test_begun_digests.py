@@ -46,15 +46,26 @@ def test_small_files_folders_and_what_is_not_there_are_passed_over(file, tmp_pat
     assert begun_digests._begun == before and begun(small, state_of(small)) is None
 
 
-def test_a_file_that_cannot_be_read_then_is_read_later(file, monkeypatch):
+@pytest.mark.parametrize("error", [OSError("gone for a moment"), MemoryError()])
+def test_a_file_that_cannot_be_read_then_is_read_later(file, monkeypatch, error):
     def refused(*_):
-        raise OSError("gone for a moment")
+        raise error
 
     with monkeypatch.context() as patch:
         patch.setattr(hashlib, "file_digest", refused)
         begin([file])
         assert begun_digests._begun[file, state_of(file)].exception(10)
     assert digest_of(file) == hashlib.sha256(b"12345").hexdigest()
+
+
+def test_a_file_that_is_named_twice_holds_up_none_after_it(file, tmp_path):
+    other = tmp_path / "other"
+    other.write_bytes(b"54321")
+    begin([file, file, other])
+    begin([file])
+    for path in (file, other):
+        future = begun_digests._begun.pop((path, state_of(path)))
+        assert future.result(10) == hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def test_who_waits_can_still_be_told_to_stop(file, monkeypatch):

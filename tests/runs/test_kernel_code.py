@@ -142,6 +142,16 @@ def test_code_of_other_sources_or_another_processor_is_not_used(kept, without_nu
         made()(*given())
 
 
+@pytest.mark.parametrize("name", ["get_host_cpu_features", "create_mcjit_compiler"])
+def test_what_llvm_refuses_goes_through_numba(kept, without_numba, monkeypatch, name):
+    def refused(*_):
+        raise RuntimeError("not here")
+
+    monkeypatch.setattr(f"llvmlite.binding.{name}", refused)
+    with pytest.raises(AssertionError, match="Numba was asked"):
+        kept[0]()(*given())
+
+
 def test_who_looks_for_a_fault_gets_what_numba_gives(kept, without_numba, monkeypatch):
     monkeypatch.setenv("NUMBA_DISABLE_JIT", "1")
     with pytest.raises(AssertionError, match="Numba was asked"):

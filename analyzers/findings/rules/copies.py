@@ -7,7 +7,7 @@ all copies of devices took.
 import re
 
 from analyzers.findings.base import Band, Evidence, Finding, NotTold, Rule, RuledOut, Seen, Told, Where
-from analyzers.findings.carried import carried, computing
+from analyzers.findings.carried import carried, covering
 from errors import format as fmt
 from runs.tables import frame
 
@@ -27,14 +27,14 @@ def find(seen: Seen) -> Told:
         untold = (CAUSES[0], OTHER)  # of copies to hosts the rule about hosts says so
         return Told(not_told=(NotTold(untold, "no profile tells what devices copied", "a profile"),))
     amount = seen.amount(ACCOUNT)
-    whole = carried(seen, amount)
+    whole = carried(seen, amount, devices="copies_s")
     if whole.likely < seen.least:
         why = f"copies that nothing covers took {fmt.share(whole.likely / seen.whole)} of the chip time"
         return Told(ruled_out=tuple(RuledOut(c, why, "overlap") for c in CAUSES))
     names, ways = _copies(seen)
-    covering = computing(seen).likely + seen.amount("compute_unsplit")
+    beside = covering(seen).likely
     found = [
-        _finding(seen, cause, says, whole.scaled(ways[cause]), covering, amount * ways[cause], names[cause])
+        _finding(seen, cause, says, whole.scaled(ways[cause]), beside, amount * ways[cause], names[cause])
         for cause, says in (*((c, s) for c, _, s in WAYS), (OTHER, ""))
         if ways.get(cause, 0.0) > 0 and ways[cause] * whole.likely >= seen.least
     ]
@@ -58,9 +58,9 @@ def _copies(seen: Seen) -> tuple[dict[str, tuple[str, ...]], dict[str, float]]:
 
 
 def _finding(
-    seen: Seen, cause: str, says: str, whole: Band, covering: float, amount: float, names: tuple[str, ...]
+    seen: Seen, cause: str, says: str, whole: Band, beside: float, amount: float, names: tuple[str, ...]
 ) -> Finding:
-    """`covering`: computing, beside which copies can be hidden and no further; what they take beyond it goes only where
+    """`beside`: computing, beside which copies can be hidden and no further; what they take beyond it goes only where
     less is copied, or faster. No more is given back than what they take."""
     likely = MENDED * whole.likely
     most = min(whole.high, seen.whole) if whole.likely > amount * (1 + 1e-9) else whole.likely
@@ -68,7 +68,7 @@ def _finding(
     return Finding(
         cause=cause,
         title=f"{who}: {fmt.whole_share(whole.likely / seen.whole)} of the chip time.",
-        gain=Band(min(MENDED * min(whole.low, covering), likely), likely, max(most, likely)),
+        gain=Band(min(MENDED * min(whole.low, beside), likely), likely, max(most, likely)),
         draws=seen.drawn(likely, ACCOUNT, "unattributed"),
         question=QUESTION,
         confidence=0.85,

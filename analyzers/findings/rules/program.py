@@ -122,7 +122,7 @@ def oversized(seen: Seen) -> Told:
     busy = computing(seen).likely
     grown = _grown(seen)
     sends = seen.amount("exposed_communication") * (1 - 1 / grown) if grown else 0.0
-    sent = carried(seen, sends)
+    sent = carried(seen, sends, devices="exposed_communication_s")
     lost = busy * (1 - 1 / times) + sent.likely
     cause, what = causes[1], "its parameters are those stated, so rows of the batch hold nothing that is needed"
     if grown is not None:

@@ -12,24 +12,32 @@ SHOWN_GAP = 3
 
 def verdict(result: FindingsResult) -> Verdict:
     """What to mend first and what that is worth; or that nothing stands out, of how much that can be told."""
-    if result.unjudged is not None:
-        return headline(*_unjudged(*result.unjudged))
     if not result.findings:
-        return headline(nothing(result))
+        return headline(*(_unjudged(*result.unjudged) if result.unjudged else (nothing(result),)))
     first, *rest = result.findings
     following = f"Next: {', then '.join(_short(f, result) for f in rest[:2])}." if rest else ""
     dark = "" if result.told_share >= 0.5 else f"{fmt.share(1 - result.told_share)} of the chip time cannot be told."
-    return headline(first.title, _worth(result, first), following, dark)
+    idle = _besides(*result.unjudged) if result.unjudged else ()
+    return headline(first.title, _worth(result, first), *idle[:1], following, dark, *idle[1:])
 
 
 def _unjudged(account: str, share: float, gap: NotTold) -> tuple[str, str]:
     """That devices are idle, and why nothing can be said of it."""
-    what = theme.title(account).lower()
+    what = "" if account == "device_idle" else f", the largest part of it {theme.title(account).lower()}"
     return (
-        f"Devices are idle for {fmt.whole_share(share)} of the chip time, most of it {what}; whether that can be "
-        "mended is not told.",
-        f"{gap.why[0].upper()}{gap.why[1:]}. Add {gap.add}.",
+        f"Devices are idle for {fmt.whole_share(share)} of the chip time{what}; whether that can be mended is not "
+        "told.",
+        _why(gap),
     )
+
+
+def _besides(account: str, share: float, gap: NotTold) -> tuple[str, str]:
+    """The same beside what is found."""
+    return f"For {fmt.whole_share(share)} of it devices are idle otherwise, which is not judged.", _why(gap)
+
+
+def _why(gap: NotTold) -> str:
+    return f"{gap.why[0].upper()}{gap.why[1:]}. Add {gap.add}."
 
 
 def _worth(result: FindingsResult, finding: Finding) -> str:

@@ -102,13 +102,18 @@ class Captured:
             return False
         if told.sum() + self._copies[graph].sum() == len(names) and told.any():
             return True
-        return one_row and len(names) >= LEAST_NAMELESS and self._multiplies_alike(nodes, names)
+        if not one_row or len(names) < LEAST_NAMELESS:
+            return False
+        return self._multiplies_alike(nodes, names, enough=bool(copies.any()))
 
-    def _multiplies_alike(self, nodes: np.ndarray, names: np.ndarray) -> bool:
-        """Whether of the kernels of each product one multiplies. What no operator launched may."""
+    def _multiplies_alike(self, nodes: np.ndarray, names: np.ndarray, enough: bool) -> bool:
+        """Whether of the kernels of each product one multiplies. What no operator launched may. `enough`: where there
+        is no product, other nodes tell the graph from any of as many."""
         site = np.maximum(nodes["site"], 0)
         called = np.where(nodes["site"] >= 0, self._sites.rows[site, 0] if len(self._sites) else -1, -1)
         products = _each(called, lambda n: n >= 0 and of_matmul(self._texts[n]))
+        if not products.any():
+            return enough
         able = _each(names, lambda n: multiplies(self._texts[n]))
         _, call = np.unique(nodes["call"], return_inverse=True)
         makes = np.bincount(call.reshape(-1), able) > 0
