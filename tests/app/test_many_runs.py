@@ -221,3 +221,12 @@ def test_a_backup_in_the_place_of_a_registry_is_read_whole(runs, tmp_path):
         db.execute("update changes set count = ?", (count - 1,))
         db.execute("delete from touched where run_id = ?", (ids[1],))
     assert library(place, "tag:c", numbers="kept").found == 0 and kept is table(place)
+
+
+def test_numbers_are_worked_out_though_one_run_could_not_be_read(runs, monkeypatch):
+    place, ids = runs
+    numbers = table(place)._numbers
+    failing_once(monkeypatch, place.store, "get", OSError("away"))
+    numbers.begin([], ids)
+    numbers._worker.join()
+    assert numbers._worker is None and numbers.done() == {*ids[1:]}
