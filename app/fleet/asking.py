@@ -75,13 +75,14 @@ def runs_of_ids(place: Workspace, ids: Sequence[str]) -> list[FleetRun]:
     serials = kept.serials(ids)
     if len(_by_id) > 2 * len(ids) + _SPARE:  # of runs that are gone
         _by_id.clear()
-    lacking = [i for i, s in zip(ids, serials, strict=True) if (k := _by_id.get(f"{root} {i}")) is None or k[0] != s]
     serial_of = dict(zip(ids, serials, strict=True))
+    known = {i: k[1] for i, s in serial_of.items() if (k := _by_id.get(f"{root} {i}")) is not None and k[0] == s}
+    lacking = [i for i in ids if i not in known]
     for at in range(0, len(lacking), CHUNK):
         for row in kept.made(lacking[at : at + CHUNK]):
-            _by_id[f"{root} {row.run_id}"] = serial_of[row.run_id], _run_of(row)
-    found = (_by_id.get(f"{root} {run_id}") for run_id in ids)
-    return [kept_run[1] for kept_run in found if kept_run is not None]
+            known[row.run_id] = run = _run_of(row)
+            _by_id[f"{root} {row.run_id}"] = serial_of[row.run_id], run
+    return [known[i] for i in ids if i in known]  # of `_by_id` another may have taken some away meanwhile
 
 
 def runs_of(place: Workspace, rows: Sequence[Row]) -> list[FleetRun]:

@@ -45,8 +45,13 @@ class Additions:
         """Bring it up to date: the runs to which other things are added than were."""
         state, bundled = self._shelf.state(), self._place.demo.ids()
         other, self._bundled = bundled ^ self._bundled, bundled
-        before, self._state = self._state, state
-        if before is None or before[0] != state[0]:
+        before, self._state = self._state, None  # where what follows fails all is read next time
+        changed = self._since(before, state, other)
+        self._state = state
+        return changed
+
+    def _since(self, before: tuple[int, int] | None, state: tuple[int, int], other: set[str]) -> set[str]:
+        if before is None or before[0] != state[0] or state[1] < before[1]:  # fewer: a backup came into its place
             return self._read_all()
         if before != state:
             touched = self._shelf.touched(self._touched) if self._noted else None

@@ -80,6 +80,8 @@ class Index:
         slot = self.slots.pop(run_id, None)
         if slot is not None:
             self.ids[slot], self.flags["there"][slot] = "", False
+            for text in self.texts.values():
+                text.put(slot, None)
             self._moved.add(slot)
             self._free.append(slot)
             self.version += 1

@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Collection, Generator, Iterable, Iterator, Sequence
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from typing import Any, overload
 
 import numpy as np
@@ -104,6 +104,7 @@ class Table:
         self._demo = place.demo
         self._live: dict[str, Live] = {}
         self._superseded: set[str] = set()
+        self._stale: set[str] = set()  # runs whose rows are still to be made anew: where that fails it is tried again
         self._seen: dict[Groups, Seen] = {}
         self._looked_s = time.monotonic()
         self._looker: threading.Thread | None = None
@@ -223,9 +224,10 @@ class Table:
     def _update(self) -> None:
         self._place.store.check()
         live = self._place.store.live.all()
-        changed = self._additions.changed() | self._scanned() | self._numbers.done() | self._followed(live)
-        if changed:
-            self._renew(changed)
+        for told in (self._additions.changed, self._scanned, self._numbers.done, partial(self._followed, live)):
+            self._stale |= told()  # each tells it once, and what is asked after it may fail
+        if self._stale:
+            self._renew()
 
     def _followed(self, live: Iterable[Live]) -> set[str]:
         """Runs of which a live run tells something else than it did."""
@@ -280,15 +282,20 @@ class Table:
                 self._renew(self._taken_in(*found))
             time.sleep(_REST * (time.monotonic() - began))
 
-    def _renew(self, changed: Collection[str]) -> None:
-        """Make the rows of these runs anew."""
-        ids = [i for i in changed if i in self._marks and i not in self._superseded]
-        self._drop(set(changed).difference(ids))
+    def _renew(self, changed: Iterable[str] = ()) -> None:
+        """Make the rows of these runs anew, and of those that are stale."""
+        self._stale.update(changed)
+        ids = [i for i in self._stale if i in self._marks and i not in self._superseded]
+        self._drop(self._stale.difference(ids))
+        self._stale.intersection_update(ids)
         for at in range(0, len(ids), CHUNK):
             some = ids[at : at + CHUNK]
             for run_id in some:
                 self._made.pop(run_id, None)
-            self._put(self._read(some).items())
+            rows = self._read(some)
+            self._put(rows.items())
+            self._lose(i for i in some if i not in rows)
+            self._stale.difference_update(some)
             self._make_room()
         self.index.tidy()
 
@@ -301,6 +308,13 @@ class Table:
         if len(self._made) > MOST_MADE:
             for run_id in list(self._made)[: MOST_MADE // 2]:
                 del self._made[run_id]
+
+    def _lose(self, run_ids: Iterable[str]) -> None:
+        """Of runs that went since they were scanned: one that comes back as it was is new."""
+        gone_since = [*run_ids]
+        for run_id in gone_since:
+            self._marks.pop(run_id, None)
+        self._drop(gone_since)
 
     def _drop(self, run_ids: Iterable[str]) -> None:
         dropped = [i for i in run_ids if i in self.index.slots]
@@ -349,10 +363,12 @@ class Table:
         try:
             run, problem = self._place.store.look_at(run_id)
         except FileNotFoundError:
-            self._drop([run_id])
+            self._lose([run_id])
             return
         known = bool(self.index.flags["readable"][slot]), self.index.texts["problem"].at(slot)
-        if (run is not None, problem or None) != known:
+        mark = hash(self._place.store.state(run_id))  # of very many runs one that came into its place may look the same
+        if mark != self._marks.get(run_id) or (run is not None, problem or None) != known:
+            self._marks[run_id] = mark
             self._renew([run_id])
 
     def _look_at_all(self) -> None:

@@ -104,8 +104,11 @@ class Numbers:
     def _work(self) -> None:
         while (run_id := self._next()) is not None:
             began = time.monotonic()
-            with acting_as(SERVER):
-                self.work_out(run_id)
+            try:
+                with acting_as(SERVER):
+                    self.work_out(run_id)
+            except Exception:  # such as a disk that is away: the other runs' numbers are asked for all the same
+                _log.exception("the numbers of run %s cannot be worked out now", run_id)
             time.sleep(_REST * (time.monotonic() - began))
 
     def work_out(self, run_id: str) -> None:

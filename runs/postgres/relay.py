@@ -24,7 +24,7 @@ from typing import Any, Protocol
 
 from errors import InputError
 from runs.database import Connection, Cursor
-from runs.postgres.sealed import Own, keys, statements
+from runs.postgres.sealed import Own, is_under, keys, statements
 from runs.postgres.sql import lock_key
 
 VARIABLE = "CHIPLEDGER_REGISTRY_RELAY"  # the number of the open socket
@@ -105,6 +105,7 @@ class _Open(contextlib.ExitStack):
         super().__init__()
         self._registry, self._own = registry, own
         self._there: dict[int, tuple[Any, Connection, float]] = {}  # with the time by which it has to end, monotonic
+        self._keys: dict[int, int] = {}  # the lock of each
 
     def __exit__(self, *of: Any) -> bool:
         for number in list(self._there):
@@ -144,6 +145,7 @@ class _Open(contextlib.ExitStack):
         if number in self._there or len(self._there) >= MOST_OPEN:
             raise InputError(BUSY)
         context = _one_of_few(self._registry, key)
+        self._keys[number] = key
         self._there[number] = context, context.__enter__(), time.monotonic() + OPEN_S
         return {}
 
@@ -151,6 +153,7 @@ class _Open(contextlib.ExitStack):
         if number not in self._there:
             raise InputError(LATE)
         context, _, _ = self._there.pop(number)
+        del self._keys[number]
         undone = _Undone()
         if keep:
             context.__exit__(None, None, None)
@@ -165,6 +168,8 @@ class _Open(contextlib.ExitStack):
         if number not in self._there:
             raise InputError(LATE)
         _, db, _ = self._there[number]
+        if not is_under(sql, self._keys[number]):
+            raise InputError(REFUSED)
         for values in asked["rows"] if "rows" in asked else (asked["values"],):
             if not self._own.may(sql, values, db):
                 raise InputError(NOT_OWN)

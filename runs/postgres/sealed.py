@@ -50,6 +50,8 @@ _CHANGED = (
     *(ALERT, ALERT_STANDS, ALERT_ENDS),
 )
 _OF_A_RUN = {ALERT: 2, ALERT_STANDS: 0, ALERT_ENDS: 2}  # where the run stands among the values
+_OF_AN_ALERT = {ALERT_STANDS: (5, 7), ALERT_ENDS: (3, 5)}  # where its rule and subject do
+_OPEN = "select run_id from alerts where rule = ? and subject = ? and resolved_ns is null"
 _MARK = re.compile(r"[0-9a-f]{32}")
 
 
@@ -66,9 +68,20 @@ def keys() -> frozenset[int]:
     """The locks of the books that say them."""
     from runs.alert_book import AlertBook
     from runs.postgres.sql import lock_key
+
+    return frozenset((_registry_key(), lock_key(AlertBook.SCHEMA)))
+
+
+def is_under(sql: str, key: int) -> bool:
+    """Whether a statement is one of who has this lock: what is changed of runs is changed by one at a time."""
+    return sql not in _CHANGED or (sql in (FILE, SHARE, SHARE_MARK)) == (key == _registry_key())
+
+
+def _registry_key() -> int:
+    from runs.postgres.sql import lock_key
     from runs.registry_schema import REGISTRY_SCHEMA
 
-    return frozenset(lock_key(schema) for schema in (REGISTRY_SCHEMA, AlertBook.SCHEMA))
+    return lock_key(REGISTRY_SCHEMA)
 
 
 @dataclass
@@ -90,6 +103,11 @@ class Own:
             return all(isinstance(v, str) and _MARK.fullmatch(v) for v in values)
         if sql == FILE:
             return self._is_input(str(values[1]))
+        if sql in _OF_AN_ALERT:
+            first, last = _OF_AN_ALERT[sql]
+            there = db.execute(_OPEN, values[first:last]).fetchall()
+            if not all(self._is_seen(str(run_id), db) for (run_id,) in there):
+                return False
         return sql not in _OF_A_RUN or self._is_seen(str(values[_OF_A_RUN[sql]]), db)
 
     def _shares(self, run_id: Any, group: Any, who: Any, _: Any, *, db: Connection) -> bool:

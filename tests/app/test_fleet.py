@@ -14,7 +14,7 @@ from analyzers.fleet.spent import Spent, defined
 from analyzers.time.booked import measured
 from analyzers.time.calendar import CODE
 from app.cli import main
-from app.fleet import budgets, digest
+from app.fleet import asking, budgets, digest
 from app.fleet.asking import ask_fleet, rows_of, runs_of
 from app.mcp.tools.fleet import FLEET
 from app.workspace import workspace
@@ -304,3 +304,17 @@ def test_a_run_under_other_labels_is_counted_under_these(fleet_store):
     runs = runs_of(fleet_store, rows_of(fleet_store, "", "now"))
     tagged = [replace(r, tags={"PROJECT": "x"}) for r in runs]
     assert all(r.tag("project") == "x" and r.team == "" for r in tagged)
+
+
+def test_a_fleet_lacks_no_run_where_another_is_asked_for_meanwhile(fleet_store, monkeypatch):
+    ids = asking.ids_of(fleet_store, "", "kept")
+    monkeypatch.setattr(asking, "CHUNK", 1)
+    real = asking._run_of
+
+    def run_of(row):
+        asking._by_id.clear()  # as another does who asks for few of many
+        return real(row)
+
+    monkeypatch.setattr(asking, "_run_of", run_of)
+    monkeypatch.setattr(asking, "_by_id", {})
+    assert [run.run_id for run in asking.runs_of_ids(fleet_store, ids)] == ids

@@ -198,6 +198,16 @@ def test_values_that_no_run_has_any_more_are_let_go():
     assert index.ids_of(index.matching(read("name:2999"), index.order())) == ["a"]
 
 
+def test_nothing_is_kept_of_runs_that_are_gone():
+    index = Index()
+    for number in range(3_000):
+        index.put(Row(run_id=f"{number}", address="a", name=f"name {number}", created_ns=1))
+    for number in range(1, 3_000):
+        index.remove(f"{number}")
+    index.tidy()
+    assert index.texts["name"].values == [None, "name 0"]
+
+
 def test_names_that_come_one_by_one_stand_between_those_that_were_there():
     rng, ranked, keys = random.Random(4), Ranked(), [None, "m", "k"]
     ranked.ranks(keys)

@@ -12,6 +12,7 @@ from app.library import table as tables
 from app.library.rows import found_ids, library, most
 from app.library.table import Table, table
 from app.workspace import Workspace
+from errors import InputError
 from tests.app import made_runs
 
 SEARCHES = ("", "tag:n=3,team -name:other", "is:starred,archived,noted")
@@ -139,3 +140,93 @@ def test_what_manifests_tell_is_remembered_and_believed_as_long_as_they_are_the_
     assert remembered.Remembered(place.store.root).ids() == set(ids[1:])
     (place.store.root / "derived" / "listed.db").write_bytes(b"no database")
     assert len(Table(place).rows()) == 2, "it may be lost"
+
+
+def failing_once(monkeypatch, of: object, name: str, error: Exception) -> None:
+    """As where a server or a disk is away for a moment."""
+    real = getattr(of, name)
+
+    def fails(*given, **named):
+        monkeypatch.setattr(of, name, real)
+        raise error
+
+    monkeypatch.setattr(of, name, fails)
+
+
+@pytest.mark.parametrize("fails", ["touched", "places", "glimpses"])
+def test_a_change_is_not_missed_where_the_registry_is_away_while_it_is_read(runs, monkeypatch, fails):
+    place, ids = runs
+    library(place, numbers="kept")
+    place.registry.tag(ids[1], "a", "b")
+    failing_once(monkeypatch, type(table(place)._shelf), fails, InputError("away"))
+    with pytest.raises(InputError):
+        library(place, numbers="kept")
+    assert library(place, "tag:a=b", numbers="kept").found == 1
+
+
+def test_a_change_is_not_missed_where_the_folder_is_away_while_it_is_read(runs, monkeypatch):
+    place, ids = runs
+    library(place, numbers="kept")
+    place.registry.tag(ids[1], "a", "b")
+    made_runs.interrupted(place.store, name="new")
+    failing_once(monkeypatch, table(place), "_looked_up", OSError("away"))
+    with pytest.raises(OSError):
+        library(place, numbers="kept")
+    assert library(place, "tag:a=b", numbers="kept").found == 1
+
+
+@pytest.mark.parametrize("new", [False, True])
+def test_a_run_that_went_while_it_was_read_and_came_back_is_seen(runs, monkeypatch, new):
+    place, ids = runs
+    library(place, numbers="kept")
+    run_id = made_runs.interrupted(place.store, name="new").run_id if new else ids[1]
+    failing_once(monkeypatch, place.store, "look_at", FileNotFoundError(run_id))
+    if new:
+        monkeypatch.setattr(table(place), "_look_at", lambda run_id: None)
+        library(place, numbers="kept")
+    else:
+        table(place)._look_at(run_id)
+    folder = place.store.runs_folder / run_id
+    folder.rename(place.store.root / "aside")  # and back: the folder is another, its runs are the same
+    (place.store.root / "aside").rename(folder)
+    assert run_id in found_ids(place)
+
+
+def test_a_run_that_came_into_the_folder_of_another_is_seen_where_it_is_shown(runs, monkeypatch):
+    place, ids = runs
+    library(place, numbers="kept")
+    kept, folders = table(place), place.store.folders()
+    monkeypatch.setattr(tables, "FEW", 0)
+    monkeypatch.setattr(place.store, "folders", lambda: folders)  # each has the number that one before it had
+    kept._folder = ()
+    library(place, numbers="kept")
+    old = place.store.get(ids[0])
+    with place.store.writer() as writer:
+        writer.commit(run_id=ids[0], name="another", kind="training", facts={}, sources=[], replace=True)
+    assert old is not None and next(iter(kept.fresh_of([ids[0]]))).name == "another"
+    assert found_ids(place, "name=another") == [ids[0]]
+
+
+def test_a_backup_in_the_place_of_a_registry_is_read_whole(runs, tmp_path):
+    """Its number may be the same: a server's is kept in its tables, a folder gives a file's to the next one."""
+    place, ids = runs
+    place.registry.tag(ids[0], "a", "b")
+    kept = table(place)
+    library(place, numbers="kept")
+    place.registry.tag(ids[1], "c", "d")
+    assert library(place, "tag:c", numbers="kept").found == 1
+    with place.registry.everything() as db:
+        count = db.execute("select count from changes").fetchone()[0]
+        db.execute("delete from tags where run_id = ?", (ids[1],))
+        db.execute("update changes set count = ?", (count - 1,))
+        db.execute("delete from touched where run_id = ?", (ids[1],))
+    assert library(place, "tag:c", numbers="kept").found == 0 and kept is table(place)
+
+
+def test_numbers_are_worked_out_though_one_run_could_not_be_read(runs, monkeypatch):
+    place, ids = runs
+    numbers = table(place)._numbers
+    failing_once(monkeypatch, place.store, "get", OSError("away"))
+    numbers.begin([], ids)
+    numbers._worker.join()
+    assert numbers._worker is None and numbers.done() == {*ids[1:]}

@@ -21,7 +21,7 @@ from runs.login_book import LoginBook
 from runs.postgres import relay as relay_module
 from runs.postgres.relay import LINE_BYTES, ROWS, Relay, may, relayed
 from runs.postgres.relay import VARIABLE as RELAY_VARIABLE
-from runs.postgres.sealed import FILE, SHARE, Own, keys, statements
+from runs.postgres.sealed import ALERT_ENDS, FILE, SHARE, Own, keys, statements
 from runs.postgres.server import MOST
 from runs.postgres.sql import lock_key, tables
 from runs.registry import Extras, Registry
@@ -206,6 +206,30 @@ def test_a_job_says_where_its_own_input_lies_and_alerts_of_runs_that_it_sees(ser
     assert {a.run_id for a in AlertBook(server).alerts()} == {"mine", "seen by all"}
 
 
+def test_a_job_ends_and_rewords_no_alert_about_a_run_that_it_does_not_see(server, tmp_path):
+    ShareBook(server, tmp_path).share(["theirs"], ["secret"])
+    book = AlertBook(server)
+    book.set_threshold("goodput", 0.5)
+    book.judge(judged(run_id="theirs", subject="job"))
+    before = book.alerts()
+    with relayed(server, own()) as descriptor:
+        relay = Relay(os.dup(descriptor))
+        for state in ("open", "over"):
+            with pytest.raises(InputError, match="its own"):
+                AlertBook(relay).judge(judged(run_id="mine", subject="job", state=state, moment=(2, 2)))
+    assert book.alerts() == before
+
+
+def test_a_job_says_nothing_under_the_lock_of_another_book(server, tmp_path):
+    with relayed(server, own()) as descriptor:
+        relay = Relay(os.dup(descriptor))
+        with pytest.raises(InputError, match="tells and changes nothing"), AlertBook(relay)._connect() as db:
+            db.executemany(SHARE, [("new", "ml", "ann", 1)])
+        with pytest.raises(InputError, match="tells and changes nothing"), Registry(relay)._connect() as db:
+            db.execute(ALERT_ENDS, (1, "x", "mine", "goodput", "job"))
+    assert not ShareBook(server, tmp_path).all()
+
+
 def test_tokens_logins_jobs_and_the_audit_log_are_not_told(server, relay):
     AuditBook(server).note(Entry(what="x", outcome="done"))
     for book in (AuditBook(relay).entries, TokenBook(relay).all):
@@ -228,7 +252,7 @@ def test_a_process_holds_no_lock_for_long_and_few_at_once(server, relay, monkeyp
             relay.ask({"begin": number, "key": one})
     time.sleep(0.4)
     with pytest.raises(InputError, match="took too long"):
-        relay.ask({"run": 1, "sql": "select run_id, name from names", "values": []})
+        relay.ask({"run": 1, "sql": "select run_id, name from names where run_id = ?", "values": ["r"]})
     with server.transaction(one) as db:
         db.execute("begin immediate")  # nobody holds it
 
@@ -267,7 +291,7 @@ def test_nonsense_ends_nothing(server, line):
         os.write(descriptor, line + b"\n")
         with os.fdopen(os.dup(descriptor), "rb") as told:
             assert "refused" in json.loads(told.readline())
-        assert Registry(Relay(os.dup(descriptor))).standing() == {}
+        assert Registry(Relay(os.dup(descriptor))).standing(["r"]) == {}
 
 
 def test_a_sealed_process_asks_through_it_and_what_it_left_half_done_is_undone(server, postgres):
