@@ -231,6 +231,12 @@ def _refusal(error: sqlite3.Error, path: Path) -> InputError:
             advice="Move the file away: runs are kept apart from it, only tags, notes, prices, alerts, baselines, "
             "budgets and who sees which run are lost.",
         )
+    if kind in _CLOSED and not path.parent.is_dir():
+        return InputError(
+            "the store is gone, and its registry with it",
+            where=str(path),
+            advice="Is its disk mounted? Bring it back, or start again with another --store.",
+        )
     if kind in _CLOSED:
         return InputError(
             f"the registry cannot be written ({error})",

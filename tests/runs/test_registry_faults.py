@@ -80,3 +80,16 @@ def test_a_registry_whose_own_names_are_no_text_any_more_is_said_to_be_damaged(t
     for opened in (lambda: registry.extras("abcd1234"), lambda: Registry(registry.path)):
         with pytest.raises(InputError, match="it is damaged .*Move the file away"):
             opened()
+
+
+def test_a_registry_whose_store_is_gone_says_that(tmp_path):
+    (tmp_path / "store").mkdir()
+    book = Registry(tmp_path / "store" / "registry.db")
+    book.tag("a", "team", "ml")
+    book.path.parent.rename(tmp_path / "away")
+    with pytest.raises(InputError, match="the store is gone"):
+        book.extras("a")
+    with pytest.raises(InputError, match="the store is gone"):
+        book.tag("a", "team", "other")
+    (tmp_path / "away").rename(book.path.parent)
+    assert book.extras("a").tags == {"team": "ml"}
