@@ -92,6 +92,11 @@ def make(store: Path, count: int) -> None:
     copies = [_copy(place, *rng.choice(told), number, rng) for number in range(count - len(patterns))]
     _keep_numbers(shelf, [(r.run_id, key_of(r, Extras()), text) for r, text in copies])
     ids = [run.run_id for run, _ in copies]
+    add_to_runs(ids, count, rng, shelf)
+
+
+def add_to_runs(ids: list[str], count: int, rng: random.Random, shelf: Shelf) -> None:
+    """What people say of so many runs: tags, stars, groups and notes of some, some put away."""
     rng.shuffle(ids)
     tenth = max(count // 10, 1)
     shelf.tag(ids[:tenth], {"prod": ""})

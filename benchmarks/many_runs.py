@@ -93,16 +93,7 @@ def make(store: Path, count: int) -> None:
         numbers = range(at, min(at + 10_000, count - len(patterns)))
         small._keep_numbers(shelf, [_written(place, *rng.choice(told), number, rng) for number in numbers])
     ids = [_digest(number)[:ID_OF_RUN] for number in range(count - len(patterns))]
-    rng.shuffle(ids)
-    tenth = max(count // 10, 1)
-    shelf.tag(ids[:tenth], {"prod": ""})
-    shelf.tag(ids[tenth : 2 * tenth], {"team": "research", "old": ""})
-    shelf.star(ids[::17])
-    shelf.archive(ids[::20])
-    for number, project in enumerate(small.PROJECTS):
-        shelf.group(ids[number::10], project, f"experiment {number}")
-    for run_id in ids[:: max(count // 200, 1)]:
-        shelf.add_note(run_id, "Diverged after the *second* restart.", "ann")
+    small.add_to_runs(ids, count, rng, shelf)
 
 
 ID_OF_RUN = 64

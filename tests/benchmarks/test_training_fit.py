@@ -7,6 +7,7 @@ import pytest
 
 from benchmarks import training_fit
 from benchmarks.training_fit import Held, _band, _quantile, _softened
+from benchmarks.training_usual import EXPECTED, NAMES, USUAL
 from simulators.training.backtest import cases
 from simulators.training.efficiency import fitted_file
 
@@ -59,8 +60,8 @@ def test_what_is_usual_of_a_tpus_products_is_what_its_compiler_expects():
     by_family = {
         family: rows[f"compiled-llama3.1-8b-{chip}"] for family, chip in (("tpu128", "v5p"), ("tpu256", "v6e"))
     }
-    assert by_family == training_fit.EXPECTED
-    usual = dict(zip(training_fit.NAMES, np.exp(training_fit.USUAL), strict=True))
+    assert by_family == EXPECTED
+    usual = dict(zip(NAMES, np.exp(USUAL), strict=True))
     assert usual["products.tpu256.bf16"] == pytest.approx(0.6644) and usual["products.hopper.bf16"] == pytest.approx(
         0.75
     )
