@@ -28,7 +28,6 @@ _SHOWN = 80
 MINUTE_NS = 60 * _S
 _MOST_KEPT, _SPARE = 8, 20_000
 _lock = threading.Lock()
-_runs: dict[str, tuple[Row, FleetRun]] = {}
 _by_id: dict[str, tuple[int, FleetRun]] = {}  # with what tells that its row is the same
 _kept: OrderedDict[Any, tuple[list[tuple[str, int]], FleetResult]] = OrderedDict()
 
@@ -44,7 +43,7 @@ def ask_fleet(place: Workspace, given: Mapping[str, Any], numbers: Numbers = "la
         before = _kept.get(key)
     if before is not None and before[0] == mark:
         return before[1]
-    result = fleet(runs_of_ids(place, ids), asked)
+    result = fleet(runs_of(place, ids), asked)
     with _lock:
         _kept[key] = (mark, result)
         _kept.move_to_end(key)
@@ -53,14 +52,9 @@ def ask_fleet(place: Workspace, given: Mapping[str, Any], numbers: Numbers = "la
     return result
 
 
-def rows_of(place: Workspace, search: str, numbers: Numbers = "later") -> Sequence[Row]:
+def ids_of(place: Workspace, search: str, numbers: Numbers = "later") -> list[str]:
     """What a search finds, archived runs too: their chips were held all the same. A run that cannot be read is in
     every search, since nothing tells that it is not meant."""
-    return table(place).made(ids_of(place, search, numbers))
-
-
-def ids_of(place: Workspace, search: str, numbers: Numbers = "later") -> list[str]:
-    """The runs of `rows_of`."""
     library(place, search, archived=True, limit=0, numbers=numbers)
     if numbers == "now":
         table(place).work_out_of(found_ids(place, search, archived=True, pending=True))
@@ -69,7 +63,7 @@ def ids_of(place: Workspace, search: str, numbers: Numbers = "later") -> list[st
     return [*found, *(run_id for run_id in table(place).unread() if run_id not in there)]
 
 
-def runs_of_ids(place: Workspace, ids: Sequence[str]) -> list[FleetRun]:
+def runs_of(place: Workspace, ids: Sequence[str]) -> list[FleetRun]:
     """The runs of these ids as a fleet's; of one that is the same as before, the same."""
     kept, root = table(place), place.store.root
     serials = kept.serials(ids)
@@ -80,26 +74,13 @@ def runs_of_ids(place: Workspace, ids: Sequence[str]) -> list[FleetRun]:
     lacking = [i for i in ids if i not in known]
     for at in range(0, len(lacking), CHUNK):
         for row in kept.made(lacking[at : at + CHUNK]):
-            known[row.run_id] = run = _run_of(row)
+            known[row.run_id] = run = run_of(row)
             _by_id[f"{root} {row.run_id}"] = serial_of[row.run_id], run
     return [known[i] for i in ids if i in known]  # of `_by_id` another may have taken some away meanwhile
 
 
-def runs_of(place: Workspace, rows: Sequence[Row]) -> list[FleetRun]:
-    """Each row as a fleet's run; of a row that is the same as before, the same one."""
-    made: list[FleetRun] = []
-    if len(_runs) > 2 * len(rows) + _SPARE:  # of runs that are gone
-        _runs.clear()
-    for row in rows:
-        key = f"{place.store.root} {row.run_id}"
-        kept = _runs.get(key)
-        if kept is None or kept[0] is not row:
-            kept = _runs[key] = (row, _run_of(row))
-        made.append(kept[1])
-    return made
-
-
-def _run_of(row: Row) -> FleetRun:
+def run_of(row: Row) -> FleetRun:
+    """A row of the library as a fleet's run."""
     return FleetRun(
         run_id=row.run_id,
         name=row.name,

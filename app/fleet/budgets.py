@@ -6,8 +6,7 @@ from datetime import UTC, tzinfo
 
 from analyzers.fleet import LEFT_OUT, FleetAsked, twice
 from analyzers.fleet.budget import Left, alike, left_of, of_team
-from app.fleet.asking import Numbers, ids_of
-from app.fleet.asking import runs_of_ids as runs_of
+from app.fleet.asking import Numbers, ids_of, runs_of
 from app.identity.may import changing
 from app.library.changes import clean_who
 from app.words import Table, listed, short

@@ -18,8 +18,7 @@ from analyzers.fleet.causes import Cause
 from analyzers.fleet.periods import Period, period_of
 from app import theme
 from app.fleet import budgets
-from app.fleet.asking import Numbers, ids_of, zone_named
-from app.fleet.asking import runs_of_ids as runs_of
+from app.fleet.asking import Numbers, ids_of, runs_of, zone_named
 from app.fleet.words import left_out
 from app.follow.alerts.webhook import send, slack
 from app.words import sentence, short

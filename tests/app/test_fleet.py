@@ -15,7 +15,8 @@ from analyzers.time.booked import measured
 from analyzers.time.calendar import CODE
 from app.cli import main
 from app.fleet import asking, budgets, digest
-from app.fleet.asking import ask_fleet, rows_of, runs_of
+from app.fleet.asking import ask_fleet, ids_of, runs_of
+from app.library.table import table
 from app.mcp.tools.fleet import FLEET
 from app.workspace import workspace
 from runs.alert_book import AlertBook, Target
@@ -153,7 +154,7 @@ def test_simulated_runs_are_counted_alone_and_never_with_measured_ones(fleet_sto
 
 
 def test_what_is_kept_of_a_run_holds_all_of_its_ledger(fleet_store):
-    rows = [row for row in rows_of(fleet_store, "", "now") if row.spent]
+    rows = [row for row in table(fleet_store).made(ids_of(fleet_store, "", "now")) if row.spent]
     assert rows and all(Spent.from_json(row.spent) is not None for row in rows)
     known = [row for row in rows if "chip_hours" in row.numbers]
     for row in known:
@@ -301,7 +302,7 @@ def test_a_digest_without_a_webhook_or_that_nobody_wants_is_not_sent(place, caps
 
 
 def test_a_run_under_other_labels_is_counted_under_these(fleet_store):
-    runs = runs_of(fleet_store, rows_of(fleet_store, "", "now"))
+    runs = runs_of(fleet_store, ids_of(fleet_store, "", "now"))
     tagged = [replace(r, tags={"PROJECT": "x"}) for r in runs]
     assert all(r.tag("project") == "x" and r.team == "" for r in tagged)
 
@@ -309,12 +310,12 @@ def test_a_run_under_other_labels_is_counted_under_these(fleet_store):
 def test_a_fleet_lacks_no_run_where_another_is_asked_for_meanwhile(fleet_store, monkeypatch):
     ids = asking.ids_of(fleet_store, "", "kept")
     monkeypatch.setattr(asking, "CHUNK", 1)
-    real = asking._run_of
+    real = asking.run_of
 
     def run_of(row):
         asking._by_id.clear()  # as another does who asks for few of many
         return real(row)
 
-    monkeypatch.setattr(asking, "_run_of", run_of)
+    monkeypatch.setattr(asking, "run_of", run_of)
     monkeypatch.setattr(asking, "_by_id", {})
-    assert [run.run_id for run in asking.runs_of_ids(fleet_store, ids)] == ids
+    assert [run.run_id for run in asking.runs_of(fleet_store, ids)] == ids

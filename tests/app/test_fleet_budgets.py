@@ -11,8 +11,9 @@ from analyzers.fleet import FleetAsked, fleet
 from analyzers.fleet.budget import left_of, of_team
 from analyzers.fleet.periods import period_of
 from app.fleet import budgets, digest
-from app.fleet.asking import ask_fleet, rows_of, runs_of
+from app.fleet.asking import ask_fleet, ids_of, run_of
 from app.follow.alerts.webhook import SLACK_NAME, SLACK_TEXT, slack
+from app.library.table import table
 from app.mcp.tools.fleet import FLEET
 from app.pages.fleet.figure import by_group, spent_of
 from runs.alert_book import AlertBook, Target
@@ -165,10 +166,10 @@ def test_scheduling_goodput_counts_the_time_since_up_to_now_and_none_that_has_no
 
 def test_a_live_run_that_ended_is_not_said_to_be_followed(place):
     steps(place, "a", MONDAY_NS, 5)
-    (row,) = rows_of(place, "", "kept")
+    (row,) = table(place).made(ids_of(place, "", "kept"))
     for state, live in (("following", True), ("finished", False), ("stopped", False)):
         followed = Live(name="x", project="", job="", state=state, last_poll_ns=time.time_ns())
-        assert runs_of(place, [replace(row, live=followed)])[0].live is live
+        assert run_of(replace(row, live=followed)).live is live
 
 
 def test_what_is_not_counted_is_said_once(place, capsys):
