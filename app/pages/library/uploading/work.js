@@ -161,7 +161,11 @@ export class Work {
       if (!isOpen(job)) return this.ended(job);
       const waits = job.state !== "running";
       const part = job.progress == null ? "" : Math.round(100 * job.progress) + " % read";
-      this.busy(waits ? job.doing || "Waiting for other runs to be read" : reading(job.doing), job.progress ?? null, part);
+      this.busy(
+        waits ? job.doing || "Waiting for other runs to be read" : reading(job.doing),
+        job.progress ?? null,
+        part,
+      );
       await new Promise((ok) => setTimeout(ok, POLL_MS));
     }
   }
