@@ -10,7 +10,6 @@ import contextlib
 import logging
 import shutil
 import signal
-import socket
 import tempfile
 import time
 import uuid
@@ -21,10 +20,10 @@ from pathlib import Path
 from typing import Any
 
 from app.identity.asking import who
-from app.ingest_options import EVERYONE, GROUP
 from app.operations import logs
 from app.serve.bounds import GRACE, Bounds, bounds
-from app.serve.job import LIES_AT, STORED, Job
+from app.serve.job import STORED, Job
+from app.serve.job_inputs import is_here, lying, own_of
 from app.serve.job_process import GRACE_SECONDS, Ended, JobProcess, sentence
 from app.serve.orphans import Orphans
 from app.serve.stopping import Stopping
@@ -34,7 +33,6 @@ from runs.job_book import CANCELLED, DONE, FAILED, PARKED, USUAL, Beat, Entry, J
 from runs.job_locks import JobLocks
 from runs.postgres.presence import Presence
 from runs.postgres.refusals import Unkept
-from runs.postgres.sealed import Own
 from runs.postgres.server import Server
 
 AT_ONCE = {"ingest": 2, "compile": 1, "capture": 2}  # jobs that run at the same time; more wait for their turn
@@ -46,7 +44,7 @@ TICK_SECONDS = 1.0  # between two looks at the queue, and two times that progres
 BEAT_SECONDS = 5.0  # of a job that makes no progress
 RESCUE_SECONDS = 5.0  # between two looks for workers that are gone
 CANCEL_SECONDS = 15.0  # for another worker to end a job
-STORE, PATHS, GROUP_IS = "--store=", "--paths-from=", f"{GROUP.flag}="
+STORE, PATHS = "--store=", "--paths-from="
 TOLD = ("run_id", "existed", "tables", "warnings")  # what is kept of an answer
 GONE = "the {} was begun {} times, and each time its worker was gone before it ended.{}"
 ELSEWHERE = (
@@ -105,7 +103,7 @@ class Jobs:
         """Ask for `chipledger ARGUMENTS` (a command that prints its run with --json) as a job. Raises QuestionError
         where MOST_WAITING have not ended yet, or this server is being stopped."""
         self.check()
-        about = {**(about or {}), **self._lying(about or {})}
+        about = {**(about or {}), **lying(self._place, about or {})}
         job = Job(uuid.uuid4().hex, arguments[0], about=about, who=who().name, priority=priority)
         asked = {"what": job.what, "arguments": list(arguments), "about": job.about, "priority": priority}
         self._handed[job.job_id] = job
@@ -113,11 +111,6 @@ class Jobs:
         logs.tell("job_began", job_id=job.job_id, what=job.what, who=job.who or None)
         self._wake()
         return job
-
-    def _lying(self, about: dict[str, Any]) -> dict[str, str]:
-        """Where an upload lies, if another machine's workers cannot read it."""
-        shared = self._place is None or self._place.store.has_all_uploads
-        return {} if shared or not about.get("upload_id") else {LIES_AT: socket.gethostname()}
 
     def check(self) -> None:
         """Raises Stopping where nothing new is taken."""
@@ -254,16 +247,11 @@ class Jobs:
 
         entry = None
         try:
-            entry = self._book.claim(self._locks.worker, room, take, self._has)
+            entry = self._book.claim(self._locks.worker, room, take, lambda upload_id: is_here(self._place, upload_id))
             return entry
         finally:
             for job_id in taken if entry is None else ():
                 self._locks.drop(job_id)
-
-    def _has(self, upload_id: str) -> bool:
-        """Whether the files of a job are here: where each machine has uploads of its own, it reads those alone."""
-        store = self._place.store if self._place else None
-        return not upload_id or store is None or store.has_all_uploads or (store.uploads_folder / upload_id).is_dir()
 
     def _begin(self, entry: Entry) -> None:
         job = self._handed.get(entry.job_id) or Job.of(entry)
@@ -271,18 +259,9 @@ class Jobs:
         sealed = job.what == "ingest" and bool(job.about.get("upload_id"))
         store = next((a.removeprefix(STORE) for a in entry.arguments if a.startswith(STORE)), str(self._root))
         registry = self._book.at if self._place else None
-        own = self._own(entry) if sealed else None
+        own = own_of(self._place, entry) if sealed else None
         process = JobProcess(job.what, entry.arguments, Path(store), self._bounds, job.tell, sealed, registry, own)
         self._running[job.job_id] = (job, process, asyncio.create_task(self._run(job, process)))
-
-    def _own(self, entry: Entry) -> Own | None:
-        """What a job that reads an upload may say anything of."""
-        if self._place is None:
-            return None
-        store, words = self._place.store, [w for w in entry.arguments if w.startswith((GROUP_IS, EVERYONE.flag))]
-        group = next((w.removeprefix(GROUP_IS) for w in words if w.startswith(GROUP_IS)), "" if words else None)
-        inputs = store.uploads_folder / str(entry.about["upload_id"])
-        return Own(inputs=inputs, is_stored=store.is_stored, group=group, who=entry.who)
 
     async def _run(self, job: Job, process: JobProcess) -> None:
         try:

@@ -2,7 +2,8 @@
 
 import pytest
 
-from collectors.device.hlo.module import Module, analyse
+from collectors.device.hlo.analysed import Module
+from collectors.device.hlo.module import analyse
 from collectors.device.hlo.texts import hlo_proto_of_text
 
 pytest.importorskip("jaxlib")

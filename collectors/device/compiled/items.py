@@ -7,8 +7,9 @@ import pyarrow as pa
 
 from collectors.base import Blob, Fact, Item, Lost, Source
 from collectors.device.compiled.contract import HLO_LIMIT_BYTES, MEMORY, Compiled, Program, parse
+from collectors.device.hlo.analysed import Module
 from collectors.device.hlo.axes import Mesh
-from collectors.device.hlo.module import Module, analyse, as_hlo_proto
+from collectors.device.hlo.module import analyse, as_hlo_proto
 from collectors.device.hlo.rows import INT64, AxisOf, compiled_rows, table
 from collectors.device.hlo.texts import hlo_proto_of_text
 from errors import InputError

@@ -7,101 +7,26 @@ Bytes are those of operands and results, without what a fusion keeps to itself.
 
 import hashlib
 import math
-from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any, NamedTuple
 
 from google.protobuf.message import DecodeError
 
-from collectors.device.hlo.assignment import Assignment, assignment_of
-from collectors.device.hlo.buffers import DeviceMemory, device_memory
-from collectors.device.hlo.collectives import Collectives, ProgramCollective, program_collective
+from collectors.device.hlo.analysed import Argument, Matmul, Module, Operation
+from collectors.device.hlo.assignment import assignment_of
+from collectors.device.hlo.buffers import device_memory
+from collectors.device.hlo.collectives import Collectives, program_collective
 from collectors.device.hlo.cost import CALLERS, Product, cycles_of, flops_of, product_of
 from collectors.device.hlo.layouts import padded_bytes
 from collectors.device.hlo.loops import Loops
 from collectors.device.hlo.names import category_of
-from collectors.device.hlo.scopes import NOWHERE, Scope, scope_of
-from collectors.device.hlo.shapes import HLO, Collective, dtype, shape_text, size_bytes
+from collectors.device.hlo.scopes import scope_of
+from collectors.device.hlo.shapes import HLO, dtype, shape_text, size_bytes
 from collectors.device.hlo.shardings import copies_of
 from collectors.device.hlo.traffic import bytes_of
 from errors import InputError
 
-
-@dataclass(frozen=True)
-class Operation:
-    """One instruction as a trace may name it.
-
-    `flops`, `bytes`: of one execution; None if it only contains others. `cycles`: clock cycles of one execution as
-    the compiler estimates them, where it does. `count`: executions in one run of the module; 0 inside an
-    asynchronous operation, which stands for what it wraps; None in a loop that runs an unknown number of times.
-    `framework`: what the framework calls it, `scope` what that tells.
-    """
-
-    name: str
-    opcode: str
-    category: str
-    flops: float | None
-    bytes: float | None
-    shape: str
-    source: str | None
-    collective: Collective | None
-    cycles: float | None = None
-    count: int | None = 0
-    framework: str | None = None
-    scope: Scope = NOWHERE
-
-
-@dataclass(frozen=True)
-class Argument:
-    """An input of a module on one device: `bytes` logical, `padded_bytes` as its layout says.
-
-    `copies`: devices that hold the same piece of it, this one included; None where the program does not tell.
-    """
-
-    name: str
-    bytes: int
-    padded_bytes: int
-    shape: str
-    op: str
-    copies: int | None = None
-
-
-@dataclass(frozen=True)
-class Matmul:
-    """A matrix product of a module and how often one run of the module executes it; None: not known."""
-
-    op: str
-    product: Product
-    count: int | None
-    dtype: str | None
-    layout: str
-    remat: bool
-    source: str | None
-
-
-@dataclass
-class Module:
-    """The analysis of one module. `operations` holds every instruction outside fusions, by name.
-
-    `flops`, `remat_flops`, `bytes`: of one run; None where a loop of `unknown_loops` holds some.
-    """
-
-    name: str
-    flops: float | None = 0.0
-    remat_flops: float | None = 0.0
-    bytes: float | None = 0.0
-    instructions: int = 0
-    devices: int = 0  # devices in the replica groups of its collectives, 0 where there are none
-    operations: dict[str, Operation] = field(default_factory=dict)
-    matmuls: list[Matmul] = field(default_factory=list)
-    collectives: list[ProgramCollective] = field(default_factory=list)
-    arguments: list[Argument] = field(default_factory=list)
-    memory: DeviceMemory | None = None  # where the compiler's buffer assignment came with the module
-    assignment: Assignment | None = None  # on which devices it runs, where the program tells
-    unknown_loops: list[str] = field(default_factory=list)  # loops of which nothing tells how often they run
-
-
-_analysed: dict[bytes, "Module"] = {}
+_analysed: dict[bytes, Module] = {}
 _REMEMBERED = 200_000  # instructions of all modules together, some hundred megabytes
 
 

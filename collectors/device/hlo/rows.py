@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from collectors.base import Rows
+from collectors.device.hlo.analysed import Module
 from collectors.device.hlo.collectives import ProgramCollective
-from collectors.device.hlo.module import Module
 from collectors.device.xplane.arrays import batch
 
 INT64 = 1 << 63

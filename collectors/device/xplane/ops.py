@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 
 from collectors.base import Rows
+from collectors.device.hlo.analysed import Module, Operation
 from collectors.device.hlo.assignment import Assignment
-from collectors.device.hlo.module import Module, Operation
 from collectors.device.hlo.names import category_of, collective_of
 from collectors.device.hlo.scopes import NOWHERE, Scope, scope_of
 from collectors.device.hlo.shapes import Collective
