@@ -72,7 +72,8 @@ def test_copies_that_nothing_covers_are_told_by_their_way(place, tmp_path, name,
 
 def test_copies_can_be_hidden_behind_computing_and_no_further(place, tmp_path):
     """What 900 of 1,000 microseconds copy hides behind the 80 that compute."""
-    (first, *_) = told(place, stored(tmp_path, *written(tmp_path, copying("Memcpy HtoD", 900)))).findings
+    (first, *_) = (found := told(place, stored(tmp_path, *written(tmp_path, copying("Memcpy HtoD", 900))))).findings
+    assert "(7 % to 75 %; " in str(FINDINGS.verdict(found)), "a headline without its range would promise all of it"
     assert first.gain.low == pytest.approx(0.9 * STEPS * 80e-6, rel=0.05) and first.gain.likely > 5 * first.gain.low
 
 
@@ -186,4 +187,4 @@ def test_idle_devices_that_cannot_be_judged_are_told_beside_the_little_that_is_f
     idle = sum(seconds for name, seconds in found.gap if name.startswith("idle")) / found.whole
     assert account == "idle_launching" and share == pytest.approx(idle) and "no step is marked" in why.why
     text = str(FINDINGS.verdict(found))
-    assert text.startswith(own.title) and "devices are idle otherwise" in text
+    assert text.startswith(own.title) and "Devices are idle otherwise" in text

@@ -8,6 +8,7 @@ from catalog.cures import WRONGS
 from errors import format as fmt
 
 SHOWN_GAP = 3
+WIDE = 0.25  # of what is likely: where less may be given back, the headline says from what to what
 
 
 def verdict(result: FindingsResult) -> Verdict:
@@ -33,7 +34,7 @@ def _unjudged(account: str, share: float, gap: NotTold) -> tuple[str, str]:
 
 def _besides(account: str, share: float, gap: NotTold) -> tuple[str, str]:
     """The same beside what is found."""
-    return f"For {fmt.whole_share(share)} of it devices are idle otherwise, which is not judged.", _why(gap)
+    return f"Devices are idle otherwise for {fmt.whole_share(share)} of the chip time, which is not judged.", _why(gap)
 
 
 def _why(gap: NotTold) -> str:
@@ -47,10 +48,9 @@ def _worth(result: FindingsResult, finding: Finding) -> str:
         return "What that costs in chip time cannot be told."
     usd = result.usd(gain.likely)
     dollars = f", {fmt.usd(usd)}" if usd is not None else ""
-    return (
-        f"Mending it gives back {fmt.whole_share(gain.likely / result.whole)} of the chip time "
-        f"({fmt.chip_time(gain.likely)}{dollars})."
-    )
+    low, likely, high = (fmt.whole_share(part / result.whole) for part in (gain.low, gain.likely, gain.high))
+    band = f"{low} to {high}; " if gain.low < WIDE * gain.likely else ""
+    return f"Mending it gives back {likely} of the chip time ({band}{fmt.chip_time(gain.likely)}{dollars})."
 
 
 def _short(finding: Finding, result: FindingsResult) -> str:
