@@ -237,7 +237,7 @@ BOMBS = {
     "marks": b"(" * MEGABYTE,
 }
 CHILDREN = """
-import os, resource, sys
+import os, resource, signal, sys
 from collectors.reading.plain_pickle import CutShort, Refused, loads
 from collectors.reading.plain_pickle.warm import warm
 warm()
@@ -248,6 +248,7 @@ while length := sys.stdin.buffer.readline():
     print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
 else:
     sys.exit()
+signal.alarm(300)
 now = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
 resource.setrlimit(resource.RLIMIT_AS, (now + (160 << 20),) * 2)
 resource.setrlimit(resource.RLIMIT_CPU, (60, 60))

@@ -254,6 +254,7 @@ def test_killed_while_it_restores_there_is_no_store_and_the_next_try_makes_it(pl
     backups, target = Backups(tmp_path / "backups"), tmp_path / "again"
     made = backups.make(place.store, place.registry.path)
     if not (pid := os.fork()):
+        signal.alarm(60)
         real, calls = backup.copied, iter(range(1, 1000))
 
         def copied(*given):

@@ -179,6 +179,7 @@ def killed_at(at):
 for line in sys.stdin:
     child = os.fork()
     if not child:
+        signal.alarm(60)
         try:
             place = workspace(sys.argv[1])
             killed_at(int(line))
@@ -218,12 +219,13 @@ def test_killed_at_random_instants_a_run_is_whole_in_exactly_one_place(place):
     run = place.store.find("first")
     before, rng = content(run.folder), random.Random(7)
     code = (
-        "import os, sys\nfrom app.library import changes\nfrom app.workspace import workspace\n"
+        "import os, signal, sys\nfrom app.library import changes\nfrom app.workspace import workspace\n"
         "while sys.stdin.readline():\n"  # a process for each: to import what it needs takes longer than it lives
         "    if child := os.fork():\n"
         "        os.waitpid(child, 0)\n"
         "        print('ended', flush=True)\n"
         "        continue\n"
+        "    signal.alarm(60)\n"
         "    place = workspace(sys.argv[1])\n"
         "    print(os.getpid(), flush=True)\n"
         "    while True:\n"

@@ -37,6 +37,7 @@ from runs.shelf import Search, Shelf
 ONE_BY_ONE = """
 for asked in json.loads(sys.argv[1]):
     if not (child := os.fork()):
+        signal.alarm(60)
         sys.argv[1:] = asked
         break
     print(json.dumps(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])), flush=True)
@@ -98,6 +99,7 @@ act("note", 0)
 for at in itertools.count(1):
     before, pid = told(), os.fork()
     if not pid:
+        signal.alarm(60)
         opened, seen = database._opened, [0]
         def one(_):
             seen[0] += 1
@@ -213,6 +215,7 @@ for at in itertools.count(1):
     os.utime(lying, (time.time() - 31 * 86_400,) * 2)
     pid = os.fork()
     if not pid:
+        signal.alarm(60)
         seen = [0]
         for owner, name in ((Path, "rename"), (os, "unlink"), (os, "rmdir"), (database, "_opened")):
             setattr(owner, name, counting(getattr(owner, name), at, seen))

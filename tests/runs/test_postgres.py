@@ -353,6 +353,7 @@ def test_a_fork_does_not_use_the_connections_of_its_parent_nor_wait_for_its_room
     told, say = os.pipe()
     with registry._connect():
         if (pid := os.fork()) == 0:
+            signal.alarm(60)
             with contextlib.suppress(BaseException):
                 registry.note("r", "y")
                 os.write(say, b"done")
