@@ -116,6 +116,15 @@ def test_every_event_and_stat_is_read(buffers, tmp_path_factory, spec):
     assert len({o["op_id"] for o in read.rows["ops"]}) == len(read.rows["ops"])
 
 
+@pytest.mark.parametrize("texts", [["x" * 60, "y" * 60, "z" * 60], ["w" * 5000], [str(n) for n in range(7)]])
+def test_texts_of_one_event_may_be_more_than_there_is_room_for_to_begin_with(buffers, tmp_path, texts):
+    space = XSpace()
+    given = {f"t{n}": [text] for n, text in enumerate(texts)}
+    PlaneBuilder(space, "/host:CPU").line("work", [("few", 0, 1, {"a": ["b"]}), ("many", 1, 1, given), ("last", 2, 1)])
+    told = [e["stats"] for e in got(tmp_path, space.SerializeToString()).events()]
+    assert [[words for *_, words in stats] for stats in told] == [["b"], texts, []]
+
+
 def test_stats_of_metadata_become_op_stats(tmp_path):
     space = XSpace()
     plane = PlaneBuilder(space, "/device:TPU:0")

@@ -44,12 +44,7 @@ class Batches:
         self.counters[BAD_AT] = -1
         self.scratch = np.zeros(SCRATCH, np.int64)
         self.marks = Marks(np.zeros((_MARK_ROWS, 6), np.int64))
-        self.inline = Inline(
-            np.full(2 * _INLINE_ROWS, -1, np.int32),
-            np.zeros(_INLINE_ROWS + 1, np.int64),
-            np.zeros(_INLINE_ROWS, np.uint8),
-            np.zeros(_ARENA, np.uint8),
-        )
+        self.inline = _inline(_INLINE_ROWS, _ARENA)
         self._constant = over(pa.int32(), np.full(max(EVENT_ROWS, STAT_ROWS), capture, np.int32))
         self._no_real = pa.nulls(STAT_ROWS, pa.float64())
         self._new_events()
@@ -133,6 +128,10 @@ class Batches:
             self.counters[N_INLINE] = self.counters[ARENA] = 0
         return rows
 
+    def more_inline(self) -> None:
+        """Twice the room for inline texts, where those of one event do not fit. To be called after `flush_stats`."""
+        self.inline = _inline(2 * len(self.inline.raw), 2 * len(self.inline.arena))
+
     def _texts(self, values: np.ndarray) -> pa.DictionaryArray:
         """Text numbers as a dictionary array that holds only the texts in use."""
         n_texts, n_inline = len(self.numbers.texts), int(self.counters[N_INLINE])
@@ -143,6 +142,16 @@ class Batches:
             for i in used[:m].tolist()
         ]
         return coded(values, used_words)
+
+
+def _inline(texts: int, size: int) -> Inline:
+    """Room for so many texts of so many bytes."""
+    return Inline(
+        np.full(2 * texts, -1, np.int32),
+        np.zeros(texts + 1, np.int64),
+        np.zeros(texts, np.uint8),
+        np.zeros(size, np.uint8),
+    )
 
 
 def _room(rows: int, kind: type) -> np.ndarray:

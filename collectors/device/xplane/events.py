@@ -29,7 +29,6 @@ from collectors.device.xplane.tables import (
     MARK_STEP,
     MAX_PS,
     N_EVENTS,
-    N_INLINE,
     N_KNOTS,
     N_MARKS,
     N_STATS,
@@ -275,10 +274,7 @@ def decode(
                     scratch,
                 )
                 if entered < 0:
-                    if counters[N_STATS] == 0 and at == 0 and counters[N_INLINE] == 0:
-                        entered = 0  # a text longer than the whole arena
-                    else:
-                        return FULL
+                    return FULL
                 if entered:
                     at += 1
                 else:

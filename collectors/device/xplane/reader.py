@@ -317,8 +317,11 @@ class Reader:
                 elif counters[N_EVENTS] == len(batches.events.dur):
                     if rows := batches.flush_events(int(counters[NEXT_EVENT])):
                         yield rows
-                elif line.marks < len(batches.marks.rows) and (rows := batches.flush_stats()):
-                    yield rows
+                elif line.marks < len(batches.marks.rows):
+                    if rows := batches.flush_stats():
+                        yield rows
+                    else:
+                        batches.more_inline()
             elif how == BAD:
                 damage = at if damage is None else damage
                 break
