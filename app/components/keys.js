@@ -17,7 +17,7 @@ const MOVES = [
 
 /** What the page drew last: its keys, and how it is told of one. @type {{ data: Keys, go: (name: string) => void, dialog: HTMLDialogElement } | null} */
 let latest = null;
-let after = 0; // when g was pressed
+let after = -Infinity; // when g was pressed: never, also of a page that was opened just now
 let listening = false;
 
 /** @param {Keys} data @param {HTMLElement} list */
@@ -65,7 +65,7 @@ function leads(key) {
 function pressed(key) {
   if (!latest) return false;
   if (performance.now() - after < AWAIT_MS) {
-    after = 0;
+    after = -Infinity;
     return leads(key);
   }
   const move = MOVES.find((one) => one.key === key);

@@ -97,7 +97,8 @@ def test_a_function(tmp_path):
     assert "bf16[1000,1000]" in text and "(8,128)(2,1)" in text
     assert str(tmp_path) not in text and str(ROOT) not in text
     parts = [part for part, _ in told]
-    assert parts == sorted(parts) and parts[0] >= 0 and parts[-1] <= 1 and "compiling" in told[-1][1] + told[-2][1]
+    assert parts == sorted(parts) and parts[0] >= 0 and parts[-1] <= 1
+    assert any("compiling" in doing for _, doing in told)  # what follows tells of itself where it takes seconds
 
 
 @pytest.mark.slow
