@@ -1,11 +1,15 @@
 """`chipledger findings`: what it prints, and the gates that scripts end by."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
 from app.cli import main
 from app.cli.commands.findings import read_gate
+from app.questions.asking import ask
+from app.questions.findings import FINDINGS
+from app.workspace import workspace
 from errors import QuestionError
 from tests.bundled import RUNS
 
@@ -58,3 +62,12 @@ def test_a_gate_that_cannot_be_told_ends_with_four(store, tmp_path, capsys):
     capsys.readouterr()
     assert main(["--store", store, "findings", "lines", "--fail-if", "gain>5%"]) == 4
     assert "cannot be told" in capsys.readouterr().out
+
+
+def test_a_gain_that_passes_is_not_told_where_more_may_be_lost_that_nobody_can_judge(store):
+    result = ask(FINDINGS, workspace(store).store.find("job"), {}, workspace(store).registry)
+    share = max(f.likely for f in result.findings) / result.whole
+    (over, passes), (_, fails) = (read_gate(f"gain>{100 * (share + d):.3f}%") for d in (0.01, -0.01))
+    assert (over, passes(result), fails(result)) == (over, False, True)
+    blind = replace(result, told_share=0.4)
+    assert (passes(blind), fails(blind)) == (None, True)

@@ -22,6 +22,7 @@ NAME = "findings"
 HELP = "what is wrong with a run, what that costs and what to do; a gate for scripts"
 FAILED, NOT_TOLD = 3, 4  # exit codes: a gate failed, a gate could not tell
 GATE = re.compile(r"\s*(gain|joint|told|kept|useful)\s*([<>])\s*(\d{1,3}(?:\.\d{1,6})?)\s*(%?)\s*", re.ASCII)
+GAINS = ("gain", "joint")
 FORM = "gain>5%, joint>10%, told<80%, kept<90% or useful<30%"
 ARGUMENTS = (Option("run", str, None, "id or name of a run, or the beginning of either", of_run=True, local=True),)
 FLOOR = Option("floor", SHARE, None, "share of the chip time below which nothing is called a finding", local=True)
@@ -104,7 +105,10 @@ def read_gate(text: str) -> tuple[str, Callable[["FindingsResult"], bool | None]
 
     def holds(result: "FindingsResult") -> bool | None:
         value = _value(result, name)
-        return None if value is None else bool(compare(value, bound))
+        more = name in GAINS and (result.blind or result.unjudged is not None)
+        if value is None or (more and value <= bound):  # what cannot be judged may give back more than that
+            return None
+        return bool(compare(value, bound))
 
     return text.strip(), holds
 
@@ -112,7 +116,7 @@ def read_gate(text: str) -> tuple[str, Callable[["FindingsResult"], bool | None]
 def _value(result: "FindingsResult", name: str) -> float | None:
     """A figure of the answer as a share of the chip time. What is found stands; that nothing is found says nothing
     where most cannot be told."""
-    if name in ("gain", "joint"):
+    if name in GAINS:
         gains: Sequence[float] = [f.likely for f in result.findings if f.gain]
         if not gains:
             return None if result.blind or result.unjudged or result.findings else 0.0
