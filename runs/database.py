@@ -21,6 +21,7 @@ _DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 _CLOSED = (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM)
 _ALTERED = ("no such table", "no such column", "Could not decode", "unsupported file format")
 _TABLE = re.compile(r"create table if not exists (\w+) ([^;]*);")
+_MADE = re.compile(r"^create .*if not exists (\w+)", re.MULTILINE)
 _FULL = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR)
 NOTE = "registry.at"  # beside a file that is the registry no more; see app/registry_place.py
 
@@ -123,7 +124,7 @@ class Database:
         try:
             with contextlib.closing(sqlite3.connect(self.path, timeout=10)) as db, db:
                 db.execute("pragma journal_mode=wal")
-                db.executescript(self.SCHEMA)
+                _add(db, self.SCHEMA)
         except UnicodeDecodeError as e:  # of a name or a schema whose bytes are no text any more
             raise _refusal(sqlite3.DatabaseError(f"Could not decode: {e}"), self.path) from e
         except sqlite3.Error as e:
@@ -205,11 +206,18 @@ def _tables(schema: str) -> list[tuple[str, str]]:
     return _TABLE.findall(schema)
 
 
+def _add(db: sqlite3.Connection, schema: str) -> None:
+    """Make what lacks of a schema, in one transaction: each statement by itself would wait for the disk."""
+    there = {name for (name,) in db.execute("select name from sqlite_master")}
+    if not there.issuperset(_MADE.findall(schema)):
+        db.executescript(f"begin immediate;{schema}commit;")
+
+
 def _complete(db: sqlite3.Connection, lacking: list[tuple[str, str]], schema: str, may_write: bool) -> None:
     """Make the tables that another program did not: an earlier version, or one that made the file anew. Where it cannot
     be written they are empty and for this connection alone: the file is read as it is."""
     if may_write:
-        db.executescript(schema)
+        _add(db, schema)
         return
     for name, columns in lacking:
         db.execute(f"create temp table {name} {columns}")

@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from errors import ChipledgerError
 
 YOUNG = (20_000, 20, 20)  # objects until garbage is looked for: loading code makes many and none of it is garbage
+# NumPy's threads look for work 2^26 times before they sleep, unless told otherwise: a twentieth of a second of another
+# processor whenever it is loaded. 2^4 times is the least that they take.
+LOOKS_FOR_WORK = ("OPENBLAS_THREAD_TIMEOUT", "4")
 
 
 def parser(words: Sequence[str] = ()) -> "argparse.ArgumentParser":
@@ -27,6 +30,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Without `argv` it is a program of its own, which ends with it."""
     if argv is not None:
         return _begun(list(argv))
+    os.environ.setdefault(*LOOKS_FOR_WORK)
     gc.set_threshold(*YOUNG)
     code = _begun(sys.argv[1:])
     gc.freeze()  # or all there is would be looked through once more before the end

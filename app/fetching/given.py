@@ -7,7 +7,6 @@ from pathlib import Path
 from app.fetching.addresses import FILE, Address, address, within
 from app.fetching.allowed import prefixes, refusal
 from app.fetching.local import paths_of
-from app.serve.uploads import Uploads
 from app.workspace import Workspace
 from collectors.ingesting.far.files import FarFile
 from collectors.ingesting.gather import Cancelled, shown
@@ -56,7 +55,7 @@ def given(
         if there and one.scheme in CLOUDS:
             far += _listed(one, known)
             continue
-        paths += _paths(one, known, Uploads(place.store.uploads_folder, place), progress, tell, check)
+        paths += _paths(one, known, place, progress, tell, check)
     named = addresses[0] if addresses and (addresses[0].scheme != FILE or len(paths) > len(addresses)) else None
     return Given(tuple(paths), shown(named.name).strip()[:NAME_LENGTH] if named else "", tuple(far))
 
@@ -70,13 +69,14 @@ def _listed(one: Address, known: tuple[Address, ...] | None) -> list[FarFile]:
 def _paths(
     one: Address,
     known: tuple[Address, ...] | None,
-    uploads: Uploads,
+    place: Workspace,
     progress: Progress,
     tell: Tell | None,
     check: Callable[[], None],
 ) -> list[Path]:
     if one.scheme == FILE:
         return paths_of(one, known, check)
-    from app.fetching.remote import fetch
+    from app.fetching.remote import fetch  # with what it keeps them in, which nobody needs whose files lie here
+    from app.serve.uploads import Uploads
 
-    return [fetch(one, known, uploads, progress, tell, check)]
+    return [fetch(one, known, Uploads(place.store.uploads_folder, place), progress, tell, check)]

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from app.cli import every_command, parser
+from app.cli import LOOKS_FOR_WORK, every_command, parser
 from app.cli.commands import COMMANDS, NAMES, PURPOSES, command
 from tests.app.commands import out
 from tests.app.serving import PROJECT, environment
@@ -55,3 +55,11 @@ def test_the_help_of_all_is_the_same_kept_and_made_anew(tmp_path, monkeypatch, c
     assert out(capsys) == made
     monkeypatch.setattr("app.cli.kept_words._stamp", lambda: [1, 2, 3])
     assert every_command.helps() == told["helps"]
+
+
+@pytest.mark.parametrize(("given", "kept"), [({}, LOOKS_FOR_WORK[1]), ({LOOKS_FOR_WORK[0]: "20"}, "20")])
+def test_threads_of_numpy_sleep_at_once_where_nobody_says_otherwise(given, kept):
+    code = f"import os; from app.cli import main; main(); print(os.environ[{LOOKS_FOR_WORK[0]!r}])"
+    env = {name: text for name, text in environment().items() if name != LOOKS_FOR_WORK[0]} | given
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=PROJECT, env=env)
+    assert done.stdout.split()[-1] == kept, done.stderr

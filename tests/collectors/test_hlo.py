@@ -215,3 +215,17 @@ def test_a_module_that_calls_itself_or_nobody_ends():
 def test_what_is_no_module_is_refused():
     with pytest.raises(InputError, match="HloProto"):
         analyse(b"\x0a\xff\xff")
+
+
+def test_a_program_that_only_its_number_and_the_order_of_its_schedule_tell_apart_is_analysed_once():
+    def profiled(number: bytes, *keys: int):
+        del program.schedule.sequences[:]
+        program.schedule.sequences.extend(HLO["Sequence"](key=key) for key in keys)
+        return analyse(hlo_proto(program.SerializeToString() + b"\x28" + number))  # field 5: what it is numbered
+
+    program = HLO["Module"](name=b"jit_step", entry_computation_id=1)
+    parameter = program.computations.add(id=1).instructions.add(id=1, name=b"p", opcode=b"parameter")
+    found = profiled(b"\x03", 1, 2)
+    assert profiled(b"\x18", 2, 1) is found and found.operations["p"].opcode == "parameter"
+    parameter.opcode = b"constant"
+    assert profiled(b"\x03", 1, 2).operations["p"].opcode == "constant"

@@ -1,5 +1,6 @@
 """A registry that is damaged, removed, altered or oddly named: what it says, and what is kept."""
 
+import contextlib
 import sqlite3
 from pathlib import Path
 
@@ -7,6 +8,7 @@ import pytest
 
 from errors import InputError
 from runs.database import Database
+from runs.every_schema import SCHEMAS
 from runs.registry import Registry
 
 
@@ -93,3 +95,31 @@ def test_a_registry_whose_store_is_gone_says_that(tmp_path):
         book.tag("a", "team", "other")
     (tmp_path / "away").rename(book.path.parent)
     assert book.extras("a").tags == {"team": "ml"}
+
+
+def kept(path):
+    """What SQLite says stands there, without what it made of its own accord."""
+    with contextlib.closing(sqlite3.connect(path)) as db:
+        names = db.execute("select type, name from sqlite_master where sql is not null and name not like 'sqlite_%'")
+        return set(names)
+
+
+def test_a_book_is_begun_whole_or_not_at_all(tmp_path):
+    class Book(Database):
+        SCHEMA = "create table if not exists first (a);\ncreate table if not exists second (a, a);\n"
+
+    with pytest.raises(InputError, match="duplicate column"):
+        Book(tmp_path / "registry.db")
+    assert not kept(tmp_path / "registry.db")
+
+
+def test_whatever_lacks_of_a_book_is_made_when_it_is_opened_anew(tmp_path):
+    book = type("Book", (Database,), {"SCHEMA": "".join(SCHEMAS)})
+    path = book(tmp_path / "registry.db").path
+    whole = kept(path)
+    for kind in ("table", "index", "trigger"):
+        gone = next(name for of, name in sorted(whole) if of == kind)
+        with contextlib.closing(sqlite3.connect(path)) as db:
+            db.execute(f"drop {kind} {gone}")
+        book(path)
+        assert kept(path) == whole, gone

@@ -4,12 +4,14 @@ import json
 import multiprocessing
 import os
 import signal
+import threading
 import time
 
 import pyarrow.parquet as pq
 import pytest
 
 from errors import InputError, QuestionError
+from runs import writer
 from runs.registry import Registry
 from runs.schema import SCHEMAS, TABLES
 from runs.store import Store
@@ -60,6 +62,23 @@ def test_memory_and_parquet_tables_read_alike(store):
     memory = MemoryTables({"steps": {"step": [0, 1, 2], "start_ns": [NS, NS + 1, NS + 2], "host": ["h0", "h1", "h2"]}})
     columns = ["step", "start_ns"]
     assert memory.arrow("steps", columns).equals(run.tables.arrow("steps", columns))
+
+
+def test_the_disk_is_asked_for_the_files_of_a_run_together_and_before_their_folders(store, monkeypatch):
+    together, asked = threading.Barrier(3, timeout=60), []  # one after another they would wait for ever
+
+    def sync(path):
+        if path.parent.name == "blobs":
+            together.wait()
+        asked.append(path.name)
+
+    monkeypatch.setattr(writer, "sync", sync)
+    with store.writer() as w:
+        for name in "abc":
+            w.blob(name, name.encode())
+        run = w.commit(run_id="abcd1234", name="a run", kind="training", facts={}, sources=[])
+    assert sorted(asked[:3]) == ["a", "b", "c"] and {"tables", "blobs", "run"} <= {*asked[3:]}
+    assert {name: known.bytes for name, known in run.written.files.items()} == {f"blobs/{n}": 1 for n in "abc"}
 
 
 def test_leaving_without_commit_leaves_nothing(store):

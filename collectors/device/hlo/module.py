@@ -10,7 +10,7 @@ import math
 from itertools import chain
 from typing import Any, NamedTuple
 
-from google.protobuf.message import DecodeError
+from google.protobuf.message import DecodeError, Error
 
 from collectors.device.hlo.analysed import Argument, Matmul, Module, Operation
 from collectors.device.hlo.assignment import assignment_of
@@ -35,14 +35,27 @@ def analyse(data: bytes) -> Module:
 
     The captures of a job carry the same programs again and again: each is analysed once, so do not change the result.
     """
-    key = hashlib.blake2b(data, digest_size=16).digest()
-    module = _analysed.get(key)
-    if module is None:
-        module = _analyse(data)
-        while _analysed and sum(m.instructions for m in _analysed.values()) + module.instructions > _REMEMBERED:
-            _analysed.pop(next(iter(_analysed)), None)
-        _analysed[key] = module
-    return module
+    try:
+        proto = _told_of(data)
+        key = hashlib.blake2b(proto.SerializeToString(), digest_size=16).digest()
+        module = _analysed.get(key)
+        if module is None:
+            module = _analyse(proto)
+            while _analysed and sum(m.instructions for m in _analysed.values()) + module.instructions > _REMEMBERED:
+                _analysed.pop(next(iter(_analysed)), None)
+            _analysed[key] = module
+        return module
+    except (Error, RecursionError, OverflowError) as error:
+        raise InputError(f"not an HloProto: {error}", expected="the bytes of stat `Hlo Proto`") from error
+
+
+def _told_of(data: bytes) -> Any:
+    """The HloProto without what no analysis reads: each profile numbers the same program anew, and lists its schedule
+    in another order."""
+    proto = HLO["HloProto"].FromString(data)
+    proto.DiscardUnknownFields()
+    proto.hlo_module.ClearField("schedule")
+    return proto
 
 
 def as_hlo_proto(data: bytes) -> bytes:
@@ -59,16 +72,12 @@ def as_hlo_proto(data: bytes) -> bytes:
     return b"\x0a" + bytes([*length, size]) + data
 
 
-def _analyse(data: bytes) -> Module:
-    try:
-        proto = HLO["HloProto"].FromString(data)
-        analysis = Analysis(proto.hlo_module)
-        result = analysis.run()
-        copies = {a.op: a.copies for a in result.arguments}
-        result.memory = device_memory(proto, analysis.describe, copies)
-        return result
-    except (DecodeError, RecursionError, OverflowError) as error:
-        raise InputError(f"not an HloProto: {error}", expected="the bytes of stat `Hlo Proto`") from error
+def _analyse(proto: Any) -> Module:
+    analysis = Analysis(proto.hlo_module)
+    result = analysis.run()
+    copies = {a.op: a.copies for a in result.arguments}
+    result.memory = device_memory(proto, analysis.describe, copies)
+    return result
 
 
 def _text(raw: bytes) -> str:

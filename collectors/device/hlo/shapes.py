@@ -13,7 +13,7 @@ HLO = message_types(
     "chipledger.hlo",
     """
     HloProto: Module hlo_module=1, BufferAssignment buffer_assignment=3
-    Module: bytes name=1, Computation* computations=3, int64 entry_computation_id=6, int64 id=5, \
+    Module: bytes name=1, Computation* computations=3, int64 entry_computation_id=6, \
             StackFrameIndex stack_frame_index=17, DeviceAssignment device_assignment=15, Schedule? schedule=7
     Schedule: Sequence* sequences=1
     Sequence: int64 key=1
