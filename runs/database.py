@@ -9,6 +9,7 @@ import contextlib
 import os
 import re
 import sqlite3
+import time
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
@@ -23,6 +24,7 @@ _ALTERED = ("no such table", "no such column", "Could not decode", "unsupported 
 _TABLE = re.compile(r"create table if not exists (\w+) ([^;]*);")
 _MADE = re.compile(r"^create .*if not exists (\w+)", re.MULTILINE)
 _FULL = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR)
+BEGUN_S = 10.0  # so long others are waited for who begin the same file
 NOTE = "registry.at"  # beside a file that is the registry no more; see app/registry_place.py
 
 
@@ -123,7 +125,7 @@ class Database:
             keep_private(file)
         try:
             with contextlib.closing(sqlite3.connect(self.path, timeout=10)) as db, db:
-                db.execute("pragma journal_mode=wal")
+                _write_ahead(db)
                 _add(db, self.SCHEMA)
         except UnicodeDecodeError as e:  # of a name or a schema whose bytes are no text any more
             raise _refusal(sqlite3.DatabaseError(f"Could not decode: {e}"), self.path) from e
@@ -204,6 +206,20 @@ def _opened(path: Path, schema: str = "") -> tuple[sqlite3.Connection, sqlite3.E
 def _tables(schema: str) -> list[tuple[str, str]]:
     """(name, columns) of each table."""
     return _TABLE.findall(schema)
+
+
+def _write_ahead(db: sqlite3.Connection) -> None:
+    """Keep a log of what is written. Others that begin the same file hold it for a moment, and here SQLite does not
+    wait for them by itself."""
+    until = time.monotonic() + BEGUN_S
+    while True:
+        try:
+            db.execute("pragma journal_mode=wal")
+            return
+        except sqlite3.OperationalError as e:
+            if _kind(e) != sqlite3.SQLITE_BUSY or time.monotonic() > until:
+                raise
+        time.sleep(0.01)
 
 
 def _add(db: sqlite3.Connection, schema: str) -> None:
