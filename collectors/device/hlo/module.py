@@ -28,6 +28,7 @@ from errors import InputError
 
 _analysed: dict[bytes, Module] = {}
 _REMEMBERED = 200_000  # instructions of all modules together, some hundred megabytes
+_MOST_MODULES = 4_096  # that are remembered, however small they are: all are counted whenever one comes
 
 
 def analyse(data: bytes) -> Module:
@@ -39,7 +40,10 @@ def analyse(data: bytes) -> Module:
     module = _analysed.get(key)
     if module is None:
         module = _analyse(data)
-        while _analysed and sum(m.instructions for m in _analysed.values()) + module.instructions > _REMEMBERED:
+        while _analysed and (
+            len(_analysed) >= _MOST_MODULES
+            or sum(m.instructions for m in _analysed.values()) + module.instructions > _REMEMBERED
+        ):
             _analysed.pop(next(iter(_analysed)), None)
         _analysed[key] = module
     return module

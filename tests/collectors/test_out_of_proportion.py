@@ -1,0 +1,178 @@
+"""Input on which a reader once went on without end, or took the square of its size: each ends here, or is ended."""
+
+import gzip
+import json
+import signal
+import time
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+from collectors.device import kineto
+from collectors.device.hlo import module
+from collectors.device.kineto import stream
+from collectors.device.kineto.texts import OTHER, Texts
+from collectors.device.memory_snapshot.shapes import ARENA
+from collectors.device.memory_snapshot.state import State
+from collectors.device.viewer.events import trace_events
+from collectors.device.xplane.marks import _taken
+from collectors.device.xplane.planes import _identifiers, index_space, plane_stats
+from collectors.device.xplane.wire import Window
+from collectors.reading import json_stream
+from collectors.reading.textlog import Tally
+from collectors.serving.serving_rows import Loads
+from collectors.serving.vllm_bench.objects import objects
+from collectors.training.goodput_log.fit import _stray_null
+from errors import InputError
+from tests.collectors.kineto_traces import event, trace
+from tests.collectors.reading import read, source_of
+from tests.collectors.traces import XSpace, got
+
+SOON_S = 3.0  # of CPU, for what takes milliseconds
+ENDED_S = 60  # of a clock, for what would not end
+
+
+@pytest.fixture(autouse=True)
+def soon() -> Iterator[None]:
+    def ended(*_: object) -> None:
+        raise AssertionError("it goes on without end")
+
+    before = signal.signal(signal.SIGALRM, ended)
+    signal.alarm(ENDED_S)
+    begun = time.process_time()
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
+    assert time.process_time() - begun < SOON_S
+
+
+def test_an_event_of_pytorch_with_more_arguments_than_there_is_room_for(tmp_path, monkeypatch):
+    given = [event("cpu_op", "few", 0, 1, a=1), event("cpu_op", "many", 2, 1, **{f"a{n}": n for n in range(40)})]
+    data = trace([*given, event("cpu_op", "last", 4, 1, b=2)])
+    usual = read(kineto, source_of(tmp_path, data))
+    assert len(usual.rows["event_stats"]) == 42
+    for rows in (1, 5, 16):
+        monkeypatch.setattr(stream, "STAT_ROWS", rows)
+        assert read(kineto, source_of(tmp_path, data)).rows == usual.rows
+
+
+def test_a_text_of_ones_own_where_no_more_are_kept(monkeypatch):
+    monkeypatch.setattr("collectors.device.kineto.texts.MOST_TEXTS", 3)
+    texts = Texts(2, 16)
+    assert [texts.of(f"text {n}") for n in (0, 1, 2, 3, 4, 1, 5)] == [0, 1, 2, 3, OTHER, 1, OTHER]
+
+
+def test_texts_of_a_snapshot_find_room_up_to_the_most_that_is_kept(monkeypatch):
+    state = State()
+    most = len(state.kept.arena) + 1_000
+    monkeypatch.setattr("collectors.device.memory_snapshot.state.MOST_ARENA", most)
+    state.counters[ARENA] = len(state.kept.arena) - 10
+    state.grow(1 << 23)  # bytes at hand, of which the text is a few: it fits, and is asked for until there is room
+    assert len(state.kept.arena) >= most
+
+
+def test_room_for_texts_is_made_where_they_do_not_fit_and_not_where_others_were_damaged(tmp_path, monkeypatch):
+    monkeypatch.setattr("collectors.device.xplane.batches._ARENA", 64)
+    made = []
+    monkeypatch.setattr("collectors.device.xplane.batches.Batches.more_inline", lambda self: made.append(1))
+    space = XSpace()
+    line = space.planes.add(name=b"/host:CPU").lines.add(name=b"work")
+    for n in range(40):  # each leaves its text behind, and is left out: it takes longer than anything does
+        line.events.add(duration_ps=1 << 60).stats.add(metadata_id=1, str_value=b"%040d" % n)
+    assert got(tmp_path, space.SerializeToString()).lost and not made
+
+
+def test_stats_of_a_plane_as_a_whole(tmp_path):
+    space, many = XSpace(), 20_000
+    plane = space.planes.add(name=b"/host:CPU")
+    for n in range(1, many):
+        plane.stat_metadata.add(key=n).value.name = b"%d" % n
+        plane.stats.add(metadata_id=n, int64_value=n)
+    with source_of(tmp_path, space.SerializeToString()).binary() as file:
+        window = Window(file)
+        stats = plane_stats(window, index_space(window).planes[0])
+    assert len(stats) == many - 1 and stats["7"] == 7
+
+
+def test_a_table_of_identifiers_is_not_larger_for_a_single_one():
+    dense, ids, rows = _identifiers(np.array([1_000_000]))
+    assert len(dense) == 0 and ids.tolist() == [1_000_000] and rows.tolist() == [0]
+
+
+def test_a_step_that_all_devices_take_at_once():
+    spans = [(n % 7, 10, n) for n in range(30_000)]
+    assert _taken(spans) == [*spans] or _taken(spans) == [(0, 10, None)]
+
+
+def test_spaces_without_end_before_a_null():
+    many = 1 << 20
+    for sign, told in ((b"]", True), (b":", False)):
+        block = b'{"a":"' + b"nu" * (many // 2) + b'"' + sign + b" " * many + b"null}"
+        assert _stray_null(memoryview(block)) is told
+
+
+def test_a_long_event_for_a_viewer_that_comes_in_small_pieces(tmp_path):
+    told = [{"ph": "X", "name": "x" * 400_000, "args": {"n": n}} for n in range(12)]
+    packed = gzip.compress(json.dumps({"traceEvents": told}).encode(), 1)
+    with source_of(tmp_path, packed).open() as f:
+        pieces = _Small(f)
+        assert [e["args"]["n"] for e in trace_events(pieces, Tally())] == [*range(12)]  # type: ignore[arg-type]
+
+
+class _Small:
+    """A stream that gives a little at a time, as one that is unpacked does."""
+
+    def __init__(self, stream):
+        self._stream = stream
+
+    def read1(self, size: int) -> bytes:
+        return self._stream.read1(min(size, 1 << 10))
+
+
+def test_many_small_programs(monkeypatch):
+    monkeypatch.setattr(module, "_analysed", {})
+    monkeypatch.setattr(module, "_MOST_MODULES", 8)
+    for n in range(20):
+        module.analyse(bytes([10, 4, 10, 2]) + b"%02d" % n)
+    assert len(module._analysed) == 8
+
+
+def test_loads_of_one_name(tmp_path):
+    loads = Loads(source_of(tmp_path, b"", "a.json"), "bench")
+    told = [loads.name() for _ in range(20_000)]
+    assert told[:3] == ["a", "a #2", "a #3"] and told[-1] == "a #20000"
+
+
+def test_a_load_called_as_another_would_be(tmp_path):
+    loads = Loads(source_of(tmp_path, b"", "a.json"), "bench")
+    assert [loads.name(label) for label in ("", "#2", "", "#2", "")] == ["a", "a #2", "a #3", "a #2 #2", "a #4"]
+
+
+LINES = (b'{"ph":[' + b"1," * 40 + b"\n") * 2_000
+"""Brackets that open line after line, and never close: each line is the beginning of an object with all others in it."""
+
+
+@pytest.fixture
+def impatient(monkeypatch):
+    monkeypatch.setattr(json_stream, "_VAIN", 1 << 21)
+
+
+@pytest.mark.usefixtures("impatient")
+def test_brackets_that_never_close(tmp_path):
+    source = source_of(tmp_path, b'{"whole": 1}\n' + LINES)
+    for walk in (json_stream.objects, objects):
+        found = []
+        with pytest.raises(InputError, match="within one another"):
+            found.extend(o for _, o in walk(source, Tally()))
+        assert found == [{"whole": 1}]
+
+
+@pytest.mark.usefixtures("impatient")
+def test_brackets_that_never_close_in_a_trace_for_a_viewer(tmp_path):
+    tally = Tally()
+    with source_of(tmp_path, b'{"traceEvents":[{"ph":"X"},' + LINES).open() as f:
+        assert [*trace_events(f, tally)] == [{"ph": "X"}]
+    assert "the rest of the trace" in {lost.what.split(" (")[0] for lost in tally.lost()}
