@@ -38,8 +38,8 @@ def objects(source: Source, tally: Tally) -> Iterator[tuple[int, dict]]:
 
 
 class Vain:
-    """What was looked at of one text without an object coming of it. Where brackets open line after line and none closes,
-    each line is the beginning of an object that is looked for to the end of a thousand others."""
+    """What was looked at of one text without an object coming of it. Where brackets open line after line and none
+    closes, each line is the beginning of an object that is looked for to the end of a thousand others."""
 
     def __init__(self) -> None:
         self._read = 0
