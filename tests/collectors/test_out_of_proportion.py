@@ -2,6 +2,7 @@
 
 import gzip
 import json
+from collections.abc import Sequence
 from types import SimpleNamespace
 
 import numpy as np
@@ -9,6 +10,9 @@ import pytest
 
 from collectors.device import kineto
 from collectors.device.hlo import module
+from collectors.device.hlo.attributes import given_text
+from collectors.device.hlo.shapes import HLO, iota_devices
+from collectors.device.hlo.text import collective_of_text, groups_of_text
 from collectors.device.kineto import stream
 from collectors.device.kineto.texts import OTHER, Texts
 from collectors.device.kineto.warm import warm
@@ -126,6 +130,44 @@ class _Small:
 def test_names_of_tables_that_are_made_of_many_parts():
     there = SimpleNamespace(columns={"rocpd_region_0a": (), "rocpd_a" + "_a" * 200_000: ()})
     assert (processes(there), [*unknown(there)]) == (["_0a"], [])  # type: ignore[arg-type]
+
+
+def program_with(shape: list[int], contracting: Sequence[int] = ()) -> bytes:
+    """A program that computes a number and a product of two constants of a shape."""
+    proto = HLO["HloProto"]()
+    computation = proto.hlo_module.computations.add(name=b"main", id=1, root_id=2)
+    for n, opcode in enumerate((b"constant", b"dot"), 1):
+        made = computation.instructions.add(name=b"i%d" % n, opcode=opcode, id=n, operand_ids=[1, 1][: 2 * (n - 1)])
+        made.shape.element_type = 11
+        made.shape.dimensions.extend(shape)
+        made.dot_dimension_numbers.lhs_contracting.extend(contracting)
+    return proto.SerializeToString()
+
+
+@pytest.mark.parametrize("shape, contracting", [([1 << 62] * 200_000, ()), ([1 << 62], [0] * 200_000)])
+def test_shapes_and_products_of_very_many_dimensions(shape, contracting):
+    with pytest.raises(InputError, match="more than 1,024 dimensions"):
+        module._analyse(program_with(shape, contracting))
+
+
+def test_a_constant_of_nothing_in_brackets_without_end():
+    few, many = (
+        given_text(HLO["HloProto"].FromString(program_with(shape)).hlo_module.computations[0].instructions[0])
+        for shape in ([2, 0], [1 << 62, 0])
+    )
+    assert (few, many) == ("{{}, {}}", "{...}")
+
+
+@pytest.mark.parametrize("digits", [400, 5_000])
+def test_numbers_that_no_shape_has_in_the_text_of_an_operation(digits):
+    told = collective_of_text(f"%all-reduce.1 = f32[8] all-reduce(f32[{'9' * digits}] %x)")
+    assert told is not None and told.kind == "all-reduce" and told.bytes is None
+
+
+def test_devices_in_more_axes_than_can_be_told():
+    assert iota_devices([1], [1] * 100, []) is None
+    axes = ",".join(f"'a{n}'=1" for n in range(100))
+    assert groups_of_text(f"replica_groups=mesh[{axes}] {{'a1'}}") is None
 
 
 def test_many_small_programs(monkeypatch):
