@@ -11,7 +11,7 @@ import pytest
 from collectors.device import kineto
 from collectors.device.hlo import module
 from collectors.device.hlo.attributes import given_text
-from collectors.device.hlo.shapes import HLO, iota_devices
+from collectors.device.hlo.shapes import HLO, Collective, iota_devices
 from collectors.device.hlo.text import collective_of_text, groups_of_text
 from collectors.device.kineto import stream
 from collectors.device.kineto.texts import OTHER, Texts
@@ -21,8 +21,10 @@ from collectors.device.memory_snapshot.state import State
 from collectors.device.rocm.rocpd_tables import processes, unknown
 from collectors.device.viewer.events import trace_events
 from collectors.device.xplane import prepare
+from collectors.device.xplane.collectives import Collectives, Site, StepSpans
 from collectors.device.xplane.marks import _taken
 from collectors.device.xplane.planes import _identifiers, index_space, plane_stats
+from collectors.device.xplane.ranks import Ranks
 from collectors.device.xplane.wire import Window
 from collectors.reading import json_stream
 from collectors.reading.textlog import Tally
@@ -100,6 +102,15 @@ def test_a_table_of_identifiers_is_not_larger_for_a_single_one():
 
 def test_a_step_that_all_devices_take_at_once():
     assert _taken([(n % 7, 10, n) for n in range(60_000)]) == [(0, 10, None)]
+
+
+def test_very_many_different_collectives():
+    many = 25_000
+    found, what = Collectives(), Collective("all-reduce", "", 1.0, None, None)
+    found.sites = {n: Site(0, None, f"all-reduce.{n}", "compute", what) for n in range(many)}
+    found.add(np.arange(many), np.arange(many), np.ones(many, np.int64))
+    rows = found.rows(Ranks([], set(), None), 0, None, 0, StepSpans())
+    assert sum(item.batch.num_rows for item in rows) == many
 
 
 def test_spaces_without_end_before_a_null():
