@@ -82,6 +82,14 @@ def _check_names(con: Any, named: set[str]) -> None:
             raise Refused(f"WITH cannot be named {name[:80]!r}")
 
 
+def cut_to(batch: Any, most_bytes: int) -> Any:
+    """As many of its first rows, halved and halved again, as take no more; none where one takes more, or what all share
+    does, such as a dictionary."""
+    while batch.num_rows and batch.nbytes > most_bytes:
+        batch = batch[: batch.num_rows // 2]
+    return batch
+
+
 def answer(asked: dict[str, Any]) -> tuple[dict[str, Any], Any]:
     import duckdb
     import pyarrow as pa
@@ -107,9 +115,7 @@ def answer(asked: dict[str, Any]) -> tuple[dict[str, Any], Any]:
     taken: list[Any] = []
     rows, left, cut = asked["rows"], asked["bytes"], False
     for batch in reader:
-        part = batch[:rows]
-        while part.nbytes > left:
-            part = part[: part.num_rows // 2]
+        part = cut_to(batch[:rows], left)
         cut = part.num_rows < batch.num_rows
         taken.append(part)
         rows, left = rows - part.num_rows, left - part.nbytes

@@ -12,7 +12,7 @@ from typing import Any
 
 import pandas as pd
 
-NUMBERED = re.compile(r"(?:[._]\d+)+$")
+NUMBERED = re.compile(r"(?:\d+[._])+")  # of a name from its end: from its beginning each number would be tried anew
 BOTH, GONE, NEW = "both", "gone", "new"
 MOST = 200
 COLUMNS = ("op", "category", "scope", "shape", "framework_op")
@@ -48,7 +48,8 @@ def _text(rows: pd.DataFrame, column: str) -> pd.Series:
 
 def plain(name: str) -> str:
     """`fusion.12` and `fusion.7` as `fusion`: numbers are given anew by every compilation."""
-    return NUMBERED.sub("", name)
+    numbers = NUMBERED.match(name[::-1])
+    return name[: len(name) - numbers.end()] if numbers else name
 
 
 def _whole(rows: pd.DataFrame) -> pd.Series:

@@ -7,28 +7,49 @@ from runs.compiled import compiler
 _compiled = compiler(__package__)()
 CODES = 64  # accounts that an event may be of
 KINDS = 64  # kinds, with numbers beyond those
+NEAR = 32  # rows of a lane that are tried one by one; those below, which may be as many as there are events, by a tree
+FREE = np.int64(-(1 << 63))  # the end of a row in which nothing is yet
 
 
 @_compiled
 def rows_of(lane, start, end, row):  # pragma: no cover - compiled
     """Fill `row` with the lowest row of its lane in which each event meets no other: nested ones below what holds them,
     those that overlap side by side. Events in order of lane, start, and the longest first."""
-    ends = np.zeros(64, dtype=np.int64)
+    ends = np.zeros(NEAR, dtype=np.int64)
+    room, deep = 64, np.full(2 * 64, FREE)  # a tree: each node the earliest end of the two below it, rows at the bottom
     used = 0
     for i in range(len(start)):
         if i == 0 or lane[i] != lane[i - 1]:
+            for r in range(NEAR, used):
+                _set(deep, room + r - NEAR, FREE)
             used = 0
         r = 0
-        while r < used and ends[r] > start[i]:
+        while r < min(used, NEAR) and ends[r] > start[i]:
             r += 1
-        if r == used:
-            used += 1
-            if used > len(ends):
-                more = np.zeros(2 * len(ends), dtype=np.int64)
-                more[: len(ends)] = ends
-                ends = more
-        ends[r] = end[i]
+        if r < NEAR:
+            ends[r] = end[i]
+        else:
+            if used - NEAR == room:
+                more = np.full(4 * room, FREE)
+                for at in range(room):
+                    _set(more, 2 * room + at, deep[room + at])
+                room, deep = 2 * room, more
+            at = 1
+            while at < room:
+                at = 2 * at if deep[2 * at] <= start[i] else 2 * at + 1
+            _set(deep, at, end[i])
+            r = NEAR + at - room
+        used = max(used, r + 1)
         row[i] = r
+
+
+@_compiled
+def _set(tree, at, value):  # pragma: no cover - compiled
+    """Put a value at the bottom of a tree of least values."""
+    tree[at] = value
+    while at > 1:
+        at >>= 1
+        tree[at] = min(tree[2 * at], tree[2 * at + 1])
 
 
 @_compiled

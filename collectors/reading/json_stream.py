@@ -4,6 +4,7 @@ import contextlib
 import json
 import re
 from collections.abc import Callable, Iterator
+from itertools import islice
 from math import inf
 
 from collectors.base import Source
@@ -13,9 +14,12 @@ from errors import InputError
 CHUNK = 1 << 20
 OBJECT_LIMIT = 1 << 22  # characters; Cloud Logging allows 256 KiB an entry
 BROKEN_LIMIT = 10_000  # with more broken than good objects, the file is something else
+_VAIN, _VAIN_TIMES = 1 << 26, 8  # characters that may be looked at in vain, and how many more for each that was passed
 BOM = b"\xef\xbb\xbf"
 _BOM = BOM.decode("latin-1")
 _NEXT = re.compile(r"[^\s,\[\]]")
+_BRACKET = re.compile(r"[\[{]")
+_DEEPEST = 900  # brackets that are open at once: Python's decoder takes some more
 _RESUME = re.compile(r"\n|\}\s*,\s*(?=\{)")
 _UNSURE = re.compile(r"(?:\}\s*(?:,\s*)?)?\Z")  # the beginning of what _RESUME looks for, at the end of what was read
 _DECODER = json.JSONDecoder(strict=False, parse_constant=lambda _: None)  # NaN and Infinity are no JSON: not known
@@ -33,12 +37,35 @@ def objects(source: Source, tally: Tally) -> Iterator[tuple[int, dict]]:
         yield from Walk(source.name, tally).objects(f.read)
 
 
+class Vain:
+    """What was looked at of one text without an object coming of it. Where brackets open line after line and none
+    closes, each line is the beginning of an object that is looked for to the end of a thousand others."""
+
+    def __init__(self) -> None:
+        self._read = 0
+
+    def too_much(self, error: Exception, text: str, begin: int, passed: int) -> bool:
+        """Notes a value that did not come of what begins at `begin`; whether it is time to give up, `passed` characters
+        from where the text began."""
+        end = error.pos if isinstance(error, json.JSONDecodeError) else _too_deep(text, begin)
+        self._read += end - begin
+        return self._read > _VAIN + _VAIN_TIMES * passed
+
+
+def _too_deep(text: str, begin: int) -> int:
+    """About where brackets are too many for a decoder that gave up."""
+    end = min(len(text), begin + OBJECT_LIMIT)
+    found = next(islice(_BRACKET.finditer(text, begin, end), _DEEPEST, None), None)
+    return found.start() if found else end
+
+
 class Walk:
     """A walk over the objects of one file, in one go or in pieces: how many were good and broken, and how far it is."""
 
     def __init__(self, name: str, tally: Tally):
         self.name, self.tally = name, tally
         self.good = self.broken = 0
+        self._vain = Vain()
         self.at = 0  # byte offset behind the last object, and behind what separates it from the next
 
     def objects(
@@ -63,7 +90,7 @@ class Walk:
             if stop is not None and self.at >= stop and not damaged:
                 return
             is_object = bool(match) and buffer[position] == "{"
-            if is_object and (found := _decode(buffer, position)):
+            if is_object and (found := self._decode(buffer, position)):
                 self.good += 1
                 position = found[1]
                 yield self.at, found[0]
@@ -79,6 +106,18 @@ class Walk:
             else:
                 self._count_damage(is_object, at_end and not _RESUME.search(buffer, position))
                 damaged, position = True, position + is_object
+
+    def _decode(self, buffer: str, position: int) -> tuple[dict, int] | None:
+        try:
+            return _decode(buffer, position)
+        except (ValueError, RecursionError) as e:
+            if self._vain.too_much(e, buffer, position, self.at):
+                raise InputError(
+                    f"JSON objects that begin within one another and do not end, up to byte {self.at:,}",
+                    where=self.name,
+                    expected="log entries as JSON, one a line or in an array",
+                ) from e
+        return None
 
     def _count_damage(self, is_object: bool, cut_off: bool) -> None:
         if is_object and cut_off:
@@ -98,19 +137,20 @@ class Walk:
 
 def first(piece: bytes) -> tuple[dict, int] | None:
     """(the object that `piece` begins with, where it ends); None where it begins with none."""
-    return _decode(piece.decode("latin-1"), 0) if piece.startswith(b"{") else None
+    with contextlib.suppress(ValueError, RecursionError):
+        return _decode(piece.decode("latin-1"), 0) if piece.startswith(b"{") else None
+    return None
 
 
 def _decode(buffer: str, position: int) -> tuple[dict, int] | None:
-    """(object, where it ends), or None where it is incomplete or no JSON."""
+    """(object, where it ends); None where it is too long. Raises ValueError or RecursionError where it is incomplete or
+    no JSON."""
     try:
         return _decoded(buffer, position, _DECODER)
     except json.JSONDecodeError:
-        return None
-    except (ValueError, RecursionError):  # a number of more digits than Python reads, or brackets without end
-        with contextlib.suppress(ValueError, RecursionError):
-            return _decoded(buffer, position, _PATIENT)
-    return None
+        raise
+    except ValueError:  # a number of more digits than Python reads
+        return _decoded(buffer, position, _PATIENT)
 
 
 def _decoded(buffer: str, position: int, decoder: json.JSONDecoder) -> tuple[dict, int] | None:

@@ -101,6 +101,7 @@ class Loads:
         self._columns: list[dict[str, Any]] = []
         self._stats: list[tuple[str, str, str, float]] = []
         self._names: set[str] = set()
+        self._numbers: dict[str, int] = {}  # by name: how many loads were called so
 
     def __len__(self) -> int:
         return len(self._columns)
@@ -109,9 +110,11 @@ class Loads:
         """A name for the next load, not used before in this input: its file, `label` (such as "rate 4"), and a number
         where that is taken. Reserved by the call, for requests that are handed on before their load is summed up."""
         base = clean(f"{self._stem} {label}".strip() or "load")
-        unique, n = base, 2
+        unique, n = base, self._numbers.get(base, 1)
         while unique in self._names:
-            unique, n = f"{base} #{n}", n + 1
+            n += 1
+            unique = f"{base} #{n}"
+        self._numbers[base] = n
         self._names.add(unique)
         return unique
 

@@ -10,6 +10,7 @@ import pytest
 
 from errors import InputError, QuestionError
 from runs.query import ANSWER_BYTES, _in_a_line, query
+from runs.query_child import cut_to
 from runs.run import Run
 from runs.schema import TABLES
 from runs.store import Store
@@ -87,6 +88,11 @@ def test_an_answer_is_cut_at_the_bytes_that_may_be_given(run):
     assert found.cut and ANSWER_BYTES // 2 < found.table.nbytes <= ANSWER_BYTES
     with pytest.raises(QuestionError, match="one row alone is larger than 64 MiB"):
         query(run, f"select repeat('x', {ANSWER_BYTES + 1})")
+
+
+def test_a_dictionary_that_is_larger_than_what_may_be_given():
+    column = pa.array(["x" * 1000, "y", "y"]).dictionary_encode()
+    assert [cut_to(pa.record_batch([column], ["x"]), most).num_rows for most in (5000, 10)] == [3, 0]
 
 
 def test_columns_of_one_name_are_told_apart(run):

@@ -22,7 +22,7 @@ _RECORDED, _WAITED_STREAM, _STREAM, _CORRELATION = (
     "stream",
     "correlation",
 )
-_NUMBER = re.compile(r"(\d+)$")
+_NUMBER = re.compile(r"(?<!\d)(\d+)$")
 
 
 @dataclass(frozen=True)

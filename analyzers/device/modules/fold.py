@@ -19,7 +19,6 @@ ALIKE = 0.5  # of what two execute together, what both do
 MOST_GROUPS = 16  # of copies among siblings of one name: what is like none of these stays alone
 SLOW, OF_ALL, COPIES = 1.2, 0.005, 3  # a slowest copy is named from so many times the median, that part of all time
 _NUMBERED = re.compile(r"^(.*?)(\d{1,9})$", re.DOTALL)
-_FOLDED = re.compile(r"^(.*?)\[[^\]]*\]$", re.DOTALL)
 Part = tuple[str, ...]
 
 
@@ -93,9 +92,19 @@ def _kinds(node: Node, within: str = "") -> Iterable[str]:
         yield from _kinds(child, f"{within}/{_stem(child.name)}")
 
 
+def _unfolded(name: str) -> str | None:
+    """What copies are called together, without what tells of their numbers; None for a name that is of no copies."""
+    if not name.endswith("]"):
+        return None
+    begin = name.find("[", name.rfind("]", 0, -1) + 1)
+    return name[:begin] if begin >= 0 else None
+
+
 def _stem(name: str) -> str:
-    match = _FOLDED.match(name) or _NUMBERED.match(name)
-    return match[1] if match else name
+    stem = _unfolded(name)
+    if stem is None and (match := _NUMBERED.match(name)):
+        return match[1]
+    return name if stem is None else stem
 
 
 def _alike(a: set[Part], b: set[Part]) -> bool:
@@ -138,7 +147,7 @@ def _aligned(copies: list[Node]) -> dict[str, list[Node]]:
 def _by_place(node: Node) -> dict[str, str]:
     like: dict[str, list[str]] = {}
     for name in sorted(node.children, key=_number):
-        mark = "[*]" if _FOLDED.match(name) else "*" if _NUMBERED.match(name) else ""
+        mark = "[*]" if _unfolded(name) is not None else "*" if _NUMBERED.match(name) else ""
         like.setdefault(_stem(name) + mark, []).append(name)
     return {
         name: called if len(names) == 1 else f"{called}#{i + 1}"

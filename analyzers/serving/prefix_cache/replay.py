@@ -116,9 +116,7 @@ def replay(
     times = np.zeros(requests, dtype=np.int64) if arrivals is None else np.ascontiguousarray(arrivals, dtype=np.int64)
     cache = np.zeros(requests, dtype=np.int64) if caches is None else np.asarray(caches)
     distinct = 0
-    for number in np.unique(cache):
-        mine = cache == number
-        at = np.flatnonzero(np.repeat(mine, counts))
+    for mine, at in zip(_together(cache, cache), _together(np.repeat(cache, counts), cache), strict=True):
         known, dense = np.unique(blocks[at], return_inverse=True)
         edges = np.concatenate([[0], np.cumsum(counts[mine])]).astype(np.int64)
         part, seen = np.full(len(at), NEVER, dtype=np.int64), np.full(len(at), -1, dtype=np.int64)
@@ -126,6 +124,13 @@ def replay(
         reach[at], age[at] = part, seen
         distinct += len(known)
     return Replay(reach, age, owner, distinct)
+
+
+def _together(cache: np.ndarray, caches: np.ndarray) -> list[np.ndarray]:
+    """Where each of `caches`, in their order, stands in `cache`: of all at once, since they may be many."""
+    order, numbers = np.argsort(cache, kind="stable"), np.unique(caches)
+    begins = np.searchsorted(cache[order], numbers)
+    return np.split(order, begins)[1:]
 
 
 def warm() -> None:

@@ -4,12 +4,12 @@ XLA's own printer is C++ that trusts its input, and not every installation has i
 XLA's words; metadata and the compiler's own configuration are columns of their own.
 """
 
-import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from collectors.device.hlo.products import prod
 from collectors.device.hlo.shapes import TUPLE, dtype
 
 SHOWN_ELEMENTS = 10  # of a constant; XLA leaves out larger ones as well
@@ -46,8 +46,10 @@ def given_text(instruction: Any) -> str:
 def _literal(instruction: Any) -> str:
     shape, found = instruction.shape, instruction.literal
     values = None if shape.element_type == TUPLE else _values(dtype(shape) or "", found)
-    size = math.prod(shape.dimensions)
+    size = prod(shape.dimensions)
     if values is None or size > SHOWN_ELEMENTS or len(values) != size:
+        return "{...}"
+    if not size and prod(n for n in shape.dimensions if n) > SHOWN_ELEMENTS:  # of nothing, but brackets without end
         return "{...}"
     words = [_number(v, dtype(shape) or "") for v in values]
     return words[0] if not shape.dimensions else _nested(words, list(shape.dimensions))
@@ -92,7 +94,7 @@ def _same(a: float, b: float, kind: str) -> bool:
 
 def _nested(words: list[str], sizes: list[int]) -> str:
     if len(sizes) > 1:
-        step = math.prod(sizes[1:])
+        step = prod(sizes[1:])
         words = [_nested(words[i * step : (i + 1) * step], sizes[1:]) for i in range(sizes[0])]
     return "{" + ", ".join(words) + "}"
 

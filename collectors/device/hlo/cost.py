@@ -3,9 +3,10 @@
 import json
 import re
 from dataclasses import dataclass, replace
-from math import ceil, log2, prod
+from math import ceil, log2
 from typing import Any
 
+from collectors.device.hlo.products import prod
 from collectors.device.hlo.shapes import elements, valid_positions
 
 _TRANSCENDENTAL = {

@@ -1,8 +1,8 @@
 """What a shape occupies in memory: its layout's order of dimensions and its tiles, padding included."""
 
-from math import prod
 from typing import Any
 
+from collectors.device.hlo.products import prod
 from collectors.device.hlo.shapes import TUPLE, element_bits
 
 COMBINE = -(1 << 63)  # a tile's dimension that first joins its dimension with the next more minor one

@@ -28,6 +28,7 @@ from errors import InputError
 
 _analysed: dict[bytes, Module] = {}
 _REMEMBERED = 200_000  # instructions of all modules together, some hundred megabytes
+_MOST_MODULES = 4_096  # that are remembered, however small they are: all are counted whenever one comes
 
 
 def analyse(data: bytes) -> Module:
@@ -41,12 +42,19 @@ def analyse(data: bytes) -> Module:
         module = _analysed.get(key)
         if module is None:
             module = _analyse(proto)
-            while _analysed and sum(m.instructions for m in _analysed.values()) + module.instructions > _REMEMBERED:
-                _analysed.pop(next(iter(_analysed)), None)
+            _forget_some(module.instructions)
             _analysed[key] = module
         return module
     except (Error, RecursionError, OverflowError) as error:
         raise InputError(f"not an HloProto: {error}", expected="the bytes of stat `Hlo Proto`") from error
+
+
+def _forget_some(instructions: int) -> None:
+    """Of the modules that are remembered those that came first, until there is room for one of so many."""
+    while _analysed and (
+        len(_analysed) >= _MOST_MODULES or sum(m.instructions for m in _analysed.values()) + instructions > _REMEMBERED
+    ):
+        _analysed.pop(next(iter(_analysed)), None)
 
 
 def _told_of(data: bytes) -> Any:

@@ -2,11 +2,12 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from math import gcd, prod
+from math import gcd
 from typing import Any
 
 import numpy as np
 
+from collectors.device.hlo.products import prod
 from collectors.reading.protobuf import message_types
 
 HLO = message_types(
@@ -130,6 +131,7 @@ _TYPES: dict[int, tuple[str, int]] = {
 }
 TUPLE = 13
 MAX_GROUP_DEVICES = 1 << 20  # more devices than that in a replica group is damage, not a machine
+_MOST_AXES = 32  # of a mesh, and of what numbers of devices are laid out in: numpy knows few more
 _MAX_WINDOW = 1 << 16
 
 Groups = tuple[tuple[int, ...], ...]
@@ -224,6 +226,8 @@ def valid_positions(window: Any, size: int, out: int) -> int | None:
 
 def iota_devices(shape: list[int], reshape: list[int], perm: list[int]) -> np.ndarray | None:
     """Device numbers 0.. reshaped, transposed and reshaped to `shape`: the printed form `[2,4]<=[4,2]T(1,0)`."""
+    if max(len(shape), len(reshape)) > _MOST_AXES:
+        return None
     count = prod(shape)
     if not (shape and reshape and min(*shape, *reshape) > 0 and prod(reshape) == count <= MAX_GROUP_DEVICES):
         return None
@@ -238,6 +242,8 @@ def iota_devices(shape: list[int], reshape: list[int], perm: list[int]) -> np.nd
 def mesh_groups(message: Any) -> Groups | None:
     """Groups along some axes of a mesh: devices that differ only in those axes form a group."""
     sizes = [a.size for a in message.mesh.axes]
+    if max(len(sizes), len(message.axes)) > _MOST_AXES:
+        return None
     count = prod(sizes)
     if not sizes or not 0 < count <= MAX_GROUP_DEVICES or min(sizes) < 1:
         return None
@@ -265,6 +271,8 @@ def mesh_groups(message: Any) -> Groups | None:
             whole = size is None or (low <= pre and pre * piece <= low * size)
             if axis == ref.mesh_axis_index and whole and i not in chosen:
                 chosen.append(i)
+    if len(pieces) > _MOST_AXES:
+        return None
     rest = [i for i in range(len(pieces)) if i not in chosen]
     width = prod(pieces[i][2] for i in chosen)
     table = devices.reshape([p[2] for p in pieces]).transpose(rest + chosen).reshape(-1, width)

@@ -1,8 +1,9 @@
 """How many devices hold the same piece of a program's input, from its sharding."""
 
 from collections.abc import Iterable
-from math import prod
 from typing import Any
+
+from collectors.device.hlo.products import prod
 
 _REPLICATED, _OTHER = 0, 3
 _MAX_DEVICES = 1 << 20

@@ -34,8 +34,11 @@ def collective_of_text(line: str) -> Collective | None:
 
 def _size(operands: str) -> tuple[float | None, str | None]:
     shapes = _OPERAND.findall(operands.split("), ")[0])
-    total = sum(prod(int(d) for d in dims.split(",") if d) * type_bytes(kind) for kind, dims in shapes)
-    return (float(total), shapes[0][0]) if shapes else (None, None)
+    try:
+        total = float(sum(prod(int(d) for d in dims.split(",") if d) * type_bytes(kind) for kind, dims in shapes))
+    except (ValueError, OverflowError):  # numbers that nothing has
+        return None, None
+    return (total, shapes[0][0]) if shapes else (None, None)
 
 
 def _numbers(text: str | None) -> list[int]:

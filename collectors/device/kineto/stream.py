@@ -204,8 +204,10 @@ class Stream:
             elif how in (NEEDS_BYTES, DAMAGED):
                 if not self._resume():
                     return
-            else:
+            elif self.counters[ROWS] or self.counters[STATS]:
                 yield from self._taken()
+            else:  # one event has more arguments than there is room for
+                self._stats = new_stats(2 * len(self._stats.kind))
 
     def _taken(self) -> Iterator[tuple[Batch, Stats]]:
         n, m = int(self.counters[ROWS]), int(self.counters[STATS])

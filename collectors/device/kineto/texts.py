@@ -113,7 +113,7 @@ class Texts:
     def of_raw(self, text: bytes) -> int:
         """Number of a text as it stands in a trace."""
         raw = np.frombuffer(text, np.uint8)
-        while (found := number(self.store, raw, 0, len(raw))) < 0:
+        while (found := number(self.store, raw, 0, len(raw))) == -1:
             self.grow(len(raw))
         return int(found)
 

@@ -76,8 +76,7 @@ class State:
             for array in arrays:
                 _lengthen(array, int(c[count]) + _SPARE)
         _lengthen(kept.refs, int(c[REFS] + c[STACKED]) + (1 << 17))
-        if c[ARENA] + text_bytes <= MOST_ARENA:
-            _lengthen(kept.arena, int(c[ARENA]) + text_bytes)
+        _lengthen(kept.arena, min(int(c[ARENA]) + text_bytes, MOST_ARENA))  # what has no room there is refused
         self._rehash(TEXTS, 0, kept.text_start, "text_table")
         self._rehash(FRAME_ROWS, 1, kept.frame, "frame_table")
         self._rehash(STACK_ROWS, 2, kept.stack_start, "stack_table")

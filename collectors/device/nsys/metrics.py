@@ -20,6 +20,7 @@ _SAMPLES, _NAMES = "GPU_METRICS", "TARGET_INFO_GPU_METRICS"
 _MOST = 1 << 22  # samples that are kept of an export
 _METRICS = 1 << 16
 _UNIT = re.compile(r"^(?P<name>.*?)\s*\[(?P<unit>[^\[\]]+)\]\s*$", re.DOTALL)
+_LONGEST_NAME = 1_000  # of which a unit is looked for
 _UNITS = {"Throughput %": "%"}
 _GPU = 0xFF
 
@@ -74,7 +75,7 @@ class Metrics:
         """Number of a metric of a GPU, which is named when it is first met."""
         if (kind, metric) not in self._codes:
             told = self._told.get((kind, metric)) or f"metric {metric}"
-            match = _UNIT.match(told)
+            match = _UNIT.match(told) if len(told) <= _LONGEST_NAME else None
             name, unit = (match["name"], match["unit"]) if match else (told, None)
             gpu = f"GPU {kind & _GPU} " if isinstance(kind, int) else ""
             self._codes[kind, metric] = len(self._names)

@@ -20,6 +20,7 @@ READ = ("kernel_dispatch", "memory_copy", "memory_allocate", "region", "sample")
 _JOINED = ("string", "event", "timestamp", "track", "metadata")
 _KNOWN = (*READ, *_JOINED, "arg", "pmc_event")
 _NAME = re.compile(r"^rocpd_(info_[a-z_]+?|[a-z]+(?:_[a-z]+)*?)((?:_[0-9a-fA-F]+)+|)$")
+_LONGEST_NAME = 200  # with the identifier that it ends in: a longer one would be tried again from each of its parts
 _OF_TRACK = {"pid": "pid", "tid": "tid", "agent_id": "agent_id", "queue_id": "queue_id", "stream_id": "stream_id"}
 _STAMPS = {"start": "start_id", "end": "end_id", "timestamp": "timestamp_id"}
 _MOST, _DEEPEST = 1 << 16, 8
@@ -160,16 +161,21 @@ def processes(database: Database) -> list[str]:
     """What the names of each process's tables end in, in the order of the file."""
     found: dict[str, None] = {}
     for table in database.columns:
-        match = _NAME.match(table)
+        match = _named(table)
         if match and match[1] in READ:
             found[match[2]] = None
     return list(found)
 
 
+def _named(table: str) -> re.Match[str] | None:
+    """What a table's name tells; nothing where it is so long that rocpd gave no such name."""
+    return _NAME.match(table) if len(table) <= _LONGEST_NAME else None
+
+
 def unknown(database: Database) -> Iterator[str]:
     """Tables of rocpd that nothing here knows."""
     for table in database.columns:
-        match = _NAME.match(table)
+        match = _named(table)
         if match and match[1] not in _KNOWN and not match[1].startswith("info_"):
             yield table
 

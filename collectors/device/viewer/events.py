@@ -7,6 +7,7 @@ import zlib
 from collections.abc import Iterator
 from typing import Any, BinaryIO
 
+from collectors.reading.json_stream import Vain
 from collectors.reading.textlog import Tally
 
 _PIECE = 1 << 20
@@ -24,17 +25,21 @@ class _Text:
         self._stream = stream
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self.text, self.at, self.ended = "", 0, False
+        self.passed, self.vain, self.given_up = 0, Vain(), False  # characters before `text`, and what came to nothing
         self.broken: str | None = None
 
     def more(self) -> bool:
         """Takes in a further piece; False where there is none."""
         if self.ended:
             return False
+        wanted, raw = max(_PIECE, len(self.text) - self.at), bytearray()  # as much again of an event that is long
         try:
-            raw = self._stream.read1(_PIECE)  # type: ignore[attr-defined]  # keeps what precedes a fault
+            while len(raw) < wanted and (piece := self._stream.read1(wanted - len(raw))):  # type: ignore[attr-defined]
+                raw += piece  # bit by bit, which keeps what precedes a fault
         except (EOFError, OSError, zlib.error) as error:
-            raw, self.broken = b"", str(error)
+            self.broken = str(error)
         self.ended = not raw
+        self.passed += self.at
         self.text = self.text[self.at :] + self._decoder.decode(raw, final=self.ended)
         self.at = 0
         return not self.ended
@@ -54,7 +59,7 @@ def trace_events(stream: BinaryIO, tally: Tally) -> Iterator[dict[str, Any]]:
             yield event
             continue
         damaged += 1
-        if not _skip(text) or damaged > _MOST_DAMAGED:
+        if text.given_up or not _skip(text) or damaged > _MOST_DAMAGED:
             tally.add("the rest of the trace", text.broken or "it ends in the middle, or is no JSON")
             return
         tally.add("events", "they are no JSON")
@@ -79,8 +84,9 @@ def _event(text: _Text, decoder: json.JSONDecoder) -> tuple[Any, bool]:
         if text.at < len(text.text):
             try:
                 value, text.at = decoder.raw_decode(text.text, text.at)
-            except (ValueError, RecursionError):
-                if len(text.text) - text.at > _MAX_OBJECT or not text.more():
+            except (ValueError, RecursionError) as e:
+                text.given_up |= text.vain.too_much(e, text.text, text.at, text.passed + text.at)
+                if text.given_up or len(text.text) - text.at > _MAX_OBJECT or not text.more():
                     return None, False
                 continue
             return value if isinstance(value, dict) else {}, False

@@ -86,6 +86,7 @@ class Collectives:
         """Rows in the order of device, module, op and start. What was gathered is given up meanwhile."""
         keys = sorted(self._parts, key=lambda k: (k[0] is None, k[0] or 0, k[1] or "", k[2]))
         batch_of: list[tuple[_Key, Collective, np.ndarray]] = []
+        count = 0
         for key in keys:
             what = self._whats[key]
             device, module, op, role = key
@@ -96,9 +97,10 @@ class Collectives:
             if half == "start" and (done := (device, module, op.replace("-start", "-done"), role)) in self._parts:
                 spans = _join(spans, np.sort(self._spans(done)[:, 1]))
             batch_of.append((key, what, spans))
-            if sum(len(s) for _, _, s in batch_of) >= _BATCH:
+            count += len(spans)
+            if count >= _BATCH:
                 yield self._batch(batch_of, ranks, capture, host, base_ns, steps)
-                batch_of = []
+                batch_of, count = [], 0
         if batch_of:
             yield self._batch(batch_of, ranks, capture, host, base_ns, steps)
 

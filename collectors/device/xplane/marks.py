@@ -162,7 +162,8 @@ def _taken(spans: list[tuple[int, int, int]]) -> list[tuple[int, int, int | None
     met: list[tuple[int, int, set[int]]] = []
     for start, end, device in sorted(spans):
         if met and start < met[-1][1]:
-            met[-1] = (met[-1][0], max(met[-1][1], end), met[-1][2] | {device})
+            met[-1][2].add(device)
+            met[-1] = (met[-1][0], max(met[-1][1], end), met[-1][2])
         else:
             met.append((start, end, {device}))
     if len(met) > 1 and sum(len(devices) for *_, devices in met) == len(set().union(*(d for *_, d in met))):

@@ -42,7 +42,11 @@ XPLANE = message_types(
 _NAME, _LINE, _EVENT_METADATA, _STAT_METADATA, _STAT = 2, 3, 4, 5, 6
 STAT_NAME = 2  # field of XStatMetadata, and of XEventMetadata
 _MAX_NAME = 1 << 16
-_DENSE = 1 << 20  # identifiers up to this go through a table
+_DENSE = 1 << 20  # identifiers up to this go through a table,
+_LEAST_DENSE, _DENSE_FOR_EACH = (
+    1 << 12,
+    1 << 8,
+)  # where they are so few, up to the larger of these: it is made anew each time
 _SPECIAL = {
     b"hlo_op": HLO_OP,
     b"hlo_module": HLO_MODULE,
@@ -191,7 +195,7 @@ class Names:
 def _identifiers(ids: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """(dense table, sorted identifiers beyond it, their rows)."""
     rows = np.arange(len(ids), dtype=np.int32)
-    small = (ids >= 0) & (ids < _DENSE)
+    small = (ids >= 0) & (ids < min(_DENSE, max(_LEAST_DENSE, _DENSE_FOR_EACH * len(ids))))
     dense = np.full(int(ids[small].max()) + 1 if small.any() else 0, -1, np.int32)
     dense[ids[small]] = rows[small]
     order = np.argsort(ids[~small], kind="stable")
@@ -206,7 +210,7 @@ def plane_stats(window: Window, index: PlaneIndex) -> dict[str, Value]:
     for start, length in index.stats.tolist():
         with contextlib.suppress(DecodeError):
             stats.append(XPLANE["Stat"].FromString(window.bytes(start, length)))
-    wanted = [s.metadata_id for s in stats] + [s.ref_value % (1 << 63) for s in stats]
+    wanted = {number for s in stats for number in (s.metadata_id, s.ref_value % (1 << 63))}
     names, _ = window.names(index.stat_names, STAT_NAME, wanted)
     return dict(stat_value(stat, names) for stat in stats)
 

@@ -320,7 +320,7 @@ class Reader:
                 elif line.marks < len(batches.marks.rows):
                     if rows := batches.flush_stats():
                         yield rows
-                    else:
+                    elif at == pos:
                         batches.more_inline()
             elif how == BAD:
                 damage = at if damage is None else damage

@@ -6,7 +6,7 @@ them. Every length is checked against the bytes that are really there before it 
 """
 
 import builtins
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from typing import BinaryIO, NamedTuple
 
 import numpy as np
@@ -210,7 +210,7 @@ class Window:
         return self._file.read(max(0, min(length, self.size - start)))
 
     def entries(
-        self, ranges: np.ndarray, name_field: int, only: list[int] | None = None
+        self, ranges: np.ndarray, name_field: int, only: Container[int] | None = None
     ) -> tuple[list[tuple[int, builtins.bytes, int]], int]:
         """Map entries at `ranges`: ((key, name, row where the value holds more than a name, else -1).., damaged ones).
 
@@ -236,7 +236,7 @@ class Window:
         return found, damaged
 
     def names(
-        self, ranges: np.ndarray, name_field: int, only: list[int] | None = None
+        self, ranges: np.ndarray, name_field: int, only: Container[int] | None = None
     ) -> tuple[dict[int, builtins.bytes], int]:
         """({key: name} of the map entries at `ranges`, how many are damaged); of the keys in `only` if given."""
         found, damaged = self.entries(ranges, name_field, only)

@@ -11,6 +11,7 @@ from math import inf
 from typing import Any
 
 from collectors.base import Source
+from collectors.reading.json_stream import Vain
 from collectors.reading.textlog import Tally
 from errors import InputError
 
@@ -47,7 +48,7 @@ def objects(source: Source, tally: Tally) -> Iterator[tuple[int, dict[str, Any]]
         known = position, known[1] + len(between)
         return known[1]
 
-    position = 1 if text.startswith("\ufeff") else 0
+    position, vain = (1 if text.startswith("\ufeff") else 0), Vain()
     while match := _NEXT.search(text, position):
         position = match.start()
         if text[position] != "{":
@@ -55,7 +56,13 @@ def objects(source: Source, tally: Tally) -> Iterator[tuple[int, dict[str, Any]]
         else:
             try:
                 value, position = _DECODER.raw_decode(text, position)
-            except (ValueError, RecursionError):
+            except (ValueError, RecursionError) as e:
+                if vain.too_much(e, text, position, position):
+                    raise InputError(
+                        f"JSON objects that begin within one another and do not end, up to byte {offset(position):,}",
+                        where=source.name,
+                        expected="the result of a benchmark",
+                    ) from e
                 cut = not _RESUME.search(text, position + 1)
                 tally.add(
                     *(

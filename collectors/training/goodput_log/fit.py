@@ -14,6 +14,7 @@ from collectors.training.goodput_log import keys
 _INF = re.compile(rb"Inf(?!inity)")
 _SPACE = np.isin(np.arange(256), list(b" \t\r\n"))
 _CLOSING = np.isin(np.arange(256), list(b"}]"))
+_NEAR = 8  # spaces that are passed over one by one
 
 
 class _Sign:
@@ -58,11 +59,15 @@ def _stray_null(data: memoryview) -> bool:
     """Whether "nu" follows a closing brace or bracket: in JSON it never does outside of text."""
     buffer = np.frombuffer(data, "u1")
     before = _places(data, b"nu") - 1
-    if not before.size:
-        return False
-    while (space := _SPACE[buffer[before]]).any():  # the block begins with a brace, so this ends
-        before = before - space
-    return bool(_CLOSING[buffer[before]].any())
+    for _ in range(_NEAR):  # the block begins with a brace, so this never goes beyond its beginning
+        signs = buffer[before]
+        if _CLOSING[signs].any():
+            return True
+        before = before[_SPACE[signs]] - 1
+        if not before.size:
+            return False
+    solid = np.flatnonzero(~_SPACE[buffer])  # step by step would take as long as there are spaces
+    return bool(_CLOSING[buffer[solid[np.searchsorted(solid, before, "right") - 1]]].any())
 
 
 def key_places(data: memoryview) -> dict[str, np.ndarray] | None:
