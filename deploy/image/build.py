@@ -28,6 +28,7 @@ PROJECT = Path(__file__).parents[2]
 BASE, STAND_IN, CONTAINER = "python:3.12-slim", "localhost/chipledger-base", "chipledger-tried"
 OWN_PORT = 8501  # where a container has a network of its own
 ASK_S, PULL_S, READY_S, LOADED_S = 60, 300, 240, 240
+PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"  # as images have it
 # what images of Debian leave out of it
 NEEDLESS = (*(f"usr/share/{name}" for name in ("doc", "info", "locale", "man")), "var/cache/apt", "var/lib/apt/lists")
 # a log of a job, which is small
@@ -90,10 +91,8 @@ def engine(storage: Path | None) -> Engine:
 
 def base(by: Engine, wanted: str, folder: Path) -> str:
     """The name of the base to build on."""
-    names = (wanted,) if by.is_docker else (wanted, f"docker.io/library/{wanted}")
-    for name in names:
-        if by.said("pull", "--quiet", name, timeout_s=PULL_S) is not None:
-            return name
+    if by.said("pull", "--quiet", wanted, timeout_s=PULL_S) is not None:
+        return wanted
     if by.is_docker:
         raise CannotBuild(f"{wanted} cannot be had")
     print(f"{wanted} cannot be had: a stand-in for it is made.")
@@ -107,15 +106,17 @@ def stand_in(by: Engine, folder: Path) -> str:
     root = folder / "base"
     command = ["debootstrap", "--variant=minbase", "--include=python3-venv", release, str(root), mirror_of(release)]
     if said(*command, timeout_s=PULL_S) is None:
-        raise CannotBuild(f"debootstrap made no {release}; {root / 'debootstrap/debootstrap.log'} says why")
+        raise CannotBuild(f"debootstrap made no {release} within {PULL_S} s")
     for name in NEEDLESS:
         shutil.rmtree(root / name, ignore_errors=True)
+    (root / "etc/apt/sources.list").unlink(missing_ok=True)  # of this machine
     context = folder / "context"
     context.mkdir()
     left_out = [f"--exclude={pattern}" for pattern in NOT_PACKED]
     subprocess.run(["tar", "-C", str(root), *left_out, "-cf", str(context / "base.tar"), "."], check=True)
-    (context / "Dockerfile").write_text("FROM scratch\nADD base.tar /\n")
-    by.do("build", "--quiet", "--isolation", "chroot", "--tag", STAND_IN, str(context))
+    (context / "Dockerfile").write_text(f"FROM scratch\nADD base.tar /\nENV PATH={PATH}\nRUN python3 -m venv --help\n")
+    if by.said("build", "--isolation", "chroot", "--tag", STAND_IN, str(context), timeout_s=PULL_S) is None:
+        raise CannotBuild("buildah builds nothing here, not even the stand-in for the base")
     return STAND_IN
 
 

@@ -123,6 +123,13 @@ def test_without_debootstrap_there_is_no_stand_in(tools, capsys):
     assert build.main([]) == 4 and "a stand-in takes debootstrap and root" in capsys.readouterr().out
 
 
+def test_a_machine_on_which_buildah_builds_nothing_is_no_failure_of_the_image(tools, capsys):
+    tools.engine("buildah", base=1, fails="/context")
+    tools.program("debootstrap", DEBOOTSTRAP)
+    tools.program("apt-get", APT)
+    assert build.main([]) == 4 and "buildah builds nothing here" in capsys.readouterr().out
+
+
 def test_a_mirror_of_packages_is_told_by_secrets_alone(tools):
     tools.engine("docker")
     assert build.main([]) == 0
