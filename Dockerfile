@@ -4,22 +4,26 @@
 #   LIBTPU  yes: with Google's TPU compiler (700 MB, under Google's terms), so that `chipledger compile` works
 #   XPROF   yes: with XProf's own tools (118 MB)
 #   CPU     what kernels are compiled for, as LLVM calls it: x86-64-v3 has AVX2; generic runs everywhere, also on ARM
+# Where packages come from a mirror, its pip.conf is the secret `pip` of the build, and the certificates that it is asked
+# with may be the secret `ca`, which that file calls /run/secrets/ca: neither is in a layer.
 ARG PYTHON=python:3.12-slim
 
 FROM ${PYTHON} AS build
 ARG LIBTPU=no
 ARG XPROF=no
 ARG CPU=x86-64-v3
-ENV NUMBA_CPU_NAME=$CPU NUMBA_CPU_FEATURES=""
+ENV NUMBA_CPU_NAME=$CPU NUMBA_CPU_FEATURES="" PIP_CONFIG_FILE=/run/secrets/pip
 WORKDIR /src
 COPY requirements-run.lock requirements-xprof.lock requirements-tpu.lock ./
-RUN python3 -m venv /venv \
+RUN --mount=type=secret,id=pip --mount=type=secret,id=ca \
+    python3 -m venv /venv \
     && /venv/bin/pip install --no-cache-dir --no-compile --require-hashes -r requirements-run.lock \
     && { [ "$XPROF" != yes ] || /venv/bin/pip install --no-cache-dir --no-compile --require-hashes -r requirements-xprof.lock; } \
     && { [ "$LIBTPU" != yes ] || /venv/bin/pip install --no-cache-dir --no-compile --require-hashes -r requirements-tpu.lock; }
 COPY requirements-make.lock requirements-audit.lock ./
 # what makes the docs, the wheel and the list of parts: never in the image that runs
-RUN python3 -m venv --system-site-packages /make \
+RUN --mount=type=secret,id=pip --mount=type=secret,id=ca \
+    python3 -m venv --system-site-packages /make \
     && echo "$(ls -d /venv/lib/python3*/site-packages)" > "$(ls -d /make/lib/python3*/site-packages)/run.pth" \
     && /make/bin/pip install --no-cache-dir --require-hashes -r requirements-make.lock \
     && python3 -m venv /audit \
@@ -33,7 +37,7 @@ RUN /make/bin/python -m app.manual \
 # processor, not for that of whoever builds, or another would compile them anew in each process
 RUN /venv/bin/python deploy/image/slim.py /venv \
     && cd / && /venv/bin/python -m app.kernels \
-    && { /venv/bin/python -m compileall -q -j 0 /venv/lib/python3*/site-packages || echo "some files of libraries are no Python"; }
+    && /venv/bin/python /src/deploy/image/compiled.py
 
 FROM ${PYTHON}
 ARG CPU=x86-64-v3

@@ -23,7 +23,7 @@ TYPES = $(BIN)/basedpyright --pythonpath $(BIN)/python
 # compile the project anew, and each worker every test.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: ready docs site pictures run check style types test slow tpu lint mutants reference reference-compiled reference-fleet reference-serving reference-pytorch benchmark load diagnosis lock lock-browser sbom audit clean help
+.PHONY: ready docs site pictures run check style types test slow tpu lint mutants reference reference-compiled reference-fleet reference-serving reference-pytorch benchmark load diagnosis lock lock-browser image sbom audit clean help
 
 help: ## what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | sort
@@ -122,6 +122,9 @@ diagnosis: $(STAMP) ## real jobs with planted faults, and how many this product 
 
 tpu: $(STAMP) ## add the TPU compiler (libtpu, under Google's terms; 700 MB), so that `chipledger compile` works
 	@$(PIP) install --quiet --require-hashes -r requirements-tpu.lock
+
+image: $(STAMP) ## build the image and try it, by Docker or by buildah (root; debootstrap where no base can be had): some minutes
+	@$(BIN)/python deploy/image/build.py $(ARGS)
 
 AUDIT := $(VENV)/audit
 sbom: $(STAMP) $(AUDIT)/.installed ## list all parts of the environment with versions and licences: sbom.cdx.json, in CycloneDX

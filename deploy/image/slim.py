@@ -20,10 +20,32 @@ class Needless:
     patterns: tuple[str, ...]
 
 
+# of `plotly.graph_objs`, where each is imported when it is first asked for; none that a template styles
+UNDRAWN = (
+    "box",
+    "choroplethmap",
+    "cone",
+    "densitymap",
+    "funnel",
+    "funnelarea",
+    "image",
+    "indicator",
+    "isosurface",
+    "ohlc",
+    "parcats",
+    "quiver",
+    "scattersmith",
+    "splom",
+    "streamtube",
+    "sunburst",
+    "violin",
+    "volume",
+)
+
 NEEDLESS = (
     Needless(why="tests of libraries", patterns=("**/tests", "**/_tests", "**/testing/tests")),
     Needless(
-        why="headers and static libraries, for who compiles against them",
+        why="headers, sources in C, static libraries and types, for who compiles or checks against them",
         patterns=(
             "pyarrow/include",
             "pyarrow/src",
@@ -32,12 +54,14 @@ NEEDLESS = (
             "**/*.lib",
             "**/*.pxd",
             "**/*.pyx",
+            "**/*.[ch]",
+            "**/*.hpp",
+            "**/*.pyi",
         ),
     ),
     Needless(
         why="extensions of notebooks",
         patterns=(
-            "pydeck/nbextension",
             "plotly/labextension",
             "plotly/package_data/widgetbundle.js",
             "../../../share/jupyter",
@@ -53,6 +77,62 @@ NEEDLESS = (
             "pyarrow/libarrow_flight*",
             "pyarrow/libarrow_python_flight*",
             "pyarrow/_flight*",
+        ),
+    ),
+    Needless(
+        why="file systems and formats of Arrow's own (stores in a bucket are read by fsspec)",
+        patterns=("pyarrow/libarrow_s3*", *(f"pyarrow/_{n}.*" for n in ("s3fs", "gcsfs", "azurefs", "hdfs", "orc"))),
+    ),
+    Needless(
+        why="what draws what no page has: maps, graphs, diagrams, charts other than Plotly's",
+        patterns=(
+            "altair",
+            "pydeck",
+            *(
+                f"streamlit/static/static/js/{name}.*.js"
+                for name in (
+                    "DeckGlJsonChart",
+                    "EChartsChart",
+                    "GraphVizChart",
+                    "embed",
+                    "cytoscape.esm",
+                    "elk-*",
+                    "*Diagram-*",
+                )
+            ),
+        ),
+    ),
+    Needless(
+        why="kinds of charts that none is drawn as",
+        patterns=tuple(
+            f"plotly/graph_objs/{form}{kind}{end}" for kind in UNDRAWN for form, end in (("", ""), ("_", ".py"))
+        ),
+    ),
+    Needless(
+        why="kinds of pictures that none is, and text in pictures",
+        patterns=(
+            *(f"PIL/{name}.*" for name in ("_avif", "_webp", "_imagingft", "_imagingcms", "_imagingtk")),
+            *(
+                f"pillow.libs/lib{name}*"
+                for name in ("avif", "webp", "sharpyuv", "freetype", "harfbuzz", "brotli", "png", "lcms")
+            ),
+        ),
+    ),
+    Needless(
+        why="parts of libraries that nothing here calls",
+        patterns=(
+            *(f"scipy/{name}" for name in ("cluster", "datasets", "io", "odr")),
+            "scipy/ndimage/_cytest.*",
+            "scipy/special/_test_internal.*",
+            "numpy/distutils",
+            "numpy/_core/_simd.*",
+            "numpy/_core/_*_tests.*",
+            "numba/cuda",
+            "numba/np/ufunc/omppool.*",
+            "numba/np/ufunc/tbbpool.*",
+            "duckdb/experimental",
+            "streamlit/.agents",
+            "streamlit/hello",
         ),
     ),
     Needless(why="data sets for examples", patterns=("plotly/package_data/datasets",)),

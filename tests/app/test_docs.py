@@ -24,7 +24,7 @@ from tests.app.asking import PROJECT
 DOCS = PROJECT / "docs"
 TEXTS = (*sorted(DOCS.rglob("*.md")), PROJECT / "README.md")
 ROOMS = ("app", "analyzers", "catalog", "collectors", "errors", "runs", "simulators")
-ROOMS += ("benchmarks", "docs", "reference", "tests")
+ROOMS += ("benchmarks", "deploy", "docs", "reference", "tests")
 TICKED, LINKED = re.compile(r"`([^`\s]+)`"), re.compile(r"\]\(([^)#\s]+)\)")
 PLACEHOLDER = re.compile(r"[<>*{}$?=:~(]|[A-Z]{2}")
 EVERY_TEXT = pytest.mark.parametrize("path", TEXTS, ids=lambda p: p.relative_to(PROJECT).as_posix())
