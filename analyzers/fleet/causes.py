@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from analyzers.fleet.base import NOT_TOLD, FleetRun
+from analyzers.fleet.base import WHOSE, FleetRun
 from analyzers.fleet.chosen import Block
 from analyzers.fleet.counting import Entries
 from analyzers.fleet.sums import distinct
@@ -68,7 +68,7 @@ def losses(block: Block, entries: Entries) -> Losses:
     columns = block.columns
     names = [loss_of(path) for path in columns.paths]
     accounts = sorted({name for name in names if name})
-    owners, owner = columns.keys("", _whose)
+    owners, owner = columns.keys(WHOSE)
     code = np.array([accounts.index(n) if n else -1 for n in names], dtype=np.int64)[entries.path]
     mine, runs = code >= 0, max(len(columns), 1)
     pair, where = distinct(code[mine] * runs + entries.row[mine], len(accounts) * runs)
@@ -94,10 +94,6 @@ def losses(block: Block, entries: Entries) -> Losses:
             "first": block.slots[row[first]],
         },
     )
-
-
-def _whose(run: FleetRun, _: str) -> str:
-    return run.owner or run.team or NOT_TOLD
 
 
 def _first(group: np.ndarray, order: np.ndarray) -> np.ndarray:
@@ -146,7 +142,8 @@ def _owners(
     """Of each account whose runs lost most, of equal ones the one of the first run."""
     told = zip(parts, mine, whose, strict=True)
     cells = [m[p.by_owner["of"]] * len(names) + w[p.by_owner["whose"]] for p, m, w in told]
-    cell, where = np.unique(np.concatenate(cells), return_inverse=True)
+    most = int(max(m.max() for m in mine) + 1) * len(names)
+    cell, where = distinct(np.concatenate(cells), most)
     part = np.bincount(where, np.concatenate([p.by_owner["part"] for p in parts]), len(cell))
     early = rank[np.concatenate([p.by_owner["first"] for p in parts])]
     first = early[_first(where, np.lexsort((early, where)))]

@@ -3,11 +3,10 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
-from typing import Any
 
 import numpy as np
 
-from analyzers.fleet.base import FleetRun
+from analyzers.fleet.base import ITS_TEAM, FleetRun
 from analyzers.fleet.columns import Columns, joined
 from analyzers.fleet.laying import columns_of, replaced
 from analyzers.intervals import Spans
@@ -26,15 +25,23 @@ class Block:
     rank: np.ndarray
 
 
+@dataclass(frozen=True)
+class Judged:
+    """What `once.py` found out of runs, by which these are and in which state: kept as long as they are the same."""
+
+    again: dict[tuple[bytes, ...], list[int]] = field(default_factory=dict[tuple[bytes, ...], list[int]])
+    jobs: dict[tuple[int, ...], dict[int, Spans]] = field(default_factory=dict[tuple[int, ...], dict[int, Spans]])
+
+
 @dataclass(frozen=True, eq=False)
 class Chosen:
     """Runs by their `slots`, in the order in which they are listed: slot n is row n % size of block n // size.
-    `judged`: what was found out of jobs, kept as long as their runs are the same (`once.py`)."""
+    `judged`: what was found out of those that share a job or an input."""
 
     blocks: tuple[Columns, ...]
     size: int
     slots: np.ndarray
-    judged: dict[Any, Any] = field(default_factory=dict[Any, Any])
+    judged: Judged = field(default_factory=Judged)
 
     def __len__(self) -> int:
         return len(self.slots)
@@ -72,9 +79,9 @@ class Chosen:
 
     @cached_property
     def team(self) -> tuple[list[str], np.ndarray]:
-        """(teams, of each run which of them is its own); the name of none is empty."""
+        """(teams, of each run which of them is its own); that of none is empty."""
         names: dict[str, int] = {}
-        told = [block.keys("its team", lambda run, _: run.team) for block in self.blocks]
+        told = [block.keys(ITS_TEAM) for block in self.blocks]
         codes = [np.array([names.setdefault(n, len(names)) for n in some], dtype=np.int64)[c] for some, c in told]
         return list(names), np.concatenate([np.zeros(0, dtype=np.int64), *codes])[self.slots]
 
@@ -123,7 +130,7 @@ class Book:
     def __init__(self, size: int = BLOCK):
         self.size = size
         self.blocks: list[Columns] = []
-        self._judged: dict[Any, Any] = {}
+        self._judged = Judged()
 
     def put(self, runs: Mapping[int, FleetRun]) -> None:
         """Keep these runs in these slots, in the place of what was there."""

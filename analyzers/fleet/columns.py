@@ -3,13 +3,13 @@
 Columns are never changed, others are made of them: what was summed of some stands as long as they are the same.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
 
-from analyzers.fleet.base import FleetRun, key_of
+from analyzers.fleet.base import key_of
 
 Keys = tuple[tuple[str, ...], np.ndarray]
 MOST_KEYS = 8  # ways to count runs that are kept
@@ -74,17 +74,27 @@ class Columns:
         """Where the lots of each row begin among all, and how many there are."""
         return offsets(self.of["lots"])
 
-    def keys(self, by: str, named: Callable[[FleetRun, str], str] = key_of) -> Keys:
+    def keys(self, by: str) -> Keys:
         """(names, of each row which of these it is counted under)."""
         found = self._keys.get(by)
         if found is None:
             names: dict[str, int] = {}
-            told = (names.setdefault(named(run, by), len(names)) for run in self.runs)
+            told = (names.setdefault(key_of(run, by), len(names)) for run in self.runs)
             codes = np.fromiter(told, dtype=np.int64, count=len(self))
             if len(self._keys) >= MOST_KEYS:
                 self._keys.clear()
             found = self._keys[by] = tuple(names), codes
         return found
+
+    def keep_keys(self, of: "Columns", rows: Sequence[int], fresh: "Columns") -> None:
+        """Take over what other columns are counted under, which are these but for some rows: these are fresh."""
+        for by, (names, codes) in list(of._keys.items()):
+            code = {name: n for n, name in enumerate(names)}
+            more, which = fresh.keys(by)
+            codes = codes.copy()
+            codes[list(rows)] = np.array([code.setdefault(name, len(code)) for name in more], dtype=np.int64)[which]
+            if len(code) <= 2 * len(self):  # or most are names that no row has any more
+                self._keys[by] = tuple(code), codes
 
     def taken(self, rows: np.ndarray) -> "Columns":
         """These rows, in this order."""

@@ -49,9 +49,12 @@ class CountedRuns(Sequence[Counted]):
 
     def beyond(self, most: int) -> tuple[int, float]:
         """(how many there are but the `most` largest, their chip-seconds)."""
-        mine = np.ones(len(self), dtype=bool)
-        mine[self._largest(most)] = False
-        return int(mine.sum()), float(self._chip_s[mine].sum())
+        if most >= len(self):
+            return 0, 0.0
+        least = self._least(most)
+        less = self._chip_s < least
+        alike = len(self) - most - int(less.sum())  # of those that are as large as the last of the largest
+        return len(self) - most, float(self._chip_s[less].sum() + (alike * least if alike else 0.0))
 
     @cached_property
     def tags(self) -> Counter[str]:
@@ -61,11 +64,17 @@ class CountedRuns(Sequence[Counted]):
 
     def _largest(self, count: int) -> list[int]:
         """The positions of so many, in their order. Of very many the others are put in none."""
-        if count <= 0 or not len(self):
-            return []
-        least = np.partition(self._chip_s, -count)[-count] if count < len(self) else 0.0
-        some = np.flatnonzero(self._chip_s >= least).tolist()
-        return nsmallest(count, some, key=lambda n: (-self._chip_s[n], self._run(n).run_id))
+        least = self._least(count)
+        more, alike = (np.flatnonzero(some).tolist() for some in (self._chip_s > least, self._chip_s == least))
+        first = sorted((-self._chip_s[n], self._run(n).run_id, n) for n in more)
+        last = nsmallest(max(count - len(more), 0), ((self._run(n).run_id, n) for n in alike))
+        return [n for _, _, n in first] + [n for _, n in last]
+
+    def _least(self, count: int) -> float:
+        """What the last of so many largest held; more than any where it is none of them, nothing where it is all."""
+        if count <= 0:
+            return np.inf
+        return float(np.partition(self._chip_s, -count)[-count]) if count < len(self) else 0.0
 
     def _run(self, n: int) -> FleetRun:
         return self._parts[self._part[n]].block.columns.runs[self._row[n]]

@@ -47,7 +47,10 @@ def replaced(columns: Columns, rows: Sequence[int], runs: Sequence[FleetRun]) ->
     """With these runs in the place of what is in these rows."""
     order = np.arange(len(columns))
     order[list(rows)] = len(columns) + np.arange(len(rows))
-    return joined([columns, columns_of(runs)]).taken(order)
+    fresh = columns_of(runs)
+    made = joined([columns, fresh]).taken(order)
+    made.keep_keys(columns, rows, fresh)
+    return made
 
 
 class _Growing:

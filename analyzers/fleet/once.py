@@ -22,6 +22,7 @@ from analyzers.fleet.chosen import Chosen
 from analyzers.fleet.laying import job_of
 from analyzers.intervals import Spans, joined, overlap_with, spans, union
 
+MOST_JUDGED = 8  # sets of runs, of which it is kept who is told again
 SPARE = 1_000  # jobs that are kept though nobody asks about their runs
 _NONE = np.zeros(0, dtype=np.int64)
 
@@ -51,12 +52,16 @@ class _Files:
         parts = [(b, b.mine[b.columns.files.row]) for b in runs.as_stored]
         self.slot = np.concatenate([_NONE, *(b.slots[b.columns.files.row[mine]] for b, mine in parts)])
         self.file = np.concatenate([_NONE, *(b.columns.files["file"][mine] for b, mine in parts)])
+        self.stamp = np.concatenate([_NONE, *(b.columns.of["stamp"][b.columns.files.row[mine]] for b, mine in parts)])
+
+    @cached_property
+    def _ordered(self) -> np.ndarray:
+        return np.sort(self.file)
 
     @cached_property
     def shared(self) -> np.ndarray:
         """Of each, whether it is that of another run too."""
-        files = np.sort(self.file)
-        return np.isin(self.file, files[1:][files[1:] == files[:-1]])
+        return _among(self.file, _more_than_once(self._ordered))
 
     @cached_property
     def _by_file(self) -> tuple[np.ndarray, np.ndarray]:
@@ -67,12 +72,19 @@ class _Files:
         files, slots = self._by_file
         return slots[files.searchsorted(file) : files.searchsorted(file, side="right")]
 
+    def rarest(self, items: np.ndarray) -> np.ndarray:
+        """Of each run whose items these are, in their order, its input that the fewest runs have."""
+        files, file = self._ordered, self.file[items]
+        many = files.searchsorted(file, side="right") - files.searchsorted(file)
+        order = np.lexsort((file, many, self.slot[items]))
+        return file[order[np.flatnonzero(np.diff(self.slot[items][order], prepend=-1))]]
+
     def of(self, slot: int) -> frozenset[int]:
         return frozenset(self.file[self.slot.searchsorted(slot) : self.slot.searchsorted(slot, side="right")].tolist())
 
     def widest(self, files: frozenset[int]) -> int:
         """Of the runs that hold all of these the one that counts."""
-        rarest, *others = sorted((self.holders(file) for file in files), key=len)
+        rarest, *others = sorted((self.holders(file) for file in sorted(files)), key=len)
         for holders in others:
             rarest = rarest[np.isin(rarest, holders, assume_unique=True)]
         many = self.slot.searchsorted(rarest, side="right") - self.slot.searchsorted(rarest)
@@ -84,7 +96,18 @@ def _told_again(files: _Files) -> list[int]:
     if not files.shared.any():
         return []
     first = np.flatnonzero(np.diff(files.slot, prepend=-1))
-    suspects = files.slot[first[np.logical_and.reduceat(files.shared, first)]].tolist()
+    suspects = np.repeat(np.logical_and.reduceat(files.shared, first), np.diff(first, append=len(files.slot)))
+    rests_on = _among(files.file, np.unique(files.rarest(np.flatnonzero(suspects))))
+    judged = files.runs.judged.again
+    key = files.slot[suspects].tobytes(), files.stamp[suspects].tobytes(), files.stamp[rests_on].tobytes()
+    if (found := judged.get(key)) is None:
+        while len(judged) >= MOST_JUDGED:
+            judged.pop(next(iter(judged)), None)
+        found = judged[key] = _judged(files, np.unique(files.slot[suspects]).tolist())
+    return found
+
+
+def _judged(files: _Files, suspects: list[int]) -> list[int]:
     sets = {slot: files.of(slot) for slot in suspects}
     widest = {one: files.widest(one) for one in set(sets.values())}
     return [slot for slot in suspects if widest[sets[slot]] != slot]
@@ -92,32 +115,43 @@ def _told_again(files: _Files) -> list[int]:
 
 def _told_elsewhere(runs: Chosen) -> dict[int, Spans]:
     found: dict[int, Spans] = {}
-    used = set[tuple[int, ...]]()
+    judged, used = runs.judged.jobs, set[tuple[int, ...]]()
     for slots in _of_one_job(runs):
         key = tuple(runs.stamp(slot) for slot in slots)
-        if key not in runs.judged:
-            runs.judged[key] = _of_job(runs, slots)
+        if (told := judged.get(key)) is None:
+            told = judged[key] = _of_job(runs, slots)
         used.add(key)
-        found |= runs.judged[key]
-    if len(runs.judged) > 2 * len(used) + SPARE:
-        for key in runs.judged.keys() - used:
-            runs.judged.pop(key, None)
+        found |= told
+    if len(judged) > 2 * len(used) + SPARE:
+        for key in judged.keys() - used:
+            judged.pop(key, None)
     return found
 
 
 def _of_one_job(runs: Chosen) -> Iterator[list[int]]:
     """The runs of each job of which some may tell of the same time, as slots."""
     job = runs.known("job")
-    there = job != 0
-    ordered = np.sort(job[there])
-    there &= np.isin(job, ordered[1:][ordered[1:] == ordered[:-1]])
+    there = _among(job, _more_than_once(np.sort(job[job != 0])))
     slots, job, first, last = (told[there] for told in (runs.slots, job, runs.known("from_ns"), runs.known("to_ns")))
     order = np.lexsort((first, job))
     slots, job, first, last = (told[order] for told in (slots, job, first, last))
     groups: dict[object, list[int]] = {}
-    for slot in slots[np.isin(job, job[_overlapping(job, first, last)])].tolist():
+    for slot in slots[_among(job, np.unique(job[_overlapping(job, first, last)]))].tolist():
         groups.setdefault(job_of(runs.run(slot)), []).append(slot)
     return iter(groups.values())
+
+
+def _more_than_once(ordered: np.ndarray) -> np.ndarray:
+    """The numbers that are there more than once, each once and in their order."""
+    again = ordered[1:][ordered[1:] == ordered[:-1]]
+    return again[np.append(True, again[1:] != again[:-1])] if len(again) else again
+
+
+def _among(values: np.ndarray, some: np.ndarray) -> np.ndarray:
+    """Of each value whether it is one of some others, which are in order."""
+    if not len(some):
+        return np.zeros(len(values), dtype=bool)
+    return some[np.minimum(some.searchsorted(values), len(some) - 1)] == values
 
 
 def _overlapping(job: np.ndarray, first: np.ndarray, last: np.ndarray) -> np.ndarray:

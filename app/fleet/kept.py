@@ -82,16 +82,15 @@ class KeptFleet:
             table(self._place).work_out_of(found_ids(self._place, search, archived=True, pending=True))
 
     def _up_to_date(self, search: str) -> Chosen:
-        slots, serials, changed = found_slots(self._place, search, self._serials)
+        slots, changed = found_slots(self._place, search, self._serials)
         if len(slots) and (most := int(slots.max())) >= len(self._serials):
             self._serials = np.append(self._serials, np.zeros(2 * most + 1 - len(self._serials), dtype=np.int64))
-        serial_of = dict(zip(slots.tolist(), serials.tolist(), strict=True)) if changed else {}
         gone = list[int]()
         for some in _by_block(list(changed), self._book.size):
-            rows = self._rows([changed[slot] for slot in some])
-            there = {slot: run_of(rows[changed[slot]]) for slot in some if changed[slot] in rows}
+            rows = self._rows([changed[slot][0] for slot in some])
+            there = {slot: run_of(rows[run_id]) for slot in some if (run_id := changed[slot][0]) in rows}
             self._book.put(there)
-            self._serials[list(there)] = [serial_of[slot] for slot in there]
+            self._serials[list(there)] = [changed[slot][1] for slot in there]
             gone.extend(slot for slot in some if slot not in there)
         return self._book.chosen(slots[~np.isin(slots, gone)] if gone else slots)
 

@@ -109,10 +109,10 @@ def found_ids(
         return kept.index.ids_of(_narrowed(kept.index, found, name, group, unread))
 
 
-def found_slots(place: Workspace, query: str, known: np.ndarray) -> tuple[Slots, np.ndarray, dict[int, str]]:
-    """(the slots of the runs that `found_ids` finds, archived ones too, and after them of all that cannot be read; the
-    serial of each, which is another when its row is; by slot the ids of those whose serial is not as `known`, by slot,
-    has it). A run that cannot be read is in every search, since nothing tells that it is not meant."""
+def found_slots(place: Workspace, query: str, known: np.ndarray) -> tuple[Slots, dict[int, tuple[str, int]]]:
+    """(the slots of the runs that `found_ids` finds, archived ones too, and after them of all that cannot be read; by
+    slot the id and the serial of those whose serial, another one when the row is, is not as `known`, by slot, has it).
+    A run that cannot be read is in every search, since nothing tells that it is not meant."""
     asked, kept = read(query), table(place)
     demo = asked.asks("demo") or not kept.hides_demo()
     with kept.still() as seen:
@@ -120,10 +120,11 @@ def found_slots(place: Workspace, query: str, known: np.ndarray) -> tuple[Slots,
         found = seen.found(asked, seen.view(archived=True, demo=demo), named("added"), NEWEST, NEWEST)
         others = seen.slots[~index.flags["readable"][seen.slots]]
         slots = np.concatenate((found, others[~np.isin(others, found)])) if len(others) else found
-        serials, before = index.serials[slots], np.zeros(len(index.serials), dtype=np.int64)
+        before = np.zeros(len(index.serials), dtype=np.int64)
         before[: len(known)] = known[: len(before)]
-        changed = np.sort(slots[serials != before[slots]])
-        return slots, serials, dict(zip(changed.tolist(), index.ids_of(changed), strict=True))
+        changed = np.sort(slots[index.serials[slots] != before[slots]])
+        told = zip(index.ids_of(changed), index.serials[changed].tolist(), strict=True)
+        return slots, dict(zip(changed.tolist(), told, strict=True))
 
 
 def _narrowed(index: Index, slots: Slots, name: str, group: str, unread: bool) -> Slots:
