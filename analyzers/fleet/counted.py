@@ -1,7 +1,7 @@
 """The runs of which something is counted, one by one: made of those that are asked for."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from heapq import nsmallest
@@ -36,6 +36,9 @@ class CountedRuns(Sequence[Counted]):
 
     def __len__(self) -> int:
         return len(self._chip_s)
+
+    def __iter__(self) -> Iterator[Counted]:
+        return iter(self[:])
 
     @overload
     def __getitem__(self, at: int) -> Counted: ...

@@ -124,7 +124,9 @@ def _once(whole: Pieces, own: np.ndarray, taken: dict[int, Spans]) -> Pieces:
 
 
 def _within(pieces: Pieces, window: tuple[int, int]) -> Pieces:
-    return pieces.of(pieces.share > 0) if window == EVER_NS else cut(pieces, window)
+    if window == EVER_NS:
+        return pieces.of((pieces.share > 0) & (pieces.end > pieces.start))
+    return cut(pieces, window)
 
 
 def _parts(pieces: Pieces, columns: Columns) -> np.ndarray:

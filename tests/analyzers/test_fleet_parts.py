@@ -37,7 +37,7 @@ def run_of(rng, number):
     first, cells = begin_s // 3600, None
     held = ((begin_s * S, (begin_s + 3600 * hours) * S),)
     if rng.random() < 0.6:
-        of = {"kept": [8] * hours}
+        of = {"kept": [8] * (hours + (hours == 1 and rng.random() < 0.5))}  # a cell that begins where the run may end
         for heading in ("checkpoint_save", "other"):
             if at := rng.choice((0, 1, hours // 2)):
                 of[heading] = [4] * at + [0] * (hours - at)
@@ -112,7 +112,7 @@ def same(found, expected):
     return found == pytest.approx(expected, rel=1e-9) if isinstance(expected, float) else found == expected
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(st.randoms(use_true_random=False))
 def test_a_fleet_in_blocks_is_the_plain_one_whatever_run_is_another(rng):
     book, runs, questions = Book(size=3), dict[int, FleetRun](), [(asked_of(rng), Parts()) for _ in range(2)]
