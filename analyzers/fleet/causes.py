@@ -149,7 +149,6 @@ def _owners(
     first = early[_first(where, np.lexsort((early, where)))]
     account, owner = np.divmod(cell, len(names))
     order = np.lexsort((first, -part, account))
-    begins = np.flatnonzero(np.diff(account[order], prepend=-1))
-    ends = np.minimum(begins + MOST_OWNERS, np.append(begins[1:], len(order)))
-    shown = [order[a:b].tolist() for a, b in zip(begins, ends, strict=True)]
+    begins = np.flatnonzero(np.diff(account[order], prepend=-1))[1:]
+    shown = (some[:MOST_OWNERS].tolist() for some in np.split(order, begins))
     return [tuple((names[owner[n]], float(part[n])) for n in some) for some in shown]

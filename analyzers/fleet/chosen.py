@@ -104,15 +104,12 @@ class Chosen:
         """What has the least work where nothing is kept of the blocks: a few runs put together."""
         if len(self.blocks) == 1 or len(self) * FEW > len(self.blocks) * self.size:
             return self.as_stored
-        parts = [(b.columns.taken(rows), b.slots[rows], b.rank[rows]) for b in self.as_stored if len(rows := _rows(b))]
-        if not parts:
+        some = [block for block in self.as_stored if block.mine.any()]
+        if not some:
             return ()
-        slots, rank = (np.concatenate([part[n] for part in parts]) for n in (1, 2))
-        return (Block(joined([part[0] for part in parts]), np.ones(len(slots), dtype=bool), slots, rank),)
-
-
-def _rows(block: Block) -> np.ndarray:
-    return np.flatnonzero(block.mine)
+        columns = joined([block.columns.taken(np.flatnonzero(block.mine)) for block in some])
+        slots = np.concatenate([block.slots[block.mine] for block in some])
+        return (Block(columns, np.ones(len(slots), dtype=bool), slots, self.rank[slots]),)
 
 
 Runs = Sequence[FleetRun] | Chosen

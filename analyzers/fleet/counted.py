@@ -62,8 +62,7 @@ class CountedRuns(Sequence[Counted]):
     @cached_property
     def tags(self) -> Counter[str]:
         """How many of them have each key of a tag."""
-        runs = zip(self._part.tolist(), self._row.tolist(), strict=True)
-        return Counter(key for part, row in runs for key in self._parts[part].block.columns.runs[row].tags)
+        return Counter(key for n in range(len(self)) for key in self._run(n).tags)
 
     def _largest(self, count: int) -> list[int]:
         """The positions of so many, in their order. Of very many the others are put in none."""

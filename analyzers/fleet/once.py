@@ -97,6 +97,8 @@ def _told_again(files: _Files) -> list[int]:
         return []
     first = np.flatnonzero(np.diff(files.slot, prepend=-1))
     suspects = np.repeat(np.logical_and.reduceat(files.shared, first), np.diff(first, append=len(files.slot)))
+    if not suspects.any():
+        return []
     rests_on = _among(files.file, np.unique(files.rarest(np.flatnonzero(suspects))))
     judged = files.runs.judged.again
     key = files.slot[suspects].tobytes(), files.stamp[suspects].tobytes(), files.stamp[rests_on].tobytes()

@@ -1,5 +1,6 @@
 """A fleet that is kept in blocks tells what the plain way tells, whatever runs come, go or are others meanwhile."""
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from zoneinfo import ZoneInfo
 
@@ -8,8 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from analyzers.fleet import FleetAsked, fleet
+from analyzers.fleet import FleetAsked, fleet, once, parts, twice
 from analyzers.fleet.base import FleetRun
+from analyzers.fleet.budget import of_team
 from analyzers.fleet.chosen import Book
 from analyzers.fleet.parts import Parts
 from analyzers.fleet.spent import Cells, Entry, Spent
@@ -112,11 +114,11 @@ def same(found, expected):
     return found == pytest.approx(expected, rel=1e-9) if isinstance(expected, float) else found == expected
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(st.randoms(use_true_random=False))
 def test_a_fleet_in_blocks_is_the_plain_one_whatever_run_is_another(rng):
     book, runs, questions = Book(size=3), dict[int, FleetRun](), [(asked_of(rng), Parts()) for _ in range(2)]
-    for step in range(4):
+    for step in range(3):
         for slot in rng.sample(range(12), 9 if not step else rng.randrange(3)):
             if slot in runs and rng.random() < 0.3:
                 del runs[slot]
@@ -125,7 +127,73 @@ def test_a_fleet_in_blocks_is_the_plain_one_whatever_run_is_another(rng):
                 book.put({slot: runs[slot]})
         listed = sorted(runs, key=lambda slot: (-runs[slot].created_ns, runs[slot].run_id))
         chosen, some = book.chosen(np.array(listed, dtype=np.int64)), [runs[slot] for slot in listed]
-        for asked, parts in questions:
+        for asked, kept in questions:
             expected = plain(some, asked)
-            for found in (told(chosen, asked, parts), told(chosen, asked), told(some, asked)):
+            for found in (told(chosen, asked, kept), told(chosen, asked), told(some, asked)):
                 assert same(found, expected), (asked, some)
+
+
+def lasting(number, hours, begin_s=BEGIN_S, **more):
+    """A run that held chips for so long, and nothing but useful maths."""
+    held = ((begin_s * S, (begin_s + 3600 * hours) * S),)
+    spent = Spent(entries=(Entry(path="productive/useful_maths", chip_s=hours * 3600.0, basis="derived"),), held=held)
+    return FleetRun(run_id=f"run {number:02}", name=f"{number}", **{"spent": spent} | more)
+
+
+def test_the_largest_runs_are_told_without_the_others_and_what_those_held():
+    runs = fleet([lasting(n, 1 + n // 3, tags={"a": "", f"only {n}": ""}) for n in range(12)], FleetAsked()).runs
+    all_ids = [f"run {n:02}" for n in (9, 10, 11, 6, 7, 8, 3, 4, 5, 0, 1, 2)]
+    assert [told.run.run_id for told in runs] == all_ids and len(runs) == 12
+    for most in (0, 1, 4, 6, 12, 99):
+        assert [told.run.run_id for told in runs[:most]] == all_ids[:most]
+        assert [told.run.run_id for told in runs[most:]] == all_ids[most:]
+        assert runs.beyond(most) == (len(all_ids[most:]), sum(told.chip_s for told in runs[most:]))
+    assert runs[-1].run.run_id == "run 02" and runs[1].chip_s == 4 * 3600
+    assert runs.tags["a"] == 12 and runs.tags["only 3"] == 1
+
+
+def test_one_run_that_is_another_has_its_own_block_summed_anew(monkeypatch):
+    counted, real = [], parts.counting
+    monkeypatch.setattr(parts, "counting", lambda block, *more: counted.append(block.slots[0]) or real(block, *more))
+    book, kept = Book(size=4), Parts()
+    book.put({n: lasting(n, 1 + n) for n in range(12)})
+    slots = np.arange(12)
+    assert fleet(book.chosen(slots), FleetAsked(), kept=kept).total.chip_s == 3600 * 78
+    assert counted == [0, 4, 8]
+    book.put({5: lasting(5, 7)})
+    assert fleet(book.chosen(slots), FleetAsked(), kept=kept).total.chip_s == 3600 * 79
+    assert counted == [0, 4, 8, 4]
+    book.put({0: lasting(0, 1, begin_s=BEGIN_S - 30 * 86_400)})  # with a month more there are other periods
+    assert len(fleet(book.chosen(slots), FleetAsked(every="month"), kept=kept).trend) == 2
+    assert counted == [0, 4, 8, 4, 0, 4, 8]
+
+
+def test_who_is_told_again_is_judged_anew_where_a_run_that_holds_its_files_is_another(monkeypatch):
+    judged, real = [], once._judged
+    monkeypatch.setattr(once, "_judged", lambda files, suspects: judged.append(suspects) or real(files, suspects))
+    book, slots = Book(size=4), np.arange(6)
+
+    def of(number, *inputs):
+        return lasting(number, 1, spent=replace(lasting(number, 1).spent, inputs=inputs))
+
+    book.put({0: of(0, "log", "config"), 1: of(1, "log", "config", "profile"), 2: of(2, "other", "config")})
+    book.put({n: of(n, f"{n}", "config") for n in (3, 4, 5)})
+    assert fleet(book.chosen(slots), FleetAsked()).left_out == {"told_again": 1} and judged == [[0]]
+    book.put({4: of(4, "another", "config")})
+    assert fleet(book.chosen(slots), FleetAsked()).left_out == {"told_again": 1} and judged == [[0]]
+    book.put({1: of(1, "profile", "config")})
+    assert not fleet(book.chosen(slots), FleetAsked()).left_out and judged == [[0]]
+    book.put({1: of(1, "log", "config")})
+    assert fleet(book.chosen(slots), FleetAsked()).left_out == {"told_again": 1} and judged == [[0], [0, 1]]
+
+
+def test_what_was_chosen_stays_as_it_was_and_a_few_of_many_are_put_together():
+    book = Book(size=4)
+    book.put({n: lasting(n, 1, tags={"team": "a" if n % 5 else "b"}) for n in range(40)})
+    chosen = book.chosen(np.arange(40))
+    book.put({0: lasting(0, 9, tags={"team": "b"})})
+    few = of_team(chosen, "B")
+    assert [run.run_id for run in few.runs] == [f"run {n:02}" for n in range(0, 40, 5)]
+    assert len(few.summed_up) == 1 and fleet(few, FleetAsked()).total.chip_s == 8 * 3600
+    assert fleet(few, FleetAsked(), twice(chosen, FleetAsked())).runs[0].run.run_id == "run 00"
+    assert fleet(book.chosen(few.slots), FleetAsked()).total.chip_s == 16 * 3600
