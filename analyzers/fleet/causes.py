@@ -151,4 +151,4 @@ def _owners(
     order = np.lexsort((first, -part, account))
     begins = np.flatnonzero(np.diff(account[order], prepend=-1))[1:]
     shown = (some[:MOST_OWNERS].tolist() for some in np.split(order, begins))
-    return [tuple((names[owner[n]], float(part[n])) for n in some) for some in shown]
+    return [tuple((names[int(owner[n])], float(part[n])) for n in some) for some in shown]
