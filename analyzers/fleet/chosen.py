@@ -74,8 +74,7 @@ class Chosen:
 
     def known(self, name: str) -> np.ndarray:
         """What is known of each run, by row of the columns; see `laying.py`."""
-        found = np.concatenate([block.of[name] for block in self.blocks]) if self.blocks else np.zeros(0)
-        return found[self.slots]
+        return np.concatenate([block.of[name] for block in self.blocks or (_empty(0),)])[self.slots]
 
     @cached_property
     def team(self) -> tuple[list[str], np.ndarray]:

@@ -23,6 +23,7 @@ from analyzers.fleet.laying import job_of
 from analyzers.intervals import Spans, joined, overlap_with, spans, union
 
 MOST_JUDGED = 8  # sets of runs, of which it is kept who is told again
+SIEVE = 1 << 20  # most numbers are told apart from a few others by their last bits
 SPARE = 1_000  # jobs that are kept though nobody asks about their runs
 _NONE = np.zeros(0, dtype=np.int64)
 
@@ -151,9 +152,13 @@ def _more_than_once(ordered: np.ndarray) -> np.ndarray:
 
 def _among(values: np.ndarray, some: np.ndarray) -> np.ndarray:
     """Of each value whether it is one of some others, which are in order."""
-    if not len(some):
-        return np.zeros(len(values), dtype=bool)
-    return some[np.minimum(some.searchsorted(values), len(some) - 1)] == values
+    sieve = np.zeros(SIEVE, dtype=bool)
+    sieve[some & (SIEVE - 1)] = True
+    found = sieve[values & (SIEVE - 1)]
+    may = np.flatnonzero(found)
+    if len(may):
+        found[may] = some[np.minimum(some.searchsorted(values[may]), len(some) - 1)] == values[may]
+    return found
 
 
 def _overlapping(job: np.ndarray, first: np.ndarray, last: np.ndarray) -> np.ndarray:

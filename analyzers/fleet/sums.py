@@ -125,7 +125,9 @@ def distinct(codes: np.ndarray, most: int) -> tuple[np.ndarray, np.ndarray]:
         return np.unique(codes, return_inverse=True)
     there = np.zeros(most, dtype=bool)
     there[codes] = True
-    return np.flatnonzero(there), (np.cumsum(there) - 1)[codes]
+    found, place = np.flatnonzero(there), np.empty(most, dtype=np.int64)
+    place[found] = np.arange(len(found))
+    return found, place[codes]
 
 
 def _measures(
