@@ -181,10 +181,12 @@ def test_who_is_told_again_is_judged_anew_where_a_run_that_holds_its_files_is_an
     assert fleet(book.chosen(slots), FleetAsked()).left_out == {"told_again": 1} and judged == [[0]]
     book.put({4: of(4, "another", "config")})
     assert fleet(book.chosen(slots), FleetAsked()).left_out == {"told_again": 1} and judged == [[0]]
+    book.put({1: of(1, "log", "profile")})  # 0 shares all its files as before, with no one run
+    assert not fleet(book.chosen(slots), FleetAsked()).left_out and judged == [[0], [0]]
     book.put({1: of(1, "profile", "config")})
-    assert not fleet(book.chosen(slots), FleetAsked()).left_out and judged == [[0]]
+    assert not fleet(book.chosen(slots), FleetAsked()).left_out and judged == [[0], [0]]
     book.put({1: of(1, "log", "config")})
-    assert fleet(book.chosen(slots), FleetAsked()).left_out == {"told_again": 1} and judged == [[0], [0, 1]]
+    assert fleet(book.chosen(slots), FleetAsked()).left_out == {"told_again": 1} and judged == [[0], [0], [0, 1]]
 
 
 def test_what_was_chosen_stays_as_it_was_and_a_few_of_many_are_put_together():
@@ -197,3 +199,13 @@ def test_what_was_chosen_stays_as_it_was_and_a_few_of_many_are_put_together():
     assert len(few.summed_up) == 1 and fleet(few, FleetAsked()).total.chip_s == 8 * 3600
     assert fleet(few, FleetAsked(), twice(chosen, FleetAsked())).runs[0].run.run_id == "run 00"
     assert fleet(book.chosen(few.slots), FleetAsked()).total.chip_s == 16 * 3600
+
+
+def test_what_runs_of_a_job_tell_twice_is_judged_anew_where_one_of_them_is_another():
+    book, slots = Book(size=4), np.arange(2)
+    book.put({0: lasting(0, 8, job="j"), 1: lasting(1, 4, begin_s=BEGIN_S + 3600 * 6, job="j")})
+    assert fleet(book.chosen(slots), FleetAsked()).total.chip_s == 3600 * 10
+    book.put({0: lasting(0, 7, job="j")})
+    assert fleet(book.chosen(slots), FleetAsked()).total.chip_s == 3600 * 10
+    book.put({1: lasting(1, 4, begin_s=BEGIN_S + 3600 * 5, job="j")})
+    assert fleet(book.chosen(slots), FleetAsked()).total.chip_s == 3600 * 9
