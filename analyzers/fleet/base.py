@@ -53,7 +53,15 @@ class FleetRun:
         return next((v.strip() for k, v in self.tags.items() if k.casefold() == key.casefold()), "")
 
 
+WHOSE = "whose"  # the owner, where none is told the team
+ITS_TEAM = "its team"  # empty where it has none
+
+
 def key_of(run: FleetRun, by: str) -> str:
-    """What a run is counted under; `by`: team, owner, model, chip, group, kind or tag:KEY."""
+    """What a run is counted under; `by`: team, owner, model, chip, group, kind, tag:KEY, WHOSE, or ITS_TEAM."""
+    if by == ITS_TEAM:
+        return run.team
+    if by == WHOSE:
+        return run.owner or run.team or NOT_TOLD
     told = run.tag(by.partition(":")[2]) if by.startswith("tag:") else str(getattr(run, by))
     return told or NOT_TOLD

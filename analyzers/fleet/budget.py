@@ -9,14 +9,16 @@ weeks on.
 """
 
 import unicodedata
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import tzinfo
 from functools import lru_cache
 from typing import Any
 
+import numpy as np
+
 from analyzers.fleet import FleetAsked, FleetResult, fleet
-from analyzers.fleet.base import FleetRun
+from analyzers.fleet.chosen import Chosen, Runs, chosen_of
 from analyzers.fleet.once import Twice
 from analyzers.fleet.periods import Period, period_of
 from analyzers.fleet.sums import Sum
@@ -94,10 +96,11 @@ class Left:
         }
 
 
-def of_team(runs: Sequence[FleetRun], team: str) -> list[FleetRun]:
+def of_team(runs: Runs, team: str) -> Chosen:
     """The runs whose tag `team` is this, as `alike` compares."""
-    name = alike(team)
-    return [r for r in runs if alike(r.team) == name]
+    chosen, name = chosen_of(runs), alike(team)
+    teams, which = chosen.team
+    return chosen.only(np.array([alike(other) == name for other in teams], dtype=bool)[which])
 
 
 @lru_cache(maxsize=10_000)
@@ -107,7 +110,7 @@ def alike(name: str) -> str:
 
 
 def left_of(
-    runs: Sequence[FleetRun],
+    runs: Runs,
     team: str,
     unit: str,
     amount: float,
@@ -117,14 +120,14 @@ def left_of(
 ) -> Left:
     """`runs`: those of the team. `known`: what is told twice among the runs of all teams, so that no chip-second is in
     two budgets."""
-    month = period_of(now_ns, "month", zone)
+    month, mine = period_of(now_ns, "month", zone), chosen_of(runs)
     asked = FleetAsked(zone=zone)
 
     def between(since_ns: int | None, until_ns: int) -> FleetResult:
-        return fleet(runs, replace(asked, since_ns=since_ns, until_ns=until_ns), known)
+        return fleet(mine, replace(asked, since_ns=since_ns, until_ns=until_ns), known)
 
-    may_lack = [r for r in runs if not _before(r, month)]
-    found = fleet(may_lack, replace(asked, since_ns=month.start_ns, until_ns=max(now_ns, month.start_ns + 1)), known)
+    in_month = replace(asked, since_ns=month.start_ns, until_ns=max(now_ns, month.start_ns + 1))
+    found = fleet(mine.only(~_before(mine, month)), in_month, known)
     left_out = {why: count for why, count in found.left_out.items() if why not in ELSEWHERE}
     spent = None if left_out and not found.total.runs else _in(found.total, unit)
     told = Left(
@@ -140,11 +143,11 @@ def left_of(
     return told if spent is None else _projected(told, between, now_ns)
 
 
-def _before(run: FleetRun, month: Period) -> bool:
-    """Whether it held no chip in the month: it was over, or stored, before that began."""
-    if run.spent is not None and run.spent.held:
-        return run.spent.held[-1][1] <= month.start_ns
-    return 0 < run.created_ns <= month.start_ns
+def _before(runs: Chosen, month: Period) -> np.ndarray:
+    """Of each run whether it held no chip in the month: it was over, or stored, before that began."""
+    created_ns = runs.known("created_ns")
+    stored = (created_ns > 0) & (created_ns <= month.start_ns)
+    return np.where(runs.known("dated"), runs.known("to_ns") <= month.start_ns, stored)
 
 
 def _projected(told: Left, between: Callable[[int | None, int], FleetResult], now_ns: int) -> Left:

@@ -1,19 +1,22 @@
 """Sums over runs: every entry of every run, by what it is counted under.
 
-All sums of a fleet (of groups, of runs, of accounts, of periods) are sums of the same entries, so that they agree.
+All sums of a fleet (of groups, of runs, of accounts, of periods) are sums of the same entries, so that they agree. Some
+runs are tallied by themselves, and tallies are added up: what one of a million runs changes is the tally of its part.
 """
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from analyzers.fleet.base import FleetRun
+from analyzers.fleet.columns import Columns
+from analyzers.fleet.counting import Entries
+from analyzers.fleet.spent import KEPT, USEFUL
 
-USEFUL = "useful_maths"
-KEPT = ("productive", "served")  # time in kept steps; of serving, in tokens of answers
+MEASURES = 16  # that are added up of each run
+SPARSE = 16  # times as many numbers as there are items: of so many each that may be has no place of its own
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,103 +89,115 @@ class Sum:
         return min(part / self.chip_s, 1.0) if self.chip_s > 0 else None
 
 
-@dataclass(frozen=True)
-class Columns:
-    """Entries as arrays: `run` and `path` as positions in `runs` and `paths`, chip-seconds that are counted.
+@dataclass(frozen=True, eq=False)
+class Tally:
+    """What some runs spent under each key, 0 to count - 1: `values` by measure (`_measures`) and key, and the
+    chip-seconds under a `key` in an account, where there are any (`path`: its position in `paths`)."""
 
-    `whole_kept`: of each run, all of its time in kept steps, whatever part of it is counted; `whole`: of each entry all
-    chip-seconds; `lot`: where an entry lies in time, -1 of one without a time of day. `flags`: by run.
-    """
-
-    runs: Sequence[FleetRun]
-    paths: Sequence[str]
-    run: np.ndarray
+    values: np.ndarray
+    paths: tuple[str, ...]
+    key: np.ndarray
     path: np.ndarray
     chip_s: np.ndarray
-    whole_kept: np.ndarray
-    flags: dict[str, np.ndarray]
-    lot: np.ndarray
-    whole: np.ndarray
-
-    def of(self, mine: np.ndarray, chip_s: np.ndarray | None = None) -> "Columns":
-        """Some of the entries, with other amounts where these are given."""
-        amount = self.chip_s[mine] if chip_s is None else chip_s
-        return replace(
-            self, run=self.run[mine], path=self.path[mine], chip_s=amount, lot=self.lot[mine], whole=self.whole[mine]
-        )
 
 
-def flags_of(runs: Sequence[FleetRun]) -> dict[str, np.ndarray]:
-    """What is known of each run, as arrays over runs."""
-    spent = [r.spent for r in runs]
-    whole = np.array([s.chip_s if s else 0.0 for s in spent])
-    usd = np.array([np.nan if s is None or s.usd is None else s.usd for s in spent])
-    flops = [np.nan if s is None or s.useful_flops is None else s.useful_flops for s in spent]
-    return {
-        "usd_per_chip_s": np.divide(usd, whole, out=np.full(len(runs), np.nan), where=whole > 0),
-        "mfu": np.array([np.nan if r.mfu is None else r.mfu for r in runs]),
-        "runtime": np.array([r.goodput is not None for r in runs], dtype=bool),
-        "useful": np.array([bool(s and s.useful_told) for s in spent], dtype=bool),
-        "least": np.array([bool(s and s.useful_least) for s in spent], dtype=bool),
-        "flops": np.array(flops, dtype=float),
-    }
-
-
-def sums(of: Columns, key: np.ndarray, count: int) -> list[Sum]:
-    """The sum of the entries under each key, 0 to count - 1; `key`: of each entry, below 0 where it is in none."""
-    mine = key >= 0
-    key, run, path, chip_s = key[mine], of.run[mine], of.path[mine], of.chip_s[mine]
-    wide = max(len(of.paths), 1)
-    per_path = np.bincount(key * wide + path, chip_s, count * wide).reshape(count, wide)
-    parts = _per_run(of, key, run, path, chip_s)
-    at = np.searchsorted(parts["key"], np.arange(count + 1))
-    return [_sum(of, per_path[k], {n: v[at[k] : at[k + 1]] for n, v in parts.items()}) for k in range(count)]
-
-
-def _per_run(of: Columns, key: np.ndarray, run: np.ndarray, path: np.ndarray, chip_s: np.ndarray) -> dict[str, Any]:
-    """The entries added up by key and run, in order of both: all, those in kept steps, and useful maths."""
-    pair = key.astype(np.int64) * max(len(of.runs), 1) + run
-    there, where = np.unique(pair, return_inverse=True)
-    kept = np.array([p.partition("/")[0] in KEPT for p in of.paths], dtype=bool)
-    useful = np.array([p.rpartition("/")[2] == USEFUL for p in of.paths], dtype=bool)
-    return {
-        "key": there // max(len(of.runs), 1),
-        "run": there % max(len(of.runs), 1),
-        "chip_s": np.bincount(where, chip_s, len(there)),
-        "kept": np.bincount(where, chip_s * kept[path], len(there)),
-        "useful": np.bincount(where, chip_s * useful[path], len(there)),
-    }
-
-
-def _sum(of: Columns, per_path: np.ndarray, parts: Mapping[str, np.ndarray]) -> Sum:
-    some = parts["chip_s"] > 0
-    parts = {name: values[some] for name, values in parts.items()}
-    told = {name: values[parts["run"]] for name, values in of.flags.items()}
-    chip_s, kept, useful, runtime = parts["chip_s"], parts["kept"], parts["useful"], told["runtime"]
-    price, mfu, both = told["usd_per_chip_s"], told["mfu"], told["runtime"] & told["useful"]
-    weight = np.where(np.isnan(mfu), 0.0, kept)
-    whole = of.whole_kept[parts["run"]]
-    flops = told["flops"] * np.divide(kept, whole, out=np.zeros(len(kept)), where=whole > 0)
-    known = ~np.isnan(flops)
-    return Sum(
-        runs=len(chip_s),
-        chip_s=_add(per_path),
-        usd=_add((price * chip_s)[~np.isnan(price)]) if (~np.isnan(price)).any() else None,
-        unpriced_runs=int(np.isnan(price).sum()),
-        unpriced_chip_s=_add(chip_s[np.isnan(price)]),
-        accounts={of.paths[i]: float(per_path[i]) for i in np.flatnonzero(per_path > 0).tolist()},
-        runtime_chip_s=_add(chip_s[runtime]),
-        kept_chip_s=_add(kept[runtime]),
-        both_chip_s=_add(chip_s[both]),
-        program_chip_s=_add(kept[both]),
-        useful_chip_s=_add(useful[both]),
-        at_least=bool((told["least"] & both).any()),
-        mfu=_add(np.nan_to_num(mfu) * weight) / _add(weight) if weight.any() else None,
-        mfu_chip_s=_add(weight),
-        flops=_add(flops[known]) if known.any() else None,
-        flops_chip_s=_add(chip_s[known]),
+def tally(columns: Columns, entries: Entries, key: np.ndarray, count: int) -> Tally:
+    """The entries under each key, `key`: of each entry."""
+    runs, paths = max(len(columns), 1), max(len(columns.paths), 1)
+    kept = np.array([p.partition("/")[0] in KEPT for p in columns.paths], dtype=bool)
+    useful = np.array([p.rpartition("/")[2] == USEFUL for p in columns.paths], dtype=bool)
+    pair, where = distinct(key * runs + entries.row, count * runs)
+    chip_s = [entries.chip_s * mask for mask in (1, kept[entries.path], useful[entries.path])]
+    told = _measures(columns, pair % runs, *(np.bincount(where, amount, len(pair)) for amount in chip_s))
+    cell, at = distinct(key * paths + entries.path, count * paths)
+    return Tally(
+        values=np.array([np.bincount(pair // runs, values, count) for values in told]),
+        paths=columns.paths,
+        key=cell // paths,
+        path=cell % paths,
+        chip_s=np.bincount(at, entries.chip_s, len(cell)),
     )
 
 
-def _add(values: np.ndarray) -> float:
-    return math.fsum(values.tolist())
+def distinct(codes: np.ndarray, most: int) -> tuple[np.ndarray, np.ndarray]:
+    """(those that there are, in order, and where among them each is). `most`: they are below it."""
+    if most > SPARSE * len(codes):
+        return np.unique(codes, return_inverse=True)
+    there = np.zeros(most, dtype=bool)
+    there[codes] = True
+    found, place = np.flatnonzero(there), np.empty(most, dtype=np.int64)
+    place[found] = np.arange(len(found))
+    return found, place[codes]
+
+
+def _measures(
+    columns: Columns, row: np.ndarray, chip_s: np.ndarray, kept: np.ndarray, useful: np.ndarray
+) -> tuple[np.ndarray, ...]:
+    """What is added up of each run: its chip-seconds, those in kept steps, and in useful maths are given."""
+    of = {name: columns.of[name][row] for name in _OF_RUNS}
+    price, mfu, runtime, both = of["usd_per_chip_s"], of["mfu"], of["runtime"], of["runtime"] & of["useful"]
+    whole, priced, weight = of["whole_kept"], ~np.isnan(price), np.where(np.isnan(mfu), 0.0, kept)
+    flops = of["flops"] * np.divide(kept, whole, out=np.zeros(len(kept)), where=whole > 0)
+    known = ~np.isnan(flops)
+    return (
+        chip_s > 0,
+        np.where(priced, price * chip_s, 0.0),
+        priced,
+        ~priced,
+        np.where(priced, 0.0, chip_s),
+        chip_s * runtime,
+        kept * runtime,
+        chip_s * both,
+        kept * both,
+        useful * both,
+        of["least"] & both,
+        np.nan_to_num(mfu) * weight,
+        weight,
+        np.where(known, flops, 0.0),
+        known,
+        chip_s * known,
+    )
+
+
+_OF_RUNS = ("usd_per_chip_s", "mfu", "runtime", "useful", "least", "whole_kept", "flops")
+
+
+def added_up(parts: Sequence[Tally], keys: Sequence[np.ndarray], count: int) -> list[Sum]:
+    """The sum under each key, 0 to count - 1; `keys`: of each part the keys of its own keys."""
+    if not parts:
+        return [_sum([0.0] * MEASURES, {})] * count
+    paths = sorted({path for part in parts for path in part.paths})
+    code = {path: n for n, path in enumerate(paths)}
+    key = np.concatenate([mine[part.key] for part, mine in zip(parts, keys, strict=True)])
+    path = np.concatenate([np.array([code[p] for p in part.paths], dtype=np.int64)[part.path] for part in parts])
+    cell, where = distinct(key * len(paths) + path, count * len(paths))
+    chip_s = np.bincount(where, np.concatenate([part.chip_s for part in parts]), len(cell)).tolist()
+    at = np.searchsorted(cell, np.arange(count + 1) * len(paths)).tolist()
+    names = [paths[n] for n in (cell % len(paths)).tolist()]
+    all_keys, values = np.concatenate(keys), np.concatenate([part.values for part in parts], axis=1)
+    told = np.array([np.bincount(all_keys, measure, count) for measure in values]).T.tolist()
+    accounts = (dict(zip(names[a:b], chip_s[a:b], strict=True)) for a, b in zip(at[:-1], at[1:], strict=True))
+    return [_sum(one, mine) for one, mine in zip(told, accounts, strict=True)]
+
+
+def _sum(told: Sequence[float], accounts: Mapping[str, float]) -> Sum:
+    runs, usd, priced, unpriced, unpriced_chip_s, runtime, kept, both, program, useful, least = told[:11]
+    mfu, weight, flops, tells_flops, flops_chip_s = told[11:]
+    return Sum(
+        runs=int(runs),
+        chip_s=math.fsum(accounts.values()),
+        usd=usd if priced else None,
+        unpriced_runs=int(unpriced),
+        unpriced_chip_s=unpriced_chip_s,
+        accounts=accounts,
+        runtime_chip_s=runtime,
+        kept_chip_s=kept,
+        both_chip_s=both,
+        program_chip_s=program,
+        useful_chip_s=useful,
+        at_least=bool(least),
+        mfu=mfu / weight if weight else None,
+        mfu_chip_s=weight,
+        flops=flops if tells_flops else None,
+        flops_chip_s=flops_chip_s,
+    )

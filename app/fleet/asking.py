@@ -1,107 +1,38 @@
 """A fleet out of the rows of the library: what page, command line, API and agents all ask."""
 
-import threading
 import time
-from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from datetime import UTC, datetime, tzinfo
-from typing import Any, Literal
+from typing import Any
 from zoneinfo import ZoneInfo, available_timezones
 
-from analyzers.fleet import FleetAsked, FleetResult, fleet
-from analyzers.fleet.base import FleetRun
-from analyzers.fleet.spent import Spent
+from analyzers.fleet import FleetAsked, FleetResult
+from analyzers.fleet.chosen import Chosen
+from app.fleet.kept import kept_fleet
 from app.fleet.options import BY, CAPACITY, KEYS, SEARCH, SIMULATED, SINCE, TREND, UNTIL, ZONE
-from app.library.columns import Row
-from app.library.rows import found_ids, library
-from app.library.table import CHUNK, table
+from app.library.rows import Numbers
 from app.workspace import Workspace
 from errors import QuestionError
 from errors.nearest import did_you_mean
 from errors.times import Moment
 
-Numbers = Literal["later", "now", "kept"]
 _S = 1_000_000_000
 _YEARS = (1970, 2200)  # nanoseconds since 1970 are counted in 64 bits
 _SHOWN = 80
 MINUTE_NS = 60 * _S
-_MOST_KEPT, _SPARE = 8, 20_000
-_lock = threading.Lock()
-_by_id: dict[str, tuple[int, FleetRun]] = {}  # with what tells that its row is the same
-_kept: OrderedDict[Any, tuple[list[tuple[str, int]], FleetResult]] = OrderedDict()
 
 
 def ask_fleet(place: Workspace, given: Mapping[str, Any], numbers: Numbers = "later") -> FleetResult:
     """`given`: values by the names of `OPTIONS`. `numbers` that a run lacks are worked out `later`, in the background,
     or `now`. Raises QuestionError for what cannot be asked."""
     asked, search = read(given), str(given.get(SEARCH.name) or "")
-    ids = ids_of(place, search, numbers)
-    key = (str(place.store.root), search, asked, place.store.hidden())
-    mark = list(zip(ids, table(place).serials(ids), strict=True))
-    with _lock:
-        before = _kept.get(key)
-    if before is not None and before[0] == mark:
-        return before[1]
-    result = fleet(runs_of(place, ids), asked)
-    with _lock:
-        _kept[key] = (mark, result)
-        _kept.move_to_end(key)
-        while len(_kept) > _MOST_KEPT:
-            _kept.popitem(last=False)
-    return result
+    return kept_fleet(place).ask(search, asked, numbers)
 
 
-def ids_of(place: Workspace, search: str, numbers: Numbers = "later") -> list[str]:
-    """What a search finds, archived runs too: their chips were held all the same. A run that cannot be read is in
-    every search, since nothing tells that it is not meant."""
-    library(place, search, archived=True, limit=0, numbers=numbers)
-    if numbers == "now":
-        table(place).work_out_of(found_ids(place, search, archived=True, pending=True))
-    found = found_ids(place, search, archived=True, unread=True)
-    there = set(found)
-    return [*found, *(run_id for run_id in table(place).unread() if run_id not in there)]
-
-
-def runs_of(place: Workspace, ids: Sequence[str]) -> list[FleetRun]:
-    """The runs of these ids as a fleet's; of one that is the same as before, the same."""
-    kept, root = table(place), place.store.root
-    serials = kept.serials(ids)
-    if len(_by_id) > 2 * len(ids) + _SPARE:  # of runs that are gone
-        _by_id.clear()
-    serial_of = dict(zip(ids, serials, strict=True))
-    known = {i: k[1] for i, s in serial_of.items() if (k := _by_id.get(f"{root} {i}")) is not None and k[0] == s}
-    lacking = [i for i in ids if i not in known]
-    for at in range(0, len(lacking), CHUNK):
-        for row in kept.made(lacking[at : at + CHUNK]):
-            known[row.run_id] = run = run_of(row)
-            _by_id[f"{root} {row.run_id}"] = serial_of[row.run_id], run
-    return [known[i] for i in ids if i in known]  # of `_by_id` another may have taken some away meanwhile
-
-
-def run_of(row: Row) -> FleetRun:
-    """A row of the library as a fleet's run."""
-    return FleetRun(
-        run_id=row.run_id,
-        name=row.name,
-        kind=row.kind,
-        simulated=row.simulated,
-        damaged=row.problem is not None or not row.readable,
-        pending=row.pending,
-        created_ns=row.created_ns or 0,
-        chip=row.chip or "",
-        chips=row.chips,
-        model=row.model or "",
-        group=row.group,
-        job=row.job,
-        tags=row.tags,
-        goodput=row.numbers.get("goodput"),
-        mfu=row.numbers.get("mfu"),
-        archived=row.archived,
-        demo=row.demo,
-        live=row.live is not None and row.live.state_at(time.time_ns()) in ("following", "failing"),
-        spent=Spent.from_json(row.spent) if row.spent else None,
-    )
+def runs_of(place: Workspace, numbers: Numbers = "later") -> Chosen:
+    """All runs that whoever asks sees, as a fleet's."""
+    return kept_fleet(place).runs("", numbers)
 
 
 def read(given: Mapping[str, Any]) -> FleetAsked:

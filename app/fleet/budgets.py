@@ -6,9 +6,10 @@ from datetime import UTC, tzinfo
 
 from analyzers.fleet import LEFT_OUT, FleetAsked, twice
 from analyzers.fleet.budget import Left, alike, left_of, of_team
-from app.fleet.asking import Numbers, ids_of, runs_of
+from app.fleet.asking import runs_of
 from app.identity.may import changing
 from app.library.changes import clean_who
+from app.library.rows import Numbers
 from app.words import Table, listed, short
 from app.workspace import Workspace
 from errors import QuestionError
@@ -48,7 +49,7 @@ def standing(
     budgets = book(place).all()
     if not budgets:
         return ()
-    runs, now = runs_of(place, ids_of(place, "", numbers)), time.time_ns() if now_ns is None else now_ns
+    runs, now = runs_of(place, numbers), time.time_ns() if now_ns is None else now_ns
     known = twice(runs, FleetAsked(until_ns=now))  # a time is asked for: runs without one stand for no other
     return tuple(left_of(of_team(runs, b.team), b.team, b.unit, b.amount, now, zone, known) for b in budgets)
 

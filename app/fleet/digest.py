@@ -18,9 +18,10 @@ from analyzers.fleet.causes import Cause
 from analyzers.fleet.periods import Period, period_of
 from app import theme
 from app.fleet import budgets
-from app.fleet.asking import Numbers, ids_of, runs_of, zone_named
+from app.fleet.asking import runs_of, zone_named
 from app.fleet.words import left_out
 from app.follow.alerts.webhook import send, slack
+from app.library.rows import Numbers
 from app.words import sentence, short
 from app.workspace import Workspace
 from errors import ChipledgerError
@@ -137,7 +138,7 @@ def of_last_week(place: Workspace, zone: tzinfo = UTC, numbers: Numbers = "later
     now = time.time_ns() if now_ns is None else now_ns
     week = period_of(period_of(now, "week", zone).start_ns - 1, "week", zone)
     before = period_of(week.start_ns - 1, "week", zone)
-    runs = runs_of(place, ids_of(place, "", numbers))
+    runs = runs_of(place, numbers)
 
     def within(period: Period) -> FleetResult:
         return fleet(runs, FleetAsked(zone=zone, since_ns=period.start_ns, until_ns=period.end_ns))

@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
+import numpy as np
+
 from app.library.columns import Row, named
 from app.library.index import Index
 from app.library.search import read
@@ -105,6 +107,24 @@ def found_ids(
         found = seen.found(asked, seen.view(archived or asked.asks("archived"), demo), column, sort, NEWEST)
         found = found[kept.index.flags["pending"][found]] if pending else found
         return kept.index.ids_of(_narrowed(kept.index, found, name, group, unread))
+
+
+def found_slots(place: Workspace, query: str, known: np.ndarray) -> tuple[Slots, dict[int, tuple[str, int]]]:
+    """(the slots of the runs that `found_ids` finds, archived ones too, and after them of all that cannot be read; by
+    slot the id and the serial of those whose serial, another one when the row is, is not as `known`, by slot, has it).
+    A run that cannot be read is in every search, since nothing tells that it is not meant."""
+    asked, kept = read(query), table(place)
+    demo = asked.asks("demo") or not kept.hides_demo()
+    with kept.still() as seen:
+        index = kept.index
+        found = seen.found(asked, seen.view(archived=True, demo=demo), named("added"), NEWEST, NEWEST)
+        others = seen.slots[~index.flags["readable"][seen.slots]]
+        slots = np.concatenate((found, others[~np.isin(others, found)])) if len(others) else found
+        before = np.zeros(len(index.serials), dtype=np.int64)
+        before[: len(known)] = known[: len(before)]
+        changed = np.sort(slots[index.serials[slots] != before[slots]])
+        told = zip(index.ids_of(changed), index.serials[changed].tolist(), strict=True)
+        return slots, dict(zip(changed.tolist(), told, strict=True))
 
 
 def _narrowed(index: Index, slots: Slots, name: str, group: str, unread: bool) -> Slots:

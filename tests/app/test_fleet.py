@@ -14,8 +14,8 @@ from analyzers.fleet.spent import Spent, defined
 from analyzers.time.booked import measured
 from analyzers.time.calendar import CODE
 from app.cli import main
-from app.fleet import asking, budgets, digest
-from app.fleet.asking import ask_fleet, ids_of, runs_of
+from app.fleet import budgets, digest, kept
+from app.fleet.asking import ask_fleet, runs_of
 from app.library.table import table
 from app.mcp.tools.fleet import FLEET
 from app.workspace import workspace
@@ -154,7 +154,7 @@ def test_simulated_runs_are_counted_alone_and_never_with_measured_ones(fleet_sto
 
 
 def test_what_is_kept_of_a_run_holds_all_of_its_ledger(fleet_store):
-    rows = [row for row in table(fleet_store).made(ids_of(fleet_store, "", "now")) if row.spent]
+    rows = [row for row in table(fleet_store).made(run.run_id for run in runs_of(fleet_store, "now").runs) if row.spent]
     assert rows and all(Spent.from_json(row.spent) is not None for row in rows)
     known = [row for row in rows if "chip_hours" in row.numbers]
     for row in known:
@@ -302,20 +302,27 @@ def test_a_digest_without_a_webhook_or_that_nobody_wants_is_not_sent(place, caps
 
 
 def test_a_run_under_other_labels_is_counted_under_these(fleet_store):
-    runs = runs_of(fleet_store, ids_of(fleet_store, "", "now"))
-    tagged = [replace(r, tags={"PROJECT": "x"}) for r in runs]
+    tagged = [replace(r, tags={"PROJECT": "x"}) for r in runs_of(fleet_store, "now").runs]
     assert all(r.tag("project") == "x" and r.team == "" for r in tagged)
 
 
-def test_a_fleet_lacks_no_run_where_another_is_asked_for_meanwhile(fleet_store, monkeypatch):
-    ids = asking.ids_of(fleet_store, "", "kept")
-    monkeypatch.setattr(asking, "CHUNK", 1)
-    real = asking.run_of
+def test_of_many_runs_those_are_read_anew_that_are_others(fleet_store, monkeypatch):
+    first, read = ask_fleet(fleet_store, {"by": "kind"}, "now"), []
+    real = table(fleet_store).made
+    monkeypatch.setattr(table(fleet_store), "made", lambda ids: real(read.extend(ids) or ids))
+    other = steps(fleet_store, "another", MONDAY_NS, 20)
+    found = ask_fleet(fleet_store, {"by": "kind"}, "now")
+    assert found.total.runs == first.total.runs + 1 and {*read} == {other.run_id}
+    fleet_store.registry.tag(other.run_id, "team", "new")
+    assert "new" in dict(ask_fleet(fleet_store, {}, "now").groups) and {*read} == {other.run_id}
+    fleet_store.store.remove(other.run_id)
+    assert ask_fleet(fleet_store, {"by": "kind"}, "now").to_dict() == first.to_dict() and {*read} == {other.run_id}
 
-    def run_of(row):
-        asking._by_id.clear()  # as another does who asks for few of many
-        return real(row)
 
-    monkeypatch.setattr(asking, "run_of", run_of)
-    monkeypatch.setattr(asking, "_by_id", {})
-    assert [run.run_id for run in asking.runs_of(fleet_store, ids)] == ids
+def test_a_run_that_goes_while_others_are_read_is_in_no_fleet(fleet_store, monkeypatch):
+    real, gone = table(fleet_store).made, next(r.run_id for r in runs_of(fleet_store, "now").runs if r.name == "priced")
+    monkeypatch.setattr(table(fleet_store), "made", lambda ids: [row for row in real(ids) if row.run_id != gone])
+    kept.kept_fleet.cache_clear()
+    assert "priced" not in {r.run.name for r in ask_fleet(fleet_store, {}, "now").runs}
+    monkeypatch.undo()
+    assert "priced" in {r.run.name for r in ask_fleet(fleet_store, {}, "now").runs}

@@ -1,6 +1,5 @@
 """Fleet: what all runs together held, cost and lost, who held it, how that changes, and what is left of budgets."""
 
-from collections import Counter
 from urllib.parse import urlencode
 
 import pandas as pd
@@ -63,8 +62,8 @@ def page() -> None:
 
 def controls(result: FleetResult | None) -> None:
     """What is counted, by what, and in which periods."""
-    tags = Counter(key for told in (result.runs if result else ()) for key in told.run.tags)
-    offered = [f"tag:{key}" for key, _ in tags.most_common(MOST_TAGS)]
+    tags = result.runs.tags.most_common(MOST_TAGS) if result else ()
+    offered = [f"tag:{key}" for key, _ in tags]
     now = st.query_params.get(BY.name, "")
     keys: tuple[str, ...] = (*KEYS, *offered, *([now] if now.startswith("tag:") else []))
     row = st.columns([1, 1, 1, 2])
