@@ -1,6 +1,6 @@
-"""What was read on its way to the store: written by a thread of its own, while the next is read."""
+"""What was read on its way to the store: written by threads of its own, while the next is read."""
 
-from collections import deque
+from collections import defaultdict, deque
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Self
 
@@ -16,21 +16,23 @@ class StoreFault(InputError):
 
 
 class Lane:
-    """Writes batches on a thread of its own, in order, never more than QUEUED behind the reader."""
+    """Writes batches, those of each table in order on a thread of its own, never more than QUEUED behind the reader."""
 
     def __init__(self, writer: RunWriter):
         self._writer = writer
-        self._pool = ThreadPoolExecutor(max_workers=1)
+        self._of_table = defaultdict[str, ThreadPoolExecutor](lambda: ThreadPoolExecutor(max_workers=1))
         self._pending: deque[Future] = deque()
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._pool.shutdown(wait=True, cancel_futures=True)
+        for pool in self._of_table.values():
+            pool.shutdown(wait=True, cancel_futures=True)
 
     def put(self, item: Rows | Blob) -> None:
-        self._pending.append(self._pool.submit(self._write, item))
+        pool = self._of_table[item.table if isinstance(item, Rows) else ""]
+        self._pending.append(pool.submit(self._write, item))
         while len(self._pending) > QUEUED:
             self._pending.popleft().result()
 
