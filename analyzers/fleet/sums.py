@@ -7,7 +7,7 @@ runs are tallied by themselves, and tallies are added up: what one of a million 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from analyzers.fleet.columns import Columns
 from analyzers.fleet.counting import Entries
 from analyzers.fleet.spent import KEPT, USEFUL
 
-MEASURES = 16  # that are added up of each run
+V = TypeVar("V")
 SPARSE = 16  # times as many numbers as there are items: of so many each that may be has no place of its own
 
 
@@ -89,9 +89,32 @@ class Sum:
         return min(part / self.chip_s, 1.0) if self.chip_s > 0 else None
 
 
+class Measures(NamedTuple, Generic[V]):
+    """What is added up of each run, or comes of that. `runs`: how many; chip-seconds by what they are, `useful` and
+    `program` of runs that tell both goodput and maths; `mfu_weighted`: MFU times chip-seconds in kept steps, `weight`
+    these; `tells_flops`: of how many runs, and `flops_chip_s` their chip-seconds."""
+
+    runs: V
+    usd: V
+    priced: V
+    unpriced: V
+    unpriced_chip_s: V
+    runtime: V
+    kept: V
+    both: V
+    program: V
+    useful: V
+    least: V
+    mfu_weighted: V
+    weight: V
+    flops: V
+    tells_flops: V
+    flops_chip_s: V
+
+
 @dataclass(frozen=True, eq=False)
 class Tally:
-    """What some runs spent under each key, 0 to count - 1: `values` by measure (`_measures`) and key, and the
+    """What some runs spent under each key, 0 to count - 1: `values` by measure (`Measures`) and key, and the
     chip-seconds under a `key` in an account, where there are any (`path`: its position in `paths`)."""
 
     values: np.ndarray
@@ -132,30 +155,30 @@ def distinct(codes: np.ndarray, most: int) -> tuple[np.ndarray, np.ndarray]:
 
 def _measures(
     columns: Columns, row: np.ndarray, chip_s: np.ndarray, kept: np.ndarray, useful: np.ndarray
-) -> tuple[np.ndarray, ...]:
+) -> Measures[np.ndarray]:
     """What is added up of each run: its chip-seconds, those in kept steps, and in useful maths are given."""
     of = {name: columns.of[name][row] for name in _OF_RUNS}
     price, mfu, runtime, both = of["usd_per_chip_s"], of["mfu"], of["runtime"], of["runtime"] & of["useful"]
     whole, priced, weight = of["whole_kept"], ~np.isnan(price), np.where(np.isnan(mfu), 0.0, kept)
     flops = of["flops"] * np.divide(kept, whole, out=np.zeros(len(kept)), where=whole > 0)
     known = ~np.isnan(flops)
-    return (
-        chip_s > 0,
-        np.where(priced, price * chip_s, 0.0),
-        priced,
-        ~priced,
-        np.where(priced, 0.0, chip_s),
-        chip_s * runtime,
-        kept * runtime,
-        chip_s * both,
-        kept * both,
-        useful * both,
-        of["least"] & both,
-        np.nan_to_num(mfu) * weight,
-        weight,
-        np.where(known, flops, 0.0),
-        known,
-        chip_s * known,
+    return Measures(
+        runs=chip_s > 0,
+        usd=np.where(priced, price * chip_s, 0.0),
+        priced=priced,
+        unpriced=~priced,
+        unpriced_chip_s=np.where(priced, 0.0, chip_s),
+        runtime=chip_s * runtime,
+        kept=kept * runtime,
+        both=chip_s * both,
+        program=kept * both,
+        useful=useful * both,
+        least=of["least"] & both,
+        mfu_weighted=np.nan_to_num(mfu) * weight,
+        weight=weight,
+        flops=np.where(known, flops, 0.0),
+        tells_flops=known,
+        flops_chip_s=chip_s * known,
     )
 
 
@@ -165,7 +188,7 @@ _OF_RUNS = ("usd_per_chip_s", "mfu", "runtime", "useful", "least", "whole_kept",
 def added_up(parts: Sequence[Tally], keys: Sequence[np.ndarray], count: int) -> list[Sum]:
     """The sum under each key, 0 to count - 1; `keys`: of each part the keys of its own keys."""
     if not parts:
-        return [_sum([0.0] * MEASURES, {})] * count
+        return [_sum(Measures(*[0.0] * len(Measures._fields)), {})] * count
     paths = sorted({path for part in parts for path in part.paths})
     code = {path: n for n, path in enumerate(paths)}
     key = np.concatenate([mine[part.key] for part, mine in zip(parts, keys, strict=True)])
@@ -177,27 +200,25 @@ def added_up(parts: Sequence[Tally], keys: Sequence[np.ndarray], count: int) -> 
     all_keys, values = np.concatenate(keys), np.concatenate([part.values for part in parts], axis=1)
     told = np.array([np.bincount(all_keys, measure, count) for measure in values]).T.tolist()
     accounts = (dict(zip(names[a:b], chip_s[a:b], strict=True)) for a, b in zip(at[:-1], at[1:], strict=True))
-    return [_sum(one, mine) for one, mine in zip(told, accounts, strict=True)]
+    return [_sum(Measures(*one), mine) for one, mine in zip(told, accounts, strict=True)]
 
 
-def _sum(told: Sequence[float], accounts: Mapping[str, float]) -> Sum:
-    runs, usd, priced, unpriced, unpriced_chip_s, runtime, kept, both, program, useful, least = told[:11]
-    mfu, weight, flops, tells_flops, flops_chip_s = told[11:]
+def _sum(told: Measures[float], accounts: Mapping[str, float]) -> Sum:
     return Sum(
-        runs=int(runs),
+        runs=int(told.runs),
         chip_s=math.fsum(accounts.values()),
-        usd=usd if priced else None,
-        unpriced_runs=int(unpriced),
-        unpriced_chip_s=unpriced_chip_s,
+        usd=told.usd if told.priced else None,
+        unpriced_runs=int(told.unpriced),
+        unpriced_chip_s=told.unpriced_chip_s,
         accounts=accounts,
-        runtime_chip_s=runtime,
-        kept_chip_s=kept,
-        both_chip_s=both,
-        program_chip_s=program,
-        useful_chip_s=useful,
-        at_least=bool(least),
-        mfu=mfu / weight if weight else None,
-        mfu_chip_s=weight,
-        flops=flops if tells_flops else None,
-        flops_chip_s=flops_chip_s,
+        runtime_chip_s=told.runtime,
+        kept_chip_s=told.kept,
+        both_chip_s=told.both,
+        program_chip_s=told.program,
+        useful_chip_s=told.useful,
+        at_least=bool(told.least),
+        mfu=told.mfu_weighted / told.weight if told.weight else None,
+        mfu_chip_s=told.weight,
+        flops=told.flops if told.tells_flops else None,
+        flops_chip_s=told.flops_chip_s,
     )
