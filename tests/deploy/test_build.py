@@ -157,6 +157,8 @@ def test_an_image_that_does_not_serve_is_a_failure(tools, capsys, monkeypatch, c
 
 
 def test_what_lies_on_this_machine_is_not_asked_for_in_a_build():
-    listed = "global.extra-index-url='file:///srv/wheels https://more.example'\nglobal.timeout='60'\nglobal.no-color='1'"
+    listed = (
+        "global.extra-index-url='file:///srv/wheels https://more.example'\nglobal.timeout='60'\nglobal.no-color='1'"
+    )
     assert build.pip_settings(listed) == {"extra-index-url": "https://more.example", "timeout": "60"}
     assert build.pip_settings("") == {}
