@@ -33,6 +33,13 @@ def server(store):
         yield address
 
 
+def until(ready, within_s=60.0):
+    deadline = time.monotonic() + within_s
+    while not ready():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
 def log(number):
     return LOG.replace("loss: 2", f"loss: {number}").encode()
 
@@ -61,13 +68,13 @@ def test_what_is_read_or_waits_for_it_takes_no_file_and_is_not_discarded(server)
         assert now["state"] == "done", now["error"]
 
 
-def test_an_upload_is_not_read_while_one_of_its_files_is_on_the_way(server):
+def test_an_upload_is_not_read_while_one_of_its_files_is_on_the_way(server, store):
     upload_id = upload(server, {"train.log": log(6)})
     to = urlsplit(server)
     with socket.create_connection((to.hostname, to.port)) as half:
         head = f"PUT /upload/{upload_id}/more.log HTTP/1.1\r\nHost: {to.netloc}\r\nContent-Length: 5000000\r\n\r\n"
         half.sendall(head.encode() + b"x" * 2_000_000)
-        time.sleep(0.5)
+        until(lambda: any(p.stat().st_size for p in (store / "uploads" / upload_id).glob("*.part")))
         status, told = request("POST", f"{server}/api/ingest", {"upload_id": upload_id})
         assert status == 400 and "1 file of the upload is still on the way" in told["error"]
         assert request("PUT", f"{server}/upload/{upload_id}/more.log", b"no log")[0] == 200  # a second try
