@@ -117,6 +117,16 @@ def common(x: Spans, y: Spans) -> tuple[Spans, np.ndarray]:
     return Spans(np.maximum(x.start[owner], y.start[other]), np.minimum(x.end[owner], y.end[other])), owner
 
 
+def outside(x: Spans, y: Spans) -> Spans:
+    """The instants of `x` that do not lie in `y`, as sorted, disjoint intervals."""
+    mine, other = union(x), union(y)
+    if not len(mine.start) or not len(other.start):
+        return mine
+    begins = np.concatenate(([min(mine.start[0], other.start[0])], other.end))
+    ends = np.concatenate((other.start, [max(mine.end[-1], other.end[-1])]))
+    return common(mine, spans(begins, ends))[0]
+
+
 def pairs(first: np.ndarray, after: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Every (i, j) with first[i] <= j < after[i], in order of i and then of j."""
     count = np.maximum(after - first, 0)

@@ -4,8 +4,9 @@ input had nothing to run.
 The thread is the one on which the profile shows the steps. An event of it is told by its name: those of JAX and XLA for
 compiling, launching and copying, and annotations (`jax.profiler.TraceAnnotation`) or Python frames for what a job
 itself calls evaluation, checkpoint, logging or collection of garbage; JAX also has Python's collector call it, before
-and after. Where several lie over one another, the kind further down in `KINDS` is told. An event within which whole
-steps lie is the job's own loop and tells nothing.
+and after, and shows by a frame of its own that Python reads an array, which is a copy from the device but for the time
+in which it waits for what makes the array. Where several lie over one another, the kind further down in `KINDS` is
+told. An event within which whole steps lie is the job's own loop and tells nothing.
 """
 
 import re
@@ -14,11 +15,11 @@ from collections.abc import Mapping
 import numpy as np
 import pandas as pd
 
-from analyzers.intervals import Spans, joined, spans, union
+from analyzers.intervals import Spans, joined, outside, spans, union
 from runs.tables import Tables, frame, int_column
 
 HOST_CODE, WAITING, LAUNCHING, COMPILING = "host_code", "waiting", "launching", "compilation"
-COLLECTING = "garbage_collection"
+COLLECTING, COPYING = "garbage_collection", "device_to_host"
 STEPS = ""
 """In place of a thread's name: the one on which the profile shows the steps."""
 
@@ -29,7 +30,7 @@ def _word(*words: str) -> str:
 
 _LOG = r"log(?!\d|_(?:soft|prob|sigmoid|likelihood|det|norm|sum|add|abs|std|var|scale|alpha|sigma|cosh|ndtr))"
 """No logarithm: what a loss is made of is no logging."""
-_NO_MODEL = r"_(?:with_key|frame|expr|static_shape|guards|sym_)"
+_NO_MODEL = r"_(?:with_key|frame|expr|static_shape|guards|sym_|context)"
 """What compilers evaluate; no model is evaluated."""
 
 KINDS: Mapping[str, re.Pattern[str]] = {
@@ -44,10 +45,15 @@ KINDS: Mapping[str, re.Pattern[str]] = {
             r"^PjitFunction|::Execute|ExecuteReplicated|DevicePut|^ParseArguments|cuda\w*Launch|hip\w*Launch|"
             r"^operator of a framework$",
         ),
-        ("device_to_host", r"ToLiteral|CopyToHost|DeviceToHost|TransferFrom|device_get|np\.asarray|\bD2H\b"),
+        (COPYING, r"ToLiteral|CopyToHost|copy_to_host|DeviceToHost|TransferFrom|device_get|np\.asarray|\bD2H\b"),
         ("logging", _word(_LOG, "logs", "logging", "metrics", "summary", "tensorboard", "wandb")),
         ("checkpointing", r"checkpoint|orbax|" + _word("ckpt")),
-        ("evaluation", _word(rf"(?:eval|evaluate)(?!{_NO_MODEL})", "evaluation", "validate(?!_)", "validation")),
+        (
+            "evaluation",
+            _word(
+                rf"(?<!partial_)(?<!time_)(?:eval|evaluate)(?!{_NO_MODEL})", "evaluation", "validate(?!_)", "validation"
+            ),
+        ),
         (COLLECTING, r"\bgc\.collect\b|garbage[ _]collect"),
         ("profiling", r"(start|stop)_trace|ProfilerSession|profiler[ _.:]+(start|stop)"),
         (
@@ -66,7 +72,12 @@ _OPERATOR = re.compile(
     # what computes activations again is no saving, whatever it is called
     r"|(?i:CheckpointFunction|CheckpointImpl|checkpoint_?wrap|utils/checkpoint\.py|(activation|gradient)_checkpoint)"
 )
-_FRAME = re.compile(r"^[^\n]*\.py\(\d+\): ([^\n]*)$")
+_FRAME = re.compile(r"^[^\n]*\.py\(\d+\): ([^\n]*)$|^\$(?!(?!ad_)\w*checkpoint\w*\.py:)[^\n ]+ ([^\n]*)$")
+"""As PyTorch and JAX write one; the latter tells no folder, so that a file of a library that saves is kept by name."""
+_CALLED = rf"{_FRAME.pattern}|^\$"
+_READS = re.compile(r"^\$array\.py:\d+ _value$")
+"""Where JAX takes a whole array to the host, whatever asks for it: `float`, `np.asarray`, `device_get`, `print`."""
+_READ = "an array is read"
 _CALL = re.compile(r"^PjitFunction")  # what traces, lowers, compiles and launches a function, whichever is needed
 
 
@@ -92,9 +103,25 @@ class ThreadWork:
     def of(self, thread: str) -> dict[str, Spans]:
         """Empty of a thread without events."""
         if thread not in self._found:
-            lines = {thread} if thread != STEPS else _step_lines(self._ops)
-            self._found[thread] = _work(*self._at, self._ops[self._ops["line"].isin(lines)]) if lines else {}
+            mine = self._of(thread)
+            self._found[thread] = _work(*self._at, mine) if len(mine) else {}
         return self._found[thread]
+
+    def calls(self, thread: str) -> pd.DataFrame:
+        """op (the name), start, end (ns since the epoch) of each call of Python on a thread but those within which
+        whole steps lie."""
+        mine = self._of(thread)
+        called = mine["op"].astype(str).str.match(_CALLED)
+        wanted = mine[called | _steps(mine)].set_index("op_id")["op"].astype(str)
+        op, start, end = _events(*self._at, wanted.index.to_numpy(dtype=np.int64))
+        step = np.isin(op, mine.loc[_steps(mine), "op_id"].to_numpy(dtype=np.int64))
+        inner = ~_contains(start, end, start[step], end[step]) & ~step
+        return pd.DataFrame({"op": wanted.loc[op[inner]].to_numpy(), "start": start[inner], "end": end[inner]})
+
+    def _of(self, thread: str) -> pd.DataFrame:
+        """The operations of a thread."""
+        lines = {thread} if thread != STEPS else _step_lines(self._ops)
+        return self._ops[self._ops["line"].isin(lines)]
 
 
 def _host_ops(tables: Tables, capture: int) -> pd.DataFrame:
@@ -125,6 +152,9 @@ def _work(tables: Tables, capture: int, start_ns: int, mine: pd.DataFrame) -> di
         chosen = np.isin(op, ids[[pattern.search(name) is not None for name in names]]) & inner & ~step
         found[kind] = union(spans(start[chosen], end[chosen]))
     found[COLLECTING] = union(joined([found[COLLECTING], _collections(np.isin(op, ids[_marks(names)]), start)]))
+    read = np.isin(op, ids[names == _READ]) & inner
+    copied = outside(spans(start[read], end[read]), found[WAITING])
+    found[COPYING] = union(joined([found[COPYING], copied]))
     call = np.isin(op, ids[[_CALL.search(name) is not None for name in names]]) & inner
     compiling = found[COMPILING]
     call &= _contains(start, end, compiling.start, compiling.end)
@@ -153,8 +183,10 @@ def _judged(name: str) -> str:
     """
     if _OPERATOR.search(name):
         return "operator of a framework"
+    if _READS.match(name):
+        return _READ
     frame = _FRAME.match(name)
-    return frame[1] if frame else name
+    return frame[1] or frame[2] or "" if frame else name
 
 
 def _events(tables: Tables, capture: int, start_ns: int, ids: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

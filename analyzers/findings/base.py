@@ -63,13 +63,15 @@ class Steps:
 
 @dataclass(frozen=True, kw_only=True)
 class Where:
-    """The place of a finding, as far as it has one. `ranks` and `hosts` by name, `links` as pairs of ranks."""
+    """The place of a finding, as far as it has one. `ranks` and `hosts` by name, `links` as pairs of ranks, `code` as
+    `file:line`."""
 
     ranks: tuple[int | str, ...] = ()
     hosts: tuple[str, ...] = ()
     links: tuple[tuple[int | str, int | str], ...] = ()
     steps: Steps | tuple[int, ...] | None = None
     operations: tuple[str, ...] = ()
+    code: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """What there is of it."""
@@ -80,6 +82,7 @@ class Where:
             "links": [list(pair) for pair in self.links],
             "steps": steps,
             "operations": list(self.operations),
+            "code": list(self.code),
         }
         return {name: value for name, value in held.items() if value}
 

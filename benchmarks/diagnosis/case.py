@@ -64,6 +64,11 @@ class Case:
         """The same without its faults; what stands in its files alike."""
         return dataclasses.replace(self, planted=())
 
+    @property
+    def frames(self) -> bool:
+        """Whether its profile holds the calls of Python, as JAX's do unless told otherwise: every second case's."""
+        return self.seed % 2 == 0
+
     def to_json(self) -> str:
         return json.dumps(dataclasses.asdict(self))
 

@@ -81,13 +81,14 @@ class OrbaxLogger(ocp.logging.AbstractLogger):
 
 
 class ProfileWindows:
-    """Profiles of this process, one folder per window: `<root>/window_<w>/process_<p>/`."""
+    """Profiles of this process, one folder per window: `<root>/window_<w>/process_<p>/`. `frames`: with the calls of
+    Python, as JAX does unless told otherwise."""
 
-    def __init__(self, root: Path, process: int, events: EventLog):
+    def __init__(self, root: Path, process: int, events: EventLog, *, frames: bool = False):
         self._root, self._process, self._events = root, process, events
         self._window, self._open = 0, False
         self._options = jax.profiler.ProfileOptions()
-        self._options.python_tracer_level = 0
+        self._options.python_tracer_level = int(frames)
         self._options.host_tracer_level = 1
 
     def start(self, step: int) -> None:

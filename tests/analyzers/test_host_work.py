@@ -16,6 +16,7 @@ MS = 1_000_000
 EPOCH = 1_767_571_200_000_000_000
 STEP_MS, STEPS = 100, 4
 COLLECTS = "PythonRefManager::CollectGarbage"
+READS = "$array.py:615 _value"
 NAMES = {  # what a profile calls it: the account
     "PjitFunction(train_step)": "idle_launching",
     "CommonPjRtLoadedExecutable::ExecuteHelperOnSingleDevice": "idle_launching",
@@ -42,6 +43,13 @@ NAMES = {  # what a profile calls it: the account
     "backend_compile_and_load": "compilation",
     "lower_sharding_computation": "compilation",
     "my own function": "idle_host_code",
+    "$array.py:615 _value": "idle_device_to_host",
+    "$my_array.py:615 _value": "idle_host_code",
+    "$metrics.py:12 flatten": "idle_host_code",
+    "$train.py:80 log_metrics": "idle_logging",
+    "$ad_checkpoint.py:300 remat_partial_eval": "idle_host_code",
+    "$partial_eval.py:80 trace_to_subjaxpr_nounits": "idle_host_code",
+    "$async_checkpointer.py:90 save": "idle_checkpointing",
     COLLECTS: "idle_host_code",
 }
 ORDER = ["idle_host_code", *("idle_unexplained" if k == "waiting" else f"idle_{k}" for k in KINDS)]
@@ -118,6 +126,16 @@ def test_what_another_thread_does_and_what_a_busy_device_hides_is_nothing_that_w
     assert told == {"compute_unsplit": 400.0}
 
 
+def test_reading_an_array_is_a_copy_but_for_what_it_waits_for():
+    told = accounts(profile([(READS, 110, 170), ("CommonPjRtBuffer::Await", 120, 150)], [(0, 100), (170, 400)]))
+    assert told == {
+        "compute_unsplit": 330.0,
+        "idle_host_code": 10.0,
+        "idle_device_to_host": 30.0,
+        "idle_unexplained": 30.0,
+    }
+
+
 @pytest.mark.parametrize("name", ["train_and_evaluate", "validate", "checkpointed_loop", "log", "backend_compile"])
 def test_a_frame_around_whole_steps_is_the_job_s_own_loop_and_tells_nothing(name):
     told = accounts(profile([(name, 0, 400)], [(0, 150), (180, 400)]))
@@ -153,11 +171,13 @@ def test_every_millisecond_is_in_the_account_that_its_events_say(seed):
         else:
             here = ["idle_host_code"]
             for name, a, b in events:
-                if a <= ms < b and not holds_a_step(a, b, steps):
+                if a <= ms < b and name != READS and not holds_a_step(a, b, steps):
                     here.append(NAMES[name])
                     if name.startswith("Pjit") and any(a <= c and d <= b for c, d in merged(compiling)):
                         here.append("compilation")
             here += ["idle_garbage_collection" for a, b in collected if a <= ms < b]
+            if any(a <= ms < b and name == READS and not holds_a_step(a, b, steps) for name, a, b in events):
+                here += [] if "idle_unexplained" in here else ["idle_device_to_host"]
             told = max(here, key=ORDER.index)
         wanted[told] = wanted.get(told, 0) + 1
     if set(wanted) <= {"compute_unsplit", "compilation", "idle_unexplained"} and "idle_unexplained" in wanted:

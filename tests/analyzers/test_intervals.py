@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from analyzers.intervals import common, joined, length, overlap_with, paint, spans, union
+from analyzers.intervals import common, joined, length, outside, overlap_with, paint, spans, union
 from analyzers.intervals import pairs as listed
 
 pairs = st.lists(st.tuples(st.integers(-20, 60), st.integers(-20, 60)), max_size=12)
@@ -89,3 +89,10 @@ def test_pairs_are_every_place_from_the_first_on_in_order(p):
     i, j = listed(np.array([a for a, _ in p], dtype=np.int64), np.array([b for _, b in p], dtype=np.int64))
     expected = [(k, at) for k, (a, b) in enumerate(p) for at in range(a, b)]
     assert list(zip(i.tolist(), j.tolist(), strict=True)) == expected
+
+
+@given(pairs, pairs)
+def test_what_lies_in_one_and_not_in_the_other_is_every_such_instant(p, q):
+    left = outside(build(p), build(q))
+    assert instants(zip(left.start.tolist(), left.end.tolist(), strict=True)) == instants(p) - instants(q)
+    assert (left.start[1:] >= left.end[:-1]).all()

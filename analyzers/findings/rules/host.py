@@ -5,8 +5,9 @@ Read off the ledger, whose accounts of an idle device are told by what the threa
 before this one have taken from those accounts what a late rank, a pause or a change of pace explains.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from analyzers.device.host_code import HotCode, hot_code
 from analyzers.device.host_work import COMPILING, LAUNCHING
 from analyzers.findings.base import Band, Evidence, Finding, NotTold, Rule, RuledOut, Seen, Steps, Told, Where
 from analyzers.findings.carried import carried
@@ -34,6 +35,7 @@ class Kind:
     whole: bool = False
 
 
+OWN_CODE = "run code that no event marks, such as Python of the job"
 KINDS = (
     Kind("profiler_inside", "idle_profiling", 0.0, "start or stop a profile", "profiling"),
     Kind("logging", "idle_logging", 0.0, "log or send metrics", "logging"),
@@ -41,7 +43,7 @@ KINDS = (
     Kind("garbage_collection", "idle_garbage_collection", 0.0, "collect garbage", "garbage_collection"),
     Kind("device_to_host", "idle_device_to_host", 0.0, "copy arrays from them", "device_to_host"),
     Kind("launch_bound", "idle_launching", 0.03, "launch programs", LAUNCHING),
-    Kind("host_overhead", "idle_host_code", 0.05, "run code that no event marks, such as Python of the job"),
+    Kind("host_overhead", "idle_host_code", 0.05, OWN_CODE),
 )
 CAUSES = tuple(kind.cause for kind in KINDS)
 LAUNCHED = ("launch_bound", "host_overhead")
@@ -82,7 +84,10 @@ def find(seen: Seen) -> Told:
             share = fmt.share(gain.likely / seen.whole) if seen.whole else "nothing"
             out.append(RuledOut(kind.cause, f"devices were idle for it in {share} of the chip time", QUESTION))
     not_told = (NotTold(tuple(untold), NO_STEPS, MARK),) if untold else ()
-    if any(f.cause == "host_overhead" for f in told):
+    code = hot_code(seen.tables) if any(f.cause == "host_overhead" for f in told) else None
+    if code is not None:
+        told = [_in_code(f, code) if f.cause == "host_overhead" else f for f in told]
+    elif any(f.cause == "host_overhead" for f in told):
         unmarked = tuple(c for c in UNMARKED if c not in {f.cause for f in told})
         out = [r for r in out if r.cause not in unmarked]
         not_told = (*not_told, NotTold(unmarked, *UNTOLD))
@@ -113,6 +118,13 @@ def _finding(seen: Seen, kind: Kind, amount: float, gain: Band) -> Finding:
         where=Where(steps=place),
         evidence=(Evidence("devices idle meanwhile", amount, "chip-seconds", QUESTION),),
     )
+
+
+def _in_code(finding: Finding, code: HotCode) -> Finding:
+    """With the function in which most of it passed."""
+    where = replace(finding.where, code=tuple(code.places))
+    doing = f"run code of their own, {fmt.whole_share(code.share)} of it in {code.text}"
+    return replace(finding, title=finding.title.replace(OWN_CODE, doing), where=where)
 
 
 def _spent(seen: Seen, held: StepParts, kind: Kind, idle: float) -> float:

@@ -1,8 +1,9 @@
 """One slow link, a network that is slow as a whole, and more that is sent than the layout needs.
 
-Rates are of the transfer alone, after the last rank had come. One link is slow where its group takes several times as
-long as others do for the same. A network is slow as a whole where it is slower than any that chips are joined by, or
-than it was itself in quiet steps (Stragglers tells that).
+Rates are of the transfer alone, after the last rank had come, and a network's are its quickest: of hosts that are busy
+with something else some messages are slow, of a slow network all are. One link is slow where its group takes several
+times as long as others do for the same. A network is slow as a whole where it is slower than any that chips are joined
+by, or than it was itself in quiet steps (Stragglers tells that).
 """
 
 from collections import Counter
@@ -51,8 +52,13 @@ def find(seen: Seen) -> Told:
     link, network = _link(seen, sent), _network(seen, sent)
     told = [f for f in (link, network if link is None else None, _excess(seen, sent)) if f is not None]
     named = {f.cause for f in told}
-    why = "groups of one size are about as quick, and quicker than any slow network"
-    return Told(tuple(told), tuple(RuledOut(c, why, QUESTION) for c in CAUSES if c not in named))
+    return Told(tuple(told), tuple(RuledOut(c, _why_not(c, sent), QUESTION) for c in CAUSES if c not in named))
+
+
+def _why_not(cause: str, sent: Sent) -> str:
+    if cause == "slow_network" and slow_whole(sent.rows, 0.5) and not slow_whole(sent.rows):
+        return "the quickest tenth of all messages is as quick as a network's: hosts hold up the rest, busy with others"
+    return "groups of one size are about as quick, and quicker than any slow network"
 
 
 def _sent(seen: Seen) -> Sent:
@@ -140,16 +146,7 @@ def _network(seen: Seen, sent: Sent) -> Finding | None:
     if found is not None and found.verdict == "network" and found.cost_chip_seconds:
         return _whole(seen, found.cost_chip_seconds, f"Collectives are slow though no rank is late: {found.why}.", None)
     known = sent.rows.dropna(subset=["bytes"])
-    large = known[known["bytes"] >= LARGE_BYTES]
-    small = known[known["bytes"] <= SMALL_BYTES]
-    slow = None
-    if len(large) >= FEW:
-        rate = float((large["bytes"] / large["moved_s"].clip(lower=1e-9)).median())
-        if rate < SLOWEST_BYTES_PER_S:
-            slow = f"messages of {fmt.size(float(large['bytes'].median()))} move at {fmt.size(rate)}/s"
-    if slow is None and len(small) >= FEW and float(small["moved_s"].median()) > LATENCY_S:
-        takes = fmt.duration(float(small["moved_s"].median()))
-        slow = f"a message of {fmt.size(float(small['bytes'].median()))} takes {takes}"
+    slow = slow_whole(sent.rows)
     if slow is None:
         return None
     usual = known["bytes"] / (10 * SLOWEST_BYTES_PER_S)
@@ -162,9 +159,23 @@ def _network(seen: Seen, sent: Sent) -> Finding | None:
     likely = min(likely, seen.amount("exposed_communication", "straggler_wait"))
     steps = known.loc[known["moved_s"] > 0.5 * known["moved_s"].median(), "step"]
     place = Steps(int(steps.min()), int(steps.max())) if len(steps) and steps.min() >= 0 else None
-    return _whole(
-        seen, likely, f"All collectives are slow: {slow}, less than any network that chips are joined by.", place
-    )
+    return _whole(seen, likely, f"All collectives are slow: {slow} any network that chips are joined by.", place)
+
+
+def slow_whole(rows: pd.DataFrame, quickest: float = QUICK_THERE) -> str | None:
+    """What is said of messages of which even the quickest tenth is slower than any network's. Where those are quick
+    and others are not, the network can do it: hosts that are busy with something else hold up a part of them."""
+    known = rows.dropna(subset=["bytes"])
+    large, small = known[known["bytes"] >= LARGE_BYTES], known[known["bytes"] <= SMALL_BYTES]
+    if len(large) >= FEW:
+        rates = large["bytes"] / large["moved_s"].clip(lower=1e-9)
+        if (quick := float(rates.quantile(1 - quickest))) < SLOWEST_BYTES_PER_S:
+            of, rate = fmt.size(float(large["bytes"].median())), fmt.size(float(rates.median()))
+            return f"messages of {of} move at {rate}/s, the quickest tenth of them at {fmt.size(quick)}/s, less than"
+    if len(small) >= FEW and (quick := float(small["moved_s"].quantile(quickest))) > LATENCY_S:
+        of, takes = fmt.size(float(small["bytes"].median())), fmt.duration(float(small["moved_s"].median()))
+        return f"a message of {of} takes {takes}, the quickest tenth of them {fmt.duration(quick)}, more than"
+    return None
 
 
 def _disjoint(known: pd.DataFrame) -> int:

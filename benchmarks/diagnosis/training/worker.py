@@ -128,6 +128,10 @@ def _uncompressed(client: Callable) -> Callable:
     return lambda *args, **kwargs: client(*args, **{**kwargs, "use_compression": False})
 
 
+CALLING, MOST_OF_CALLS = ("python_overhead", "device_to_host"), 10
+"""Faults that are little but calls of Python, and of how many such steps a profile may hold them: some MB a step."""
+
+
 def window_of(case: Case, attempt: int, first: int) -> tuple[int, int] | None:
     """After which steps of an attempt its profile starts and stops: nearly all of them, well before it dies."""
     if any(p.cause == "profiler_inside" for p in case.planted):
@@ -140,6 +144,8 @@ def window_of(case: Case, attempt: int, first: int) -> tuple[int, int] | None:
         dies = p.cause in DEADLY and attempt < (p.amount if p.cause == "restart_loop" else 1)
         if dies or (p.cause == "nan_rollback" and attempt == 0):
             stop = min(stop, p.first - 2)
+    if case.frames and any(p.cause in CALLING for p in case.planted):
+        stop = min(stop, first + MOST_OF_CALLS)
     return (first, stop) if stop > first + 1 else None
 
 
@@ -161,7 +167,8 @@ def _train(scene: hooks.Scene, log: MetricLogger, first: int, state, mesh, pipel
     """The training loop from step `first` to the last."""
     case, events, goodput = scene.case, scene.events, scene.goodput
     program_of, sharding = programs.steps_of(case, mesh), NamedSharding(mesh, BATCH)
-    windows = ProfileWindows(Path(f"profiles/attempt_{scene.attempt}"), scene.process, events)
+    folder = Path(f"profiles/attempt_{scene.attempt}")
+    windows = ProfileWindows(folder, scene.process, events, frames=case.frames)
     window, bad = window_of(case, scene.attempt, first), 0
     poison = next((p for p in case.planted if p.cause == "nan_rollback" and scene.attempt == 0), None)
     completed_ns = time.time_ns()
