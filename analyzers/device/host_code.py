@@ -15,6 +15,7 @@ from runs.tables import Tables, frame
 NOTHING = spans()
 MOST = 0.5  # of the time: a function in which less passed is one of many
 MOST_CAPTURES = 64
+LONGEST = 80  # characters of a name that are told
 _JAX = re.compile(r"^\$(?P<file><[^>\n]*>|[^\s]+?)(?::(?P<line>\d+))? (?P<function>[^\n]+)$")
 _TORCH = re.compile(r"^(?P<file>[^\n]*\.py)\((?P<line>\d+)\): (?P<function>[^\n]*)$")
 
@@ -78,7 +79,7 @@ def _frame(name: str, share: float) -> HotCode | None:
     if match is None:
         return None
     file, line = match["file"].rpartition("/")[2], int(match["line"] or 0)
-    return HotCode(match["function"], file if line else "", line, None, share)
+    return HotCode(match["function"][:LONGEST], file[-LONGEST:] if line else "", line, None, share)
 
 
 def _busy(tables: Tables) -> dict[str, Spans]:
