@@ -20,6 +20,8 @@ from runs.tables import Tables, frame, int_column
 
 HOST_CODE, WAITING, LAUNCHING, COMPILING = "host_code", "waiting", "launching", "compilation"
 COLLECTING, COPYING = "garbage_collection", "device_to_host"
+MANY = (LAUNCHING, COPYING)  # what is called by the thousand
+AT_ONCE_NS = 20_000  # within which Python does hardly more than make its next call
 STEPS = ""
 """In place of a thread's name: the one on which the profile shows the steps."""
 
@@ -155,11 +157,20 @@ def _work(tables: Tables, capture: int, start_ns: int, mine: pd.DataFrame) -> di
     read = np.isin(op, ids[names == _READ]) & inner
     copied = outside(spans(start[read], end[read]), found[WAITING])
     found[COPYING] = union(joined([found[COPYING], copied]))
+    found |= {kind: _one_after_another(found[kind]) for kind in MANY}
     call = np.isin(op, ids[[_CALL.search(name) is not None for name in names]]) & inner
     compiling = found[COMPILING]
     call &= _contains(start, end, compiling.start, compiling.end)
     found[COMPILING] = union(joined([compiling, spans(start[call], end[call])]))
     return found
+
+
+def _one_after_another(x: Spans) -> Spans:
+    """Calls that follow one another at once as one: what passes between them is making the next."""
+    if not len(x.start):
+        return x
+    apart = x.start[1:] - x.end[:-1] >= AT_ONCE_NS
+    return Spans(x.start[np.append(True, apart)], x.end[np.append(apart, True)])
 
 
 def _marks(names: np.ndarray) -> list[bool]:

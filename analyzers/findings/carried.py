@@ -1,8 +1,9 @@
 """What a profile saw in some steps of some ranks, carried over to those that none saw.
 
-Steps: one that no profile saw holds as much of it as those seen that took most nearly as long, and no more than it took
-beyond a step without. So a stop that makes a step ten times as long is looked for in long steps alone, and what every
-step holds is in each of them. Ranks: all meet in each step, so that a rank without a profile spends as much of it.
+Steps, without what the job itself reports as something else: one that no profile saw holds as much of it as those seen
+that took most nearly as long, and no more than it took beyond a step without. So a stop that makes a step ten times as
+long is looked for in long steps alone, and what every step holds is in each of them. Ranks: all meet in each step, so
+that a rank without a profile spends as much of it.
 """
 
 import numpy as np
@@ -27,7 +28,7 @@ def carried(seen: Seen, amount: float, kind: str = "", *, devices: str = "", of_
     saw = held.seen
     if not saw.any() or amount <= 0:
         return seen.beyond_profile(amount)
-    dur = held.rows["dur_s"].to_numpy(dtype=float)
+    dur = held.own_s
     covered = _covered(seen, float(dur[saw].sum()))
     here = amount if of_all_ranks else amount / min(covered, 1.0)
     part = _of_devices(seen, held, devices) if devices and not saw.all() else held.of(kind).to_numpy(dtype=float)

@@ -32,12 +32,18 @@ class StepParts:
     """`rows`: kept, usual steps in order: step, start_ns, dur_s; those that a profile saw as it saw them. `parts`:
     index as `rows`, seconds of the slowest host by what its thread did (kinds of `host_work` and `fetch`); NaN in steps
     that no profile saw. `told_s`: seconds of each step in saves, evaluations and other events that the job itself
-    reports, fetches among them where `fetched`."""
+    reports, fetches among them where `fetched`; `stopped_s`: those that are no fetch."""
 
     rows: pd.DataFrame
     parts: pd.DataFrame
     told_s: np.ndarray
+    stopped_s: np.ndarray
     fetched: bool
+
+    @property
+    def own_s(self) -> np.ndarray:
+        """Seconds of each step without what the job reports as something else, such as saves, and fetches left in."""
+        return np.maximum(self.rows["dur_s"].to_numpy(dtype=float) - self.stopped_s, 0.0)
 
     @property
     def seen(self) -> np.ndarray:
@@ -95,16 +101,22 @@ def _step_parts(tables: Tables, facts: Facts) -> StepParts:
     return StepParts(rows, _table(found, rows["step"]), *_told(tables, rows))
 
 
-def _told(tables: Tables, rows: pd.DataFrame) -> tuple[np.ndarray, bool]:
-    """Seconds of each step in events that the job reports by its own clock, and whether fetches are among them."""
+def _told(tables: Tables, rows: pd.DataFrame) -> tuple[np.ndarray, np.ndarray, bool]:
+    """Seconds of each step in events that the job reports by its own clock, in those that are no fetch, and whether
+    fetches are among them."""
     events = frame(tables, "lifecycle", ["kind", "host", "start_ns", "end_ns"])
     events = events[events["host"].isna() & events["kind"].isin(REPORTED)].dropna(subset=["start_ns", "end_ns"])
     if not len(events) or rows["start_ns"].isna().any():
-        return np.zeros(len(rows)), False
+        return np.zeros(len(rows)), np.zeros(len(rows)), False
     start = rows["start_ns"].to_numpy(dtype=np.int64)
     windows = Spans(start, start + (rows["dur_s"].to_numpy(dtype=float) * 1e9).astype(np.int64))
+    fetch = (events["kind"] == "data_loading").to_numpy()
+    return _inside(events, windows), _inside(events[~fetch], windows), bool(fetch.any())
+
+
+def _inside(events: pd.DataFrame, windows: Spans) -> np.ndarray:
     taken = union(spans(events["start_ns"].to_numpy(dtype=np.int64), events["end_ns"].to_numpy(dtype=np.int64)))
-    return overlap_with(taken, windows) / 1e9, bool((events["kind"] == "data_loading").any())
+    return overlap_with(taken, windows) / 1e9
 
 
 def _as_profiled(rows: pd.DataFrame, steps: pd.DataFrame) -> pd.DataFrame:

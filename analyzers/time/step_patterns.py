@@ -26,6 +26,7 @@ LEAST_TIMES = 4  # longer steps of a period, at least
 MOST_PATTERNS = 3
 BUCKETS = 200  # growing is judged of medians of so many stretches at the most
 GROWING_Z = 4.4  # standard deviations of Kendall's test: steps in any order look so once in 100,000 times
+RISING = 0.8  # of all pairs of steps: of two changes of level two thirds rise, and a few more by chance
 AS_WELL = 1.25  # median distance from a line over that from the levels of stretches, at the most
 QUICKEST = 0.05  # of the steps: what they take is usual where a line begins below it, before the growth did
 GROWN = 0.1  # of the usual step, from the first to the last: a smaller growth is not told
@@ -90,17 +91,18 @@ def _without(rows: pd.DataFrame, pattern: StepPattern) -> pd.DataFrame:
 
 
 def _growing(step: np.ndarray, dur: np.ndarray, level: np.ndarray) -> StepPattern | None:
-    """A line through medians, by Theil and Sen, that fits at least as well as stretches of one level each do."""
+    """A line through medians, by Theil and Sen, that fits at least as well as stretches of one level each do, or steps
+    of which nearly any two rise: many levels lie near to whatever grows."""
     parts = np.array_split(np.arange(len(dur)), min(BUCKETS, len(dur)))
     at = np.array([p.mean() for p in parts])
     middle = np.array([np.median(dur[p]) for p in parts])
-    slope, intercept, z = _line(at, middle)
+    slope, intercept, z, rising = _line(at, middle)
     if z < GROWING_Z:
         return None
     fit = intercept + slope * np.arange(len(dur))
     usual, last = max(float(fit[0]), float(np.quantile(middle, QUICKEST))), float(fit[-1])
     apart = np.median(np.abs(dur - fit)), np.median(np.abs(dur - level))
-    if usual <= 0 or last - usual < GROWN * usual or apart[0] > AS_WELL * apart[1]:
+    if usual <= 0 or last - usual < GROWN * usual or (apart[0] > AS_WELL * apart[1] and rising < RISING):
         return None
     beyond = np.maximum(fit - usual, 0)
     return StepPattern(
@@ -114,15 +116,16 @@ def _growing(step: np.ndarray, dur: np.ndarray, level: np.ndarray) -> StepPatter
     )
 
 
-def _line(x: np.ndarray, y: np.ndarray) -> tuple[float, float, float]:
-    """Slope and intercept by Theil and Sen, and by how many standard deviations more pairs rise than chance has rise
-    (Mann and Kendall). `scipy.stats` has both, and takes half a second to load."""
+def _line(x: np.ndarray, y: np.ndarray) -> tuple[float, float, float, float]:
+    """Slope and intercept by Theil and Sen, by how many standard deviations more pairs rise than chance has rise (Mann
+    and Kendall), and how many more of all pairs rise than fall (Kendall's tau). `scipy.stats` has both, and takes half a second to load."""
     i, j = np.triu_indices(len(x), 1)
     rise = y[j] - y[i]
     slope = float(np.median(rise / (x[j] - x[i])))
     n = len(x)
-    z = float(np.sign(rise).sum()) / math.sqrt(n * (n - 1) * (2 * n + 5) / 18)
-    return slope, float(np.median(y) - slope * np.median(x)), z
+    more = float(np.sign(rise).sum())
+    z = more / math.sqrt(n * (n - 1) * (2 * n + 5) / 18)
+    return slope, float(np.median(y) - slope * np.median(x)), z, more / len(rise)
 
 
 def _periodic(step: np.ndarray, dur: np.ndarray, level: np.ndarray) -> StepPattern | None:

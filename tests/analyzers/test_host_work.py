@@ -86,8 +86,8 @@ def profile(events, busy=(), other=()) -> MemoryTables:
                 "event": list(range(len(rows))),
                 "device": [None if line else 0 for line, *_ in rows],
                 "op_id": [ids[line or "", name] for line, name, *_ in rows],
-                "start_ps": [start * MS * 1000 for *_, start, _ in rows],
-                "dur_ps": [(end - start) * MS * 1000 for *_, start, end in rows],
+                "start_ps": [round(start * MS * 1000) for *_, start, _ in rows],
+                "dur_ps": [round((end - start) * MS * 1000) for *_, start, end in rows],
             },
             "steps": {
                 "capture": [1] * STEPS,
@@ -124,6 +124,19 @@ def test_a_call_in_which_a_program_was_compiled_is_compilation_as_a_whole_and_an
 def test_what_another_thread_does_and_what_a_busy_device_hides_is_nothing_that_was_lost():
     told = accounts(profile([("evaluation", 0, 100)], [(0, 400)], other=[("backend_compile_and_load", 0, 400)]))
     assert told == {"compute_unsplit": 400.0}
+
+
+@pytest.mark.parametrize("name", ["PjitFunction(f)", "ArrayImpl.copy_to_host_async"])
+def test_thousands_of_calls_one_after_another_are_told_with_what_passes_between_them(name):
+    calls = [(name, 100 + n / 100, 100 + n / 100 + 0.002) for n in range(5_000)]  # 2 µs of each 10 µs
+    apart = [(name, 200 + n / 10, 200 + n / 10 + 0.02) for n in range(500)]  # 20 µs of each 100 µs
+    told = accounts(profile([*calls, *apart], [(0, 100), (150, 200), (250, 400)]))
+    kind = NAMES.get(name, "idle_device_to_host" if "copy" in name else "idle_launching")
+    assert told == {
+        "compute_unsplit": 300.0,
+        kind: pytest.approx(60.0, abs=0.01),
+        "idle_host_code": pytest.approx(40.0, abs=0.01),
+    }
 
 
 def test_reading_an_array_is_a_copy_but_for_what_it_waits_for():

@@ -86,6 +86,21 @@ def test_too_few_steps_tell_none():
 @pytest.mark.parametrize("count", [12, 50, 200])
 def test_the_line_and_its_chance_are_those_of_scipy(count):
     x, y = np.arange(count) * 1.5, np.random.default_rng(count).normal(size=count).cumsum()
-    slope, intercept, z = _line(x, y)
+    slope, intercept, z, rising = _line(x, y)
     assert (slope, intercept) == pytest.approx(stats.theilslopes(y, x)[:2])
+    assert rising == pytest.approx(stats.kendalltau(x, y).statistic)
     assert abs(z) == pytest.approx(stats.norm.isf(stats.kendalltau(x, y, method="asymptotic").pvalue / 2), rel=1e-6)
+
+
+@pytest.mark.parametrize(("changes", "kind"), [((), "growing"), (((13, 1.0), (26, 1.0)), "changed")])
+def test_what_grows_while_other_jobs_come_and_go_grows_and_what_was_slowed_twice_changed(changes, kind):
+    told = []
+    for seed in range(20):
+        rng, noise = np.random.default_rng(seed), np.zeros(40)
+        for n in range(1, 40):
+            noise[n] = 0.8 * noise[n - 1] + rng.normal(0, 0.06)
+        stairs = 1 + sum(((np.arange(40) >= at) * more for at, more in changes), np.zeros(40))
+        level = stairs if changes else np.linspace(1, 4, 40)
+        pattern = job(level * np.exp(noise)).pattern
+        told.append(pattern and pattern.kind)
+    assert told.count(kind) >= 18, told
