@@ -79,6 +79,10 @@ class Files:
                 found.append((relative, None))
         return tuple(found)
 
+    def place(self) -> dict[str, Any]:
+        """Where they lie, as plain values, where that is not their folder alone."""
+        return {}
+
     def error(self, relative: str, problem: str) -> InputError:
         if moved := self._moved():
             return InputError(moved, where=self.folder.name, advice="Ask again.")

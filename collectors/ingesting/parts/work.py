@@ -6,11 +6,8 @@ before is not done again, whichever worker it comes to. Where the folder above i
 
 import contextlib
 import os
-import pickle
 import resource
-import shutil
 import sys
-import uuid
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -33,10 +30,10 @@ from runs.durable import sync
 from runs.integrity import Mark, mark
 from runs.objects.coming import Coming
 from runs.parts import Part
+from runs.spread import left
 from runs.spread.engine import EngineError
 from runs.writer import TableFiles
 
-SUMMARY = "read.pickle"
 Reading = tuple[int, Iterator[Item]]  # a file's number, and what it holds
 
 
@@ -55,18 +52,7 @@ def read(asked: dict[str, Any]) -> TaskRead:
         holding = ((file["index"], _items(file)) for file in files)
         if "coming" in asked:
             return _left(Coming(**asked["coming"]), asked["key"], holding)
-        return written(_seen(Path(asked["folder"])), asked["key"], holding)
-
-
-def _seen(above: Path) -> Path:
-    if not os.access(above, os.R_OK | os.W_OK | os.X_OK):
-        raise EngineError(
-            "a worker does not see the folder of the store",
-            where=str(above),
-            advice="Workers need the store, unless it lies in a bucket, and inputs that do not, at the same paths as "
-            "the command, and to run as the same user; or the ingest has ended.",
-        )
-    return above
+        return written(left.seen(Path(asked["folder"]), "the ingest"), asked["key"], holding)
 
 
 def _brought(files: list[dict[str, Any]], folder: Path) -> list[dict[str, Any]]:
@@ -97,28 +83,15 @@ def _left(coming: Coming, key: str, files: Iterator[Reading]) -> TaskRead:
 def written(above: Path, key: str, files: Iterator[Reading] | Sequence[Reading]) -> TaskRead:
     """Have the rows of these files written to the folder `key`, unless that was done before."""
     done = above / key
-    if (before := _before(done)) is not None:
-        return before
-    folder = above / f"{key}.{uuid.uuid4().hex}"
-    with _storing():
-        folder.mkdir()
-    try:
+    if (told := left.before(done)) is not None:
+        return told
+    with contextlib.ExitStack() as scope:
+        with _storing():
+            folder = scope.enter_context(left.new(done))
         told = _written(folder, done, files)
-        with _storing(), (folder / SUMMARY).open("wb") as f:
-            pickle.dump(told, f, protocol=5)
-        with contextlib.suppress(OSError):  # another worker was faster, with the same
-            folder.rename(done)
-        return _before(done) or told
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-def _before(folder: Path) -> TaskRead | None:
-    try:
-        with (folder / SUMMARY).open("rb") as f:
-            return pickle.load(f)  # written by a worker of this ingest, in a folder that its owner alone can read
-    except FileNotFoundError:
-        return None
+        with _storing():
+            left.leave(folder, done, told)
+        return left.before(done) or told
 
 
 def _items(file: dict[str, Any]) -> Iterator[Item]:
