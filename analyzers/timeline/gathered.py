@@ -108,12 +108,15 @@ class Gathered:
 
 
 def gathered(parts: Iterable[Part], columns: Columns, whole: int = 0) -> PutDown:
-    """All parts, put down. `whole`: about how many events they are."""
+    """All parts, put down. `whole`: about how many events they are; 0: they are some of a timeline's, and how far that
+    is, is told elsewhere."""
     found = Gathered(columns)
-    tell(READING, 0, whole)
+    if whole:
+        tell(READING, 0, whole)
     for part in parts:
         found.add(part)
-        tell(READING, columns.length("start"), whole)
+        if whole:
+            tell(READING, columns.length("start"), whole)
     return found.put_down()
 
 

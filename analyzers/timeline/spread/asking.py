@@ -46,7 +46,8 @@ def spread(tables: ParquetTables, facts: Facts, key: str, above: Path, folder: P
     plan = planned([told.put_down for _, told in sources if told.put_down is not None])
     placed = asking.placed(plan, sources)
     made, summed = asking.summed(placed)
-    columns = joined(folder / stored.WHOLE, [above / name for name, _ in placed], [above / name for name in summed])
+    folders = [above / name for name, _ in placed], [above / name for name in summed]
+    columns = joined(folder / stored.WHOLE, asking.go_on, *folders)
     lanes, row, kinds = list[tuple[Any, ...]](), 0, set[int]()
     for _, told in placed:
         assert told.placed is not None
@@ -137,6 +138,10 @@ class _Asking:
             begun += of.events
         told = list(self._done("sum_up", SUMMING, tasks))
         return made_of(which, [of.sums for _, of in told if of.sums is not None]), [name for name, _ in told]
+
+    def go_on(self) -> None:
+        """Raises where whoever listens ends it."""
+        tell(SUMMING, self._rows, self._rows)
 
     def _task(self, what: str, asked: dict[str, Any], weight: int) -> Task:
         text = json.dumps([what, self._key, asked], sort_keys=True)

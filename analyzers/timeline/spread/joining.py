@@ -1,29 +1,28 @@
 """Columns of several tasks put behind one another: the bytes are copied, and only what counts from their beginning, the
 first event of each row and the first mark of each level, is counted on."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
 import numpy as np
 
 from analyzers.timeline.columns import ALIGNED, PIECE, InOne, Where
-from analyzers.timeline.progress import SUMMING, tell
 from analyzers.timeline.spread.work import told_in
 from analyzers.timeline.stored import WHOLE
 
 COUNTED = "first"  # how columns end that are counted on
 
 
-def joined(path: Path, *every: Sequence[Path]) -> dict[str, tuple[str, int, int]]:
-    """Write one file of the columns of tasks; where each lies in it. `every`: folders of tasks that left the same
-    columns, in the order of their rows."""
+def joined(path: Path, check: Callable[[], None], *every: Sequence[Path]) -> dict[str, tuple[str, int, int]]:
+    """Write one file of the columns of tasks; where each lies in it. `check`: may raise, between two columns; `every`:
+    folders of tasks that left the same columns, in the order of their rows."""
     found: dict[str, tuple[str, int, int]] = {}
     with path.open("wb") as whole:
         for folders in every:
             where = [told_in(folder).where for folder in folders]
             for name in where[0] if where else ():
-                tell(SUMMING, 1, 1)
+                check()
                 whole.write(bytes(-whole.tell() % ALIGNED))
                 found[name] = _column(whole, name, folders, where)
     return found
