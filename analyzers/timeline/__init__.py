@@ -83,7 +83,7 @@ def _by_workers(tables: ParquetTables, facts: Facts, key: str, folder: Path, beg
             with begun() as engine:
                 spread(tables, facts, key, Path(above), folder, engine)
         except EngineError as e:
-            _log.warning("a timeline is not made by %s: %s", "a cluster" if configured() else "several processes", e)
+            _log.warning("workers do not make the timeline of a run, which goes on without them: %s", e)
             return False
     return True
 

@@ -35,6 +35,7 @@ from runs.writer import TableFiles
 from tests.analyzers.test_timeline_files import EVENT, tables
 from tests.analyzers.test_timeline_progress import left
 from tests.collectors.test_ahead import write
+from tests.runs.objects import conftest as stores
 
 HOSTS = 4
 
@@ -126,6 +127,19 @@ def test_it_is_that_of_one_process_to_the_last_byte(run):
     again = Here(1)
     written(run, again)
     assert [task.key for task in engine.asked] == [task.key for task in again.asked]
+
+
+def test_of_a_run_whose_store_is_no_folder_workers_fetch_what_they_read(tmp_path, monkeypatch):
+    place = stores.made("file", tmp_path, monkeypatch)
+    write(tmp_path, ranks=2)
+    (tmp_path / "job.log").unlink()
+    run_id = ingest(sorted(tmp_path.glob("*.json")), place.open()).run_id
+    there = place.open("two").get(run_id)
+    assert not there.tables.in_a_folder and not (there.folder / "tables").exists()
+    assert written(there, Here(1)) == written(place.open("three").get(run_id))
+    monkeypatch.setenv("CHIPLEDGER_CLUSTER", "tcp://a:1")
+    monkeypatch.setattr(made, "processors", lambda: 1)
+    assert list(made.engines(there.tables)) == []  # a cluster sees no folder of this machine
 
 
 def in_pieces(store: Store, columns: dict, files: bool):
