@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 
 from collectors import collector
 from collectors.base import Blob, Fact, Item, Lost, Rows
+from collectors.ingesting.captures import Traced
 from collectors.ingesting.far.files import FarError, FarFile, brought, changed, scratch
 from collectors.ingesting.identity import readers
 from collectors.ingesting.items import items_of
@@ -44,7 +45,8 @@ def stamp() -> str:
 
 def read(asked: dict[str, Any]) -> TaskRead:
     """Read the files of a task. `asked`: `folder`, in which the folder `key` is made, or `coming`, the place in a store
-    of objects for what is read; and `files`: path or address, name, index and collector of each."""
+    of objects for what is read; and `files`: path or address, name, index and collector of each, and the captures that
+    lie beside it."""
     with contextlib.ExitStack() as scope:
         files = list(asked["files"])
         if any("far" in file for file in files):
@@ -56,13 +58,17 @@ def read(asked: dict[str, Any]) -> TaskRead:
 
 
 def _brought(files: list[dict[str, Any]], folder: Path) -> list[dict[str, Any]]:
-    """The same with a path for each that lies in a bucket. Raises FarError where one is not what was looked at."""
-    far = [(FarFile(**file["far"]), folder / str(file["index"]), file) for file in files if "far" in file]
-    digests = brought([(one, path) for one, path, _ in far])
-    for digest, (one, path, file) in zip(digests, far, strict=True):
-        if digest != file["digest"]:
-            raise changed(one.url)
-        file["path"] = str(path)
+    """The same with a path for each that lies in a bucket, and for each of the captures beside it: what several have
+    beside them is fetched once. Raises FarError where one is not what was looked at."""
+    far = [file for file in (*files, *(c for f in files for c in f.get("captures", ()))) if "far" in file]
+    wanted = {(one := FarFile(**file["far"])).url: (one, file["digest"]) for file in far}
+    paths = {url: folder / str(n) for n, url in enumerate(wanted)}
+    digests = brought([(one, paths[url]) for url, (one, _) in wanted.items()])
+    for digest, (url, (_, looked)) in zip(digests, wanted.items(), strict=True):
+        if digest != looked:
+            raise changed(url)
+    for file in far:
+        file["path"] = str(paths[FarFile(**file["far"]).url])
     return files
 
 
@@ -95,7 +101,9 @@ def written(above: Path, key: str, files: Iterator[Reading] | Sequence[Reading])
 
 
 def _items(file: dict[str, Any]) -> Iterator[Item]:
-    return items_of(SafeSource(Path(file["path"]), file["name"], file["index"]), collector(file["collector"]))
+    beside = tuple((capture["name"], Path(capture["path"])) for capture in file.get("captures", ()))
+    told = Path(file["path"]), file["name"], file["index"]
+    return items_of(Traced(*told, beside) if beside else SafeSource(*told), collector(file["collector"]))
 
 
 def _written(folder: Path, done: Path, files: Iterator[Reading] | Sequence[Reading]) -> TaskRead:
