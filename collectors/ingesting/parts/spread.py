@@ -142,11 +142,14 @@ class Spread:
     def settle(self, writer: RunWriter) -> None:
         """Put what was read into the run: parts of large tables as they are, those of a small one as one file."""
         tables: dict[str, list[tuple[PartMade, TaskRead]]] = {}
+        blobs = set[str]()
         for told in self._tasks:
             for made in told.parts:
                 tables.setdefault(made.part.table, []).append((made, told))
             for name, known in told.blobs.items():
-                _take(writer, f"blobs/{name}", told, Path("blobs", name), known)
+                if name not in blobs:  # programs are named after what they hold: several tasks may bring one
+                    _take(writer, f"blobs/{name}", told, Path("blobs", name), known)
+                    blobs.add(name)
         for table, parts in tables.items():
             parts.sort(key=lambda one: one[0].part.number)
             self._check()
