@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from errors import QuestionError
+from errors import InputError, QuestionError
 from runs.columns import nulls
 from runs.derived import Derived
 from runs.integrity import TABLES, Files, Mark
@@ -198,6 +198,10 @@ class ParquetTables:
         known = {relative: self._files.marks[relative] for relative in relatives}
         marks = {relative: mark and [mark.bytes, mark.crc32] for relative, mark in known.items()}
         return {"folder": str(self._files.folder), "marks": marks, "place": self._files.place()}
+
+    def gone(self) -> InputError | None:
+        """What became of the run since its manifest was read; None where it is still the same."""
+        return self._files.gone()
 
     @property
     def in_a_folder(self) -> bool:

@@ -24,6 +24,7 @@ from analyzers.timeline.building import EVENTS, build
 from analyzers.timeline.columns import InFiles, InMemory, joined
 from analyzers.timeline.progress import making
 from analyzers.timeline.record import Row, Timeline
+from errors import InputError
 from errors.options import Option
 from runs.machine import processors
 from runs.spread.choosing import LOCAL, configured, engine_of
@@ -82,7 +83,11 @@ def _by_workers(tables: ParquetTables, facts: Facts, key: str, folder: Path, beg
         try:
             with begun() as engine:
                 spread(tables, facts, key, Path(above), folder, engine)
-        except EngineError as e:
+        except InputError as e:
+            if not isinstance(e, EngineError):
+                if gone := tables.gone():  # a worker knows of its files alone
+                    raise gone from e
+                raise
             _log.warning("workers do not make the timeline of a run, which goes on without them: %s", e)
             return False
     return True

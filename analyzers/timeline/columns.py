@@ -16,18 +16,22 @@ ALIGNED = 64  # bytes, at whose multiples columns begin
 PIECE = 1 << 24  # bytes that are copied at once
 
 
-class Columns(Protocol):
-    """A column begins with its first values, of which it has the type."""
-
-    def add(self, name: str, values: Values) -> None:
-        """Append; of the type that the column has."""
-        ...
+class Readable(Protocol):
+    """Columns to be read."""
 
     def take(self, name: str, ranges: Ranges) -> Values:
         """The values from a to b, of each range, joined."""
         ...
 
     def length(self, name: str) -> int: ...
+
+
+class Columns(Readable, Protocol):
+    """Those that grow. A column begins with its first values, of which it has the type."""
+
+    def add(self, name: str, values: Values) -> None:
+        """Append; of the type that the column has."""
+        ...
 
 
 class InMemory:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analyzers.timeline.clock import Clock
-from analyzers.timeline.columns import Columns, Ranges, fitting
+from analyzers.timeline.columns import Columns, Ranges, Readable, fitting
 from analyzers.timeline.gathered import OPTIONAL, chunks, merged
 from analyzers.timeline.kernels import CODES
 from analyzers.timeline.progress import PLACING, tell
@@ -22,7 +22,7 @@ Numbers = tuple[Any, ...]
 class Source:
     """Events that were put down together. `numbers`: of each of their names, the timeline's."""
 
-    columns: Columns
+    columns: Readable
     numbers: NDArray[np.int32]
 
 

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from analyzers.timeline.columns import Columns, InMemory, fitting
+from analyzers.timeline.columns import Columns, InMemory, Readable, fitting
 from analyzers.timeline.kernels import CODES, count_bins, fill_bins, lengths_of, rows_of
 from analyzers.timeline.progress import SUMMING, tell
 
@@ -180,7 +180,7 @@ def levels(columns: Columns, first: Ints) -> Made:
     return made_of(which, [filled(columns, first, found, which, columns)])
 
 
-def counted(columns: Columns, first: Ints) -> Counted:
+def counted(columns: Readable, first: Ints) -> Counted:
     """Of the events that are written, or of some rows of them."""
     pieces = list(_pieces(first))
     sizes, lengths, last = np.zeros((len(pieces), BITS), np.int64), np.zeros(BITS + 1, np.int64), 0
@@ -229,7 +229,7 @@ def _pieces(first: Ints) -> Iterator[tuple[int, int]]:
         row = upto
 
 
-def _events(columns: Columns, first: Ints, piece: tuple[int, int]) -> tuple[Ints, Ints, Ints]:
+def _events(columns: Readable, first: Ints, piece: tuple[int, int]) -> tuple[Ints, Ints, Ints]:
     """(row, start, dur) of the events of some rows."""
     a, b = piece
     span = [(int(first[a]), int(first[b]))]
@@ -249,7 +249,7 @@ def _worth(marks: Ints, events: int, highest: int) -> list[int]:
     return found
 
 
-def filled(columns: Columns, first: Ints, found: Counted, which: Chosen, into: Columns, begun: int = 0) -> Sums:
+def filled(columns: Readable, first: Ints, found: Counted, which: Chosen, into: Columns, begun: int = 0) -> Sums:
     """Write the levels of some rows; their sums. `begun`: how many events lie in the rows before them."""
     number = fitting(0, which.events)
     for name in (*(f"level{s}-first" for s in which.shifts), *(f"long{s}-first" for s in which.longs)):

@@ -69,7 +69,7 @@ def _with(job: Any, captures: Sequence[_Job]) -> Any:
     told = {f.name: getattr(job.source, f.name) for f in fields(kind)}
     sources = tuple(c.source for c in mine)
     if kind is FarSource:
-        return replace(job, source=FarTraced(**told, beside=sources))
+        return replace(job, source=FarTraced(**told, beside=tuple(s for s in sources if isinstance(s, FarSource))))
     here = tuple((s.name, s.path) for s in sources)
     return replace(job, source=Traced(**told, captures=here, digests=tuple(c.digest for c in mine)))
 

@@ -21,7 +21,7 @@ from analyzers.timeline.progress import STAGES, heard_by
 from analyzers.timeline.spread import asking, work
 from collectors.ingest import ingest
 from collectors.ingesting.parts import spread as parts
-from errors import QuestionError
+from errors import InputError, QuestionError
 from runs.integrity import mark
 from runs.parts import Part, in_parts
 from runs.run import facts_of
@@ -191,6 +191,20 @@ def test_a_run_of_which_nothing_has_a_place_in_time_says_so(tmp_path, monkeypatc
     del columns["requests"]
     with pytest.raises(QuestionError, match="nothing of this run has a place in time"):
         written(in_pieces(Store(tmp_path), columns, files=True), Here())
+
+
+def test_a_run_that_is_removed_meanwhile_is_told_as_such(tmp_path, monkeypatch):
+    monkeypatch.setattr(asking, "booked", lambda *_: None)
+    run = in_pieces(Store(tmp_path), tables([(0, 0, 0, 5, 5)]), files=True)
+
+    class Removing(Here):
+        def map(self, work, tasks, check, report):
+            shutil.rmtree(run.folder)
+            yield from super().map(work, tasks, check, report)
+
+    assert run.tables.rows("op_events") == 1
+    with pytest.raises(InputError, match="the run was removed meanwhile"):
+        written(run, Removing())
 
 
 @pytest.fixture

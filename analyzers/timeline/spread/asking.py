@@ -1,6 +1,5 @@
 """Who asks workers for a timeline: which tasks there are, and what they left put into one."""
 
-import contextlib
 import hashlib
 import json
 import pickle
@@ -160,15 +159,14 @@ class _Asking:
             done = max(done, weight)
 
         asked = Work(function=f"{work.__name__}:{function}", stamp=f"{work.__name__}:stamp")
-        with contextlib.closing(self._engine.map(asked, tasks, check, report)) as outcomes:  # pyright: ignore[reportArgumentType]
-            for outcome in outcomes:
-                if outcome.problem:
-                    raise EngineError(outcome.problem)
-                yield outcome.task.key, outcome.answer
+        for outcome in self._engine.map(asked, tasks, check, report):
+            if outcome.problem:
+                raise EngineError(outcome.problem)
+            yield outcome.task.key, outcome.answer
         tell(stage, self._rows, self._rows)
 
 
-def _units(tables: ParquetTables) -> Iterator[list[Stretch]]:
+def _units(tables: ParquetTables) -> Iterator[Sequence[Stretch]]:
     """The files of `op_events` by tasks; one that is too large for a task by groups of its rows."""
     waiting: list[Stretch] = []
     size = 0

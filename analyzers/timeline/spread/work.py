@@ -108,7 +108,8 @@ def place(asked: dict[str, Any]) -> Left:
 def sum_up(asked: dict[str, Any]) -> Left:
     """`placed`: the folder of what was placed; `chosen`: which levels; `begun`: how many events lie before its own."""
     folder, which = Path(asked["above"]) / asked["placed"], asked["chosen"]
-    chosen = Chosen(**{name: tuple(of) if isinstance(of, list) else of for name, of in which.items()})
+    shifts, longs = tuple(which["shifts"]), tuple(which["longs"])
+    chosen = Chosen(shifts=shifts, longs=longs, last=which["last"], events=which["events"])
 
     def made(into: InFiles) -> Left:
         placed = told_in(folder).placed
