@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from errors import InputError, QuestionError
 from runs.columns import nulls
 from runs.derived import Derived
-from runs.integrity import TABLES, Files, Mark
+from runs.integrity import TABLES, Files
 from runs.parts import Part, one_file, parts_of
 from runs.schema import SCHEMAS
 
@@ -194,7 +194,7 @@ class ParquetTables:
         return known.bytes if known else 0
 
     def told(self, relatives: Iterable[str]) -> dict[str, Any]:
-        """These files of the tables as plain values, of which `tables_told` makes tables in another process."""
+        """These files of the tables as plain values, of which `runs/told.py` makes tables in another process."""
         known = {relative: self._files.marks[relative] for relative in relatives}
         marks = {relative: mark and [mark.bytes, mark.crc32] for relative, mark in known.items()}
         return {"folder": str(self._files.folder), "marks": marks, "place": self._files.place()}
@@ -228,16 +228,6 @@ class ParquetTables:
         except (pa.ArrowException, OSError, ValueError, TypeError, KeyError, OverflowError) as e:
             reason = " ".join(f"{type(e).__name__}: {e}".split())[:200]
             raise self._files.error(relative, f"cannot be read ({reason})") from e
-
-
-def tables_told(told: Mapping[str, Any]) -> ParquetTables:
-    """The tables that `ParquetTables.told` told of. Rows of theirs are counted in the files that there are."""
-    marks = {relative: mark and Mark(*mark) for relative, mark in told["marks"].items()}
-    if told["place"]:
-        from runs.objects.files import files_told  # late: most stores are folders
-
-        return ParquetTables(files_told(Path(told["folder"]), marks, told["place"]))
-    return ParquetTables(Files(Path(told["folder"]), marks))
 
 
 def _read(path: Path, names: Sequence[str], filters: "pc.Expression | None") -> pa.Table:

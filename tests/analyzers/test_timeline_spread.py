@@ -30,7 +30,7 @@ from runs.spread import processes
 from runs.spread.engine import EngineError, Outcome, named, perform
 from runs.spread.processes import Processes
 from runs.store import Store
-from runs.tables import tables_told
+from runs.told import tables_told
 from runs.writer import TableFiles
 from tests.analyzers.test_timeline_files import EVENT, tables
 from tests.analyzers.test_timeline_progress import left

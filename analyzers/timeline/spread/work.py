@@ -24,7 +24,7 @@ from analyzers.timeline.stored import WHOLE, makers
 from analyzers.timeline.traced import COLUMNS, PIECE_ROWS, placed_in_time
 from runs.spread import left
 from runs.spread.engine import EngineError
-from runs.tables import tables_told
+from runs.told import tables_told
 
 BOOKED, WAITED, NUMBERS = "booked.pickle", "waited.pickle", "numbers.npy"
 
