@@ -79,10 +79,17 @@ class Files:
                 found.append((relative, None))
         return tuple(found)
 
+    def place(self) -> dict[str, Any]:
+        """Where they lie, as plain values, where that is not their folder alone."""
+        return {}
+
+    def gone(self) -> InputError | None:
+        """What became of the run since; None where it is still the same."""
+        moved = self._moved()
+        return InputError(moved, where=self.folder.name, advice="Ask again.") if moved else None
+
     def error(self, relative: str, problem: str) -> InputError:
-        if moved := self._moved():
-            return InputError(moved, where=self.folder.name, advice="Ask again.")
-        return InputError(problem, where=f"{self.folder.name}/{relative}", advice=AGAIN)
+        return self.gone() or InputError(problem, where=f"{self.folder.name}/{relative}", advice=AGAIN)
 
     def look(self) -> Iterator[InputError]:
         """What is missing, and tables of another length than was written: for lists of thousands of runs. Nothing

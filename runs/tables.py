@@ -4,7 +4,7 @@
 
 import contextlib
 import functools
-from collections.abc import Generator, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Hashable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from errors import QuestionError
+from errors import InputError, QuestionError
 from runs.columns import nulls
 from runs.derived import Derived
 from runs.integrity import TABLES, Files
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     import pyarrow.compute as pc
 
 Where = Sequence[tuple[str, str, Any]]  # (column, operator, value), all of which must hold
+Stretch = tuple[str, tuple[int, int] | None]  # a file of a table, and from which to which group of its rows; None: all
 FEW_ROWS = 20_000  # are read by one thread: to hand them to others and to wait for those takes longer
 
 
@@ -146,10 +147,15 @@ class ParquetTables:
 
     def rows(self, name: str) -> int:
         found = self.named(name)
-        if found != [one_file(name)]:
-            return self._counts.get(name, 0) if found else 0
-        with self._held(found[0]) as path:
-            return pq.read_metadata(path).num_rows
+        if found and found != [one_file(name)] and name in self._counts:
+            return self._counts[name]
+        return sum(sum(self.groups(relative)) for relative in found)
+
+    def groups(self, relative: str) -> list[int]:
+        """How many rows each group of rows in a file of a table has."""
+        with self._held(relative) as path:
+            told = pq.read_metadata(path)
+            return [told.row_group(n).num_rows for n in range(told.num_row_groups)]
 
     def arrow(self, name: str, columns: Sequence[str] | None = None, where: Where | None = None) -> pa.Table:
         schema = _schema(name, columns)
@@ -166,17 +172,41 @@ class ParquetTables:
         """At most so many rows of the table's beginning, as `arrow` gives them all."""
         return next(self._pieces(name, None, rows), _schema(name, None).empty_table())
 
-    def batches(self, name: str, columns: Sequence[str], rows: int) -> Iterator[pa.Table]:
-        """The rows in their order, at most so many at a time."""
-        return self._pieces(name, columns, rows)
+    def batches(
+        self, name: str, columns: Sequence[str], rows: int, of: Sequence[Stretch] | None = None
+    ) -> Iterator[pa.Table]:
+        """The rows in their order, at most so many at a time. `of`: of which files; None: of all."""
+        return self._pieces(name, columns, rows, of)
 
-    def _pieces(self, name: str, columns: Sequence[str] | None, rows: int) -> Iterator[pa.Table]:
+    def _pieces(
+        self, name: str, columns: Sequence[str] | None, rows: int, of: Sequence[Stretch] | None = None
+    ) -> Iterator[pa.Table]:
         schema = _schema(name, columns)
-        for relative in self.named(name):
+        for relative, groups in [(relative, None) for relative in self.named(name)] if of is None else of:
             with self._held(relative) as path, pq.ParquetFile(path) as file:
                 there = [n for n in schema.names if n in file.schema_arrow.names]
-                for batch in file.iter_batches(rows, columns=there):
+                for batch in file.iter_batches(rows, groups and list(range(*groups)), there):
                     yield _in_schema(pa.Table.from_batches([batch]), schema)
+
+    def bytes_of(self, relative: str) -> int:
+        """How long a file of a table is; 0 where nobody noted it."""
+        known = self._files.marks[relative]
+        return known.bytes if known else 0
+
+    def told(self, relatives: Iterable[str]) -> dict[str, Any]:
+        """These files of the tables as plain values, of which `runs/told.py` makes tables in another process."""
+        known = {relative: self._files.marks[relative] for relative in relatives}
+        marks = {relative: mark and [mark.bytes, mark.crc32] for relative, mark in known.items()}
+        return {"folder": str(self._files.folder), "marks": marks, "place": self._files.place()}
+
+    def gone(self) -> InputError | None:
+        """What became of the run since its manifest was read; None where it is still the same."""
+        return self._files.gone()
+
+    @property
+    def in_a_folder(self) -> bool:
+        """Whether they lie where their path says, and not in a bucket."""
+        return not self._files.place()
 
     @property
     def derived(self) -> Derived | None:

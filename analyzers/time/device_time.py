@@ -1,6 +1,6 @@
 """What each profiled device did: busy, communicating, waiting, fed, and when it was watched at all."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -60,8 +60,9 @@ def devices(tables: Tables) -> list[tuple[str, int]]:
     return sorted(seen_devices(tables), key=lambda x: (natural_key(x[0]), x[1]))
 
 
-def device_traces(tables: Tables, waited: Waits) -> Iterator[DeviceTrace]:
-    """One trace at a time, so that memory is bounded by the events of one host's device, or by what `AtOnce` holds."""
+def device_traces(tables: Tables, waited: Waits, of: Sequence[tuple[str, int]] | None = None) -> Iterator[DeviceTrace]:
+    """One trace at a time, so that memory is bounded by the events of one host's device, or by what `AtOnce` holds.
+    `of`: which (host, device); None: all."""
     tables = AtOnce(tables)
     captures = frame(tables, "captures", ["capture", "host", "start_ns", "stop_ns"])
     steps = frame(tables, "steps", ["host", "step", "start_ns", "dur_ns", "capture", "device"])
@@ -71,7 +72,7 @@ def device_traces(tables: Tables, waited: Waits) -> Iterator[DeviceTrace]:
     threads: dict[int, ThreadWork] = {}  # by capture, of one host at a time
     captured, stepped, fetched = (Grouped(rows, "host") for rows in (captures, steps, fetches))
     waited_by = Grouped(waited.rows, "host", "device")
-    for host, device in devices(tables):
+    for host, device in devices(tables) if of is None else of:
         mine = captured.of(host).dropna(subset=["capture", "start_ns"])  # else its times are no times
         begun = [(int(c), int(s)) for c, s in zip(mine["capture"], mine["start_ns"], strict=True)]
         parts = [_capture(tables, capture, start_ns, device) for capture, start_ns in begun]

@@ -1,7 +1,8 @@
 """Columns that grow while a timeline is made: in memory, or as flat files of a folder, a number after the other."""
 
 import os
-from collections.abc import Sequence
+import shutil
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol
 
@@ -10,20 +11,27 @@ from numpy.typing import NDArray
 
 Values = NDArray[Any]
 Ranges = Sequence[tuple[int, int]]
+Where = Mapping[str, tuple[str, int, int]]  # of each column in a file: its type, where it begins, how many values
+ALIGNED = 64  # bytes, at whose multiples columns begin
+PIECE = 1 << 24  # bytes that are copied at once
 
 
-class Columns(Protocol):
-    """A column begins with its first values, of which it has the type."""
-
-    def add(self, name: str, values: Values) -> None:
-        """Append; of the type that the column has."""
-        ...
+class Readable(Protocol):
+    """Columns to be read."""
 
     def take(self, name: str, ranges: Ranges) -> Values:
         """The values from a to b, of each range, joined."""
         ...
 
     def length(self, name: str) -> int: ...
+
+
+class Columns(Readable, Protocol):
+    """Those that grow. A column begins with its first values, of which it has the type."""
+
+    def add(self, name: str, values: Values) -> None:
+        """Append; of the type that the column has."""
+        ...
 
 
 class InMemory:
@@ -76,19 +84,7 @@ class InFiles:
             view = view[self._files[name].write(view) or 0 :]
 
     def take(self, name: str, ranges: Ranges) -> Values:
-        kind, file = self.kinds[name], self._files[name].fileno()
-        found = np.empty(sum(b - a for a, b in ranges), kind)
-        if not len(found):
-            return found
-        view, at = found.view(np.uint8).data, 0
-        for a, b in ranges:
-            offset, end = a * kind.itemsize, at + (b - a) * kind.itemsize
-            while at < end:
-                got = os.preadv(file, [view[at:end]], offset)
-                if not got:
-                    raise OSError(f"{name} ends early")
-                at, offset = at + got, offset + got
-        return found
+        return _taken(self._files[name].fileno(), self.kinds[name], 0, ranges)
 
     def length(self, name: str) -> int:
         return self._lengths.get(name, 0)
@@ -96,6 +92,54 @@ class InFiles:
     def close(self) -> None:
         for file in self._files.values():
             file.close()
+
+
+class InOne:
+    """Columns that were joined to one file, to be read. Raises OSError where it is shorter than it was."""
+
+    def __init__(self, path: Path, where: Where):
+        self._file, self._where = path.open("rb", buffering=0), where
+
+    def take(self, name: str, ranges: Ranges) -> Values:
+        kind, at, _ = self._where[name]
+        return _taken(self._file.fileno(), np.dtype(kind), at, ranges)
+
+    def length(self, name: str) -> int:
+        return self._where[name][2] if name in self._where else 0
+
+    def close(self) -> None:
+        self._file.close()
+
+
+def _taken(file: int, kind: np.dtype[Any], begin: int, ranges: Ranges) -> Values:
+    """Values of a column that begins at a byte of a file."""
+    found = np.empty(sum(b - a for a, b in ranges), kind)
+    if not len(found):
+        return found
+    view, at = found.view(np.uint8).data, 0
+    for a, b in ranges:
+        offset, end = begin + a * kind.itemsize, at + (b - a) * kind.itemsize
+        while at < end:
+            got = os.preadv(file, [view[at:end]], offset)
+            if not got:
+                raise OSError("a column ends early")
+            at, offset = at + got, offset + got
+    return found
+
+
+def joined(into: InFiles, path: Path) -> dict[str, tuple[str, int, int]]:
+    """Put the columns' files into one; where each lies in it."""
+    into.close()
+    found: dict[str, tuple[str, int, int]] = {}
+    with path.open("wb") as whole:
+        for name, kind in into.kinds.items():
+            whole.write(bytes(-whole.tell() % ALIGNED))
+            found[name] = kind.name, whole.tell(), into.length(name)
+            column = path_of(into.folder, name)
+            with column.open("rb") as file:
+                shutil.copyfileobj(file, whole, PIECE)
+            column.unlink()
+    return found
 
 
 def path_of(folder: Path, name: str) -> Path:

@@ -6,6 +6,7 @@ events are columns that grow (`columns.py`).
 
 from array import array
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,8 +22,22 @@ MOST_LANES = 100_000  # a browser is told all of them
 OPTIONAL = ("number", "event", "op")  # columns that hold NONE where a part has none
 
 
+@dataclass(frozen=True, kw_only=True)
+class PutDown:
+    """What of events that were put down is no column. `names`: what any event is called; `ranges`: the least and the
+    most of optional columns; `told`: of each stretch the number of its lane in `lanes`, what `Part` says of it, where
+    its events lie (`at`, `size`), and the least and the most of its times (`begin`, `end`)."""
+
+    lanes: tuple[Lane, ...]
+    names: tuple[str, ...]
+    ranges: dict[str, tuple[int, int]]
+    told: dict[str, Ints]
+    backwards: int
+    traced: int
+
+
 class Gathered:
-    """Stretches of events. `names`: what any event is called; `lanes`: numbers of lanes as they were met."""
+    """Stretches of events as they are put down. `names`, `lanes`: numbers of them as they were met."""
 
     def __init__(self, columns: Columns):
         self.columns = columns
@@ -52,12 +67,7 @@ class Gathered:
         }
         for name, value in told.items():
             self._told[name].append(value)
-        if len(self.lanes) > MOST_LANES:
-            raise QuestionError(
-                f"more than {MOST_LANES:,} lanes of hosts, devices and their threads",
-                expected="a run of at most so many",
-                advice="Ingest the profiles of fewer hosts as one run.",
-            )
+        few_enough(len(self.lanes))
         self.backwards += int((part.dur < 0).sum())
         self.traced += len(part.start) if part.event is not None else 0
         self._see("capture", part.capture, part.capture)
@@ -86,20 +96,38 @@ class Gathered:
                 numbers[word] = self.names.setdefault(str(part.words[word]), len(self.names))
         return numbers[part.said]
 
-    def told(self, name: str) -> Ints:
-        """Of each stretch: its `lane`, and what `Part` says of it; `at`, `size`: where its events lie; `begin`, `end`:
-        the least and the most of its times."""
-        return np.frombuffer(self._told[name], np.int64) if len(self._told[name]) else np.zeros(0, np.int64)
+    def put_down(self) -> PutDown:
+        return PutDown(
+            lanes=tuple(self.lanes),
+            names=tuple(self.names),
+            ranges=self.ranges,
+            told={name: np.array(values, np.int64) for name, values in self._told.items()},
+            backwards=self.backwards,
+            traced=self.traced,
+        )
 
 
-def gathered(parts: Iterable[Part], columns: Columns, whole: int = 0) -> Gathered:
-    """All parts, put down. `whole`: about how many events they are."""
+def gathered(parts: Iterable[Part], columns: Columns, whole: int = 0) -> PutDown:
+    """All parts, put down. `whole`: about how many events they are; 0: they are some of a timeline's, and how far that
+    is, is told elsewhere."""
     found = Gathered(columns)
-    tell(READING, 0, whole)
+    if whole:
+        tell(READING, 0, whole)
     for part in parts:
         found.add(part)
-        tell(READING, columns.length("start"), whole)
-    return found
+        if whole:
+            tell(READING, columns.length("start"), whole)
+    return found.put_down()
+
+
+def few_enough(lanes: int) -> None:
+    """Raises QuestionError for more lanes than a timeline may have."""
+    if lanes > MOST_LANES:
+        raise QuestionError(
+            f"more than {MOST_LANES:,} lanes of hosts, devices and their threads",
+            expected="a run of at most so many",
+            advice="Ingest the profiles of fewer hosts as one run.",
+        )
 
 
 def merged(at: Ints, size: Ints) -> Ranges:

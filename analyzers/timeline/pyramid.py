@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from analyzers.timeline.columns import Columns, InMemory, fitting
+from analyzers.timeline.columns import Columns, InMemory, Readable, fitting
 from analyzers.timeline.kernels import CODES, count_bins, fill_bins, lengths_of, rows_of
 from analyzers.timeline.progress import SUMMING, tell
 
@@ -148,23 +148,75 @@ def starts_of(row: Ints, low: int, high: int) -> Ints:
     return np.searchsorted(row, np.arange(low, high)).astype(np.int64)
 
 
+@dataclass(frozen=True, kw_only=True)
+class Counted:
+    """What rows would be as levels. `sizes`: of each piece of them (`_pieces`), how many bins of each width; `lengths`:
+    how many events have each number of bits; `last`: the last end; `rows`: those that have events."""
+
+    sizes: Ints
+    lengths: Ints
+    last: int
+    rows: int
+    events: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Chosen:
+    """Which levels are made of a timeline, `shifts` and `longs` as of `Made`, and the most that their numbers are:
+    `last` end of its events, and how many `events` they are."""
+
+    shifts: tuple[int, ...]
+    longs: tuple[int, ...]
+    last: int
+    events: int
+
+
 def levels(columns: Columns, first: Ints) -> Made:
     """Sum the events, which are written, into levels beside them. `first`: where the events of each row begin."""
-    events = int(first[-1])
-    if events < LEAST_EVENTS:
+    if int(first[-1]) < LEAST_EVENTS:
         return Made()
+    found = counted(columns, first)
+    which = chosen([found])
+    return made_of(which, [filled(columns, first, found, which, columns)])
+
+
+def counted(columns: Readable, first: Ints) -> Counted:
+    """Of the events that are written, or of some rows of them."""
     pieces = list(_pieces(first))
     sizes, lengths, last = np.zeros((len(pieces), BITS), np.int64), np.zeros(BITS + 1, np.int64), 0
     for n, piece in enumerate(pieces):
-        tell(SUMMING, int(first[piece[0]]) // 2, events)
+        tell(SUMMING, int(first[piece[0]]) // 2, int(first[-1]))
         row, start, dur = _events(columns, first, piece)
         lengths_of(dur, lengths)
         count_bins(row, start, dur, sizes[n])
         last = max(last, int((start + dur).max(initial=0)))
-    long = events - np.cumsum(lengths)  # at [s]: events of at least 2^s ticks
-    rows = int((np.diff(first) > 0).sum())  # each keeps a mark at any width
-    shifts = _worth(sizes.sum(axis=0) + long[:BITS] - rows, events - rows, last.bit_length())
-    return _filled(columns, first, pieces, sizes, shifts, last)
+    rows = int((np.diff(first) > 0).sum())
+    return Counted(sizes=sizes, lengths=lengths, last=last, rows=rows, events=int(first[-1]))
+
+
+def chosen(parts: Sequence[Counted]) -> Chosen:
+    """The levels of all of these together."""
+    events, rows = sum(part.events for part in parts), sum(part.rows for part in parts)
+    last = max(part.last for part in parts)
+    long = events - np.cumsum(sum(part.lengths for part in parts))  # at [s]: events of at least 2^s ticks
+    bins = sum(part.sizes.sum(axis=0) for part in parts)
+    shifts = _worth(bins + long[:BITS] - rows, events - rows, last.bit_length())  # each row keeps a mark at any width
+    longs: list[int] = []
+    for shift in shifts:
+        if not longs or shift >= longs[-1] + EVERY:
+            longs.append(shift)
+    return Chosen(shifts=tuple(shifts), longs=tuple(longs), last=last, events=events)
+
+
+Sums = list[tuple[int, int]]
+"""Of each level (events, busy ticks)."""
+
+
+def made_of(which: Chosen, sums: Sequence[Sums]) -> Made:
+    """Of the sums of all rows, however they were parted."""
+    every = ([sum(of) for of in zip(*one, strict=True)] for one in zip(*sums, strict=True))
+    told = tuple((s, events, busy) for s, (events, busy) in zip(which.shifts, every, strict=True))
+    return Made(which.shifts, which.longs, told)
 
 
 def _pieces(first: Ints) -> Iterator[tuple[int, int]]:
@@ -177,7 +229,7 @@ def _pieces(first: Ints) -> Iterator[tuple[int, int]]:
         row = upto
 
 
-def _events(columns: Columns, first: Ints, piece: tuple[int, int]) -> tuple[Ints, Ints, Ints]:
+def _events(columns: Readable, first: Ints, piece: tuple[int, int]) -> tuple[Ints, Ints, Ints]:
     """(row, start, dur) of the events of some rows."""
     a, b = piece
     span = [(int(first[a]), int(first[b]))]
@@ -197,32 +249,27 @@ def _worth(marks: Ints, events: int, highest: int) -> list[int]:
     return found
 
 
-def _filled(
-    columns: Columns, first: Ints, pieces: list[tuple[int, int]], sizes: Ints, shifts: list[int], last: int
-) -> Made:
-    longs: list[int] = []
-    for shift in shifts:
-        if not longs or shift >= longs[-1] + EVERY:
-            longs.append(shift)
-    number = fitting(0, int(first[-1]))
-    for name in (*(f"level{s}-first" for s in shifts), *(f"long{s}-first" for s in longs)):
-        columns.add(name, np.zeros(1, number))
-    sums = {shift: [0, 0] for shift in shifts}
-    for n, piece in enumerate(pieces):
+def filled(columns: Readable, first: Ints, found: Counted, which: Chosen, into: Columns, begun: int = 0) -> Sums:
+    """Write the levels of some rows; their sums. `begun`: how many events lie in the rows before them."""
+    number = fitting(0, which.events)
+    for name in (*(f"level{s}-first" for s in which.shifts), *(f"long{s}-first" for s in which.longs)):
+        into.add(name, np.zeros(1, number))
+    sums = {shift: (0, 0) for shift in which.shifts}
+    for n, piece in enumerate(_pieces(first)):
         row, start, dur = _events(columns, first, piece)
         at = int(first[piece[0]])
         code, kind = (columns.take(name, [(at, int(first[piece[1]]))]) for name in ("code", "kind"))
         tell(SUMMING, (int(first[-1]) + at) // 2, int(first[-1]))
-        for shift in shifts:
+        for shift in which.shifts:
             long = np.flatnonzero(dur >> shift)
-            level = _level((row, start, dur), code, kind, shift, int(sizes[n, shift]))
-            kinds = fitting(0, last >> shift), fitting(0, 1 << shift), number
-            _write(columns, f"level{shift}", level, at, piece, kinds)
-            sums[shift][0] += int(level["count"].sum()) + len(long)
-            sums[shift][1] += whole(level["busy"]) + whole(dur[long])
-            if shift in longs:
-                _write_long(columns, f"long{shift}", row[long], long + at, piece, number)
-    return Made(tuple(shifts), tuple(longs), tuple((s, events, busy) for s, (events, busy) in sums.items()))
+            level = _level((row, start, dur), code, kind, shift, int(found.sizes[n, shift]))
+            kinds = fitting(0, which.last >> shift), fitting(0, 1 << shift), number
+            _write(into, f"level{shift}", level, begun + at, piece, kinds)
+            events, busy = int(level["count"].sum()) + len(long), whole(level["busy"]) + whole(dur[long])
+            sums[shift] = sums[shift][0] + events, sums[shift][1] + busy
+            if shift in which.longs:
+                _write_long(into, f"long{shift}", row[long], long + begun + at, piece, number)
+    return list(sums.values())
 
 
 def _level(

@@ -9,7 +9,6 @@ import hashlib
 import json
 import mmap
 import os
-import shutil
 from collections.abc import Callable
 from dataclasses import asdict, fields
 from functools import cache
@@ -20,8 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analyzers.base import Facts
-from analyzers.timeline.building import Built, Clock
-from analyzers.timeline.columns import InFiles, fitting, path_of
+from analyzers.timeline.building import Built
+from analyzers.timeline.clock import Clock
+from analyzers.timeline.columns import Where, fitting
 from analyzers.timeline.lanes import PS_PER_NS, Lane
 from analyzers.timeline.pyramid import Made, assembled
 from analyzers.timeline.record import Row, Timeline
@@ -30,8 +30,6 @@ from runs.derived import DamagedError
 from runs.tables import ParquetTables
 
 INDEX, WHOLE = "index.json", "columns"
-ALIGNED = 64  # bytes, at whose multiples columns begin
-PIECE = 1 << 24  # bytes that are copied at once
 WIDE = ("name", "number", "capture", "event", "op")  # columns of a timeline beside those of its pyramid
 ROW = tuple(f.name for f in fields(Row) if f.name != "lane")
 LANE = tuple(f.name for f in fields(Lane))
@@ -54,16 +52,14 @@ def makers() -> str:
     return digest.hexdigest()
 
 
-def write(folder: Path, built: Built, into: InFiles) -> None:
-    """The index, once the columns are there."""
-    into.close()
-    columns = _joined(folder, into)
+def write(folder: Path, built: Built, columns: Where) -> None:
+    """The index, once the columns are there. `columns`: where each lies in their file."""
     told = (folder / WHOLE).stat()
     body = {
         "columns": columns,
         "file": [told.st_size, told.st_mtime_ns],
         "same": built.same,
-        "events": into.length("start"),
+        "events": columns["start"][2],
         "made": asdict(built.made),
         "clock": asdict(built.clock),
         "names": built.names,
@@ -77,19 +73,6 @@ def write(folder: Path, built: Built, into: InFiles) -> None:
     }  # fmt: skip
     text = json.dumps(body)
     (folder / INDEX).write_text(f"{_sum(text)}\n{text}", encoding="utf-8")
-
-
-def _joined(folder: Path, into: InFiles) -> dict[str, tuple[str, int, int]]:
-    """Put the columns' files into one; where each begins and how many values it has."""
-    found: dict[str, tuple[str, int, int]] = {}
-    with (folder / WHOLE).open("wb") as whole:
-        for name, kind in into.kinds.items():
-            whole.write(bytes(-whole.tell() % ALIGNED))
-            found[name] = kind.name, whole.tell(), into.length(name)
-            with path_of(folder, name).open("rb") as column:
-                shutil.copyfileobj(column, whole, PIECE)
-            path_of(folder, name).unlink()
-    return found
 
 
 def read(folder: Path) -> Timeline:

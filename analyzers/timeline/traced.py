@@ -1,6 +1,6 @@
 """Events of profiles: read piece by piece, each put into the lane of its operation."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,6 +18,7 @@ FARTHEST_PS = 1 << 60  # of a capture: 13 days
 UNTOLD = np.iinfo(np.int64).max
 PIECE_ROWS = 1 << 19  # of `op_events` that are in memory at once
 MOST_CAPTURES = 8  # whose operations are
+COLUMNS = ("capture", "op_id", "device", "start_ps", "dur_ps", "event")
 OF_CATEGORY = {
     "collective": "exposed_communication",
     "copy": "exposed_copies",
@@ -41,8 +42,13 @@ class Capture:
 
 def traced(tables: Tables, piece_rows: int = PIECE_ROWS) -> Iterator[Part]:
     """All events of profiles that have a place in time."""
+    yield from placed_in_time(tables, batches(tables, "op_events", COLUMNS, piece_rows))
+
+
+def placed_in_time(tables: Tables, pieces: Iterable[pa.Table]) -> Iterator[Part]:
+    """Those of some rows of `op_events`, in their order."""
     captures, held = _captures(tables), dict[int, "Operations"]()
-    for rows in batches(tables, "op_events", ["capture", "op_id", "device", "start_ps", "dur_ps", "event"], piece_rows):
+    for rows in pieces:
         of_capture = int_column(rows, "capture", NONE)
         for number in np.unique(of_capture):
             if (capture := captures.get(int(number))) is None:

@@ -8,6 +8,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any, Protocol, TypeVar
 
 from collectors.device import kineto
+from collectors.ingesting.far.looking import FarSource
 from collectors.ingesting.unpack import SafeSource
 
 _CAPTURE = re.compile(r"capture", re.IGNORECASE)
@@ -17,9 +18,22 @@ MOST = 16  # traces of captures that are looked at for one trace
 
 @dataclass(frozen=True)
 class Traced(SafeSource):
-    """A trace with those of captures that lie beside it. `captures`: (name, file) of each."""
+    """A trace with those of captures that lie beside it. `captures`: (name, file) of each; `digests`: what they hold,
+    which the trace's rows depend on."""
 
     captures: tuple[tuple[str, Path], ...] = ()
+    digests: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class FarTraced(FarSource):
+    """The same in a bucket, where a worker brings all of them to its disk."""
+
+    beside: tuple[FarSource, ...] = ()
+
+    @property
+    def digests(self) -> tuple[str, ...]:
+        return tuple(source.looked.digest for source in self.beside)
 
 
 class _Job(Protocol):
@@ -27,6 +41,8 @@ class _Job(Protocol):
     def source(self) -> SafeSource: ...
     @property
     def collector(self) -> object: ...
+    @property
+    def digest(self) -> str: ...
 
 
 J = TypeVar("J", bound=_Job)
@@ -42,11 +58,20 @@ def with_captures(jobs: Sequence[J]) -> list[J]:
 
 
 def _with(job: Any, captures: Sequence[_Job]) -> Any:
-    mine = [c.source for c in captures if _beside(job.source.name, c.source.name)][:MOST]
-    if not mine or type(job.source) is not SafeSource:
+    """The job as it is where none lies beside it, or where it was taken out of something else. Of a trace in a bucket
+    those that lie there too, of one here those that are here."""
+    kind = type(job.source)
+    if kind not in (SafeSource, FarSource):
         return job
-    told = {f.name: getattr(job.source, f.name) for f in fields(SafeSource)}
-    return replace(job, source=Traced(**told, captures=tuple((s.name, s.path) for s in mine)))
+    mine = [c for c in captures if type(c.source) is kind and _beside(job.source.name, c.source.name)][:MOST]
+    if not mine:
+        return job
+    told = {f.name: getattr(job.source, f.name) for f in fields(kind)}
+    sources = tuple(c.source for c in mine)
+    if kind is FarSource:
+        return replace(job, source=FarTraced(**told, beside=tuple(s for s in sources if isinstance(s, FarSource))))
+    here = tuple((s.name, s.path) for s in sources)
+    return replace(job, source=Traced(**told, captures=here, digests=tuple(c.digest for c in mine)))
 
 
 def _is_capture(source: SafeSource) -> bool:

@@ -3,11 +3,19 @@
 from collections.abc import Callable, Generator, Hashable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from errors import InputError
 from runs.integrity import AGAIN, Files, Mark
 from runs.objects.base import DifferentError, MissingError, Objects
 from runs.objects.cache import Cache, whole
+from runs.objects.opening import objects_at
+
+
+def files_told(folder: Path, marks: Mapping[str, Mark | None], place: Mapping[str, Any]) -> Files:
+    """In another process of this machine: the files that `FetchedFiles.place` told of."""
+    kept = Cache(Path(place["cache"]), place["most_bytes"])
+    return FetchedFiles(folder, marks, str, objects=objects_at(place["url"]), cache=kept, below=place["below"])
 
 
 class FetchedFiles(Files):
@@ -49,6 +57,10 @@ class FetchedFiles(Files):
         self.whole(relative)
         with self._cache.reading(self._local(relative), known, self._piece(relative)) as path:
             yield path
+
+    def place(self) -> dict[str, Any]:
+        kept = {"cache": str(self._cache.root), "most_bytes": self._cache.most_bytes}
+        return {"url": self._objects.url, "below": self._below, **kept}
 
     def state(self, below: str) -> tuple[Hashable, ...]:
         """An object never changes: which writing of the run it is tells all."""

@@ -1,8 +1,16 @@
 """Which engine does it, by what a person says."""
 
+import os
+
 from runs.spread.engine import Engine
 
 LOCAL = "local"
+CLUSTER_VARIABLE = "CHIPLEDGER_CLUSTER"
+
+
+def configured() -> str:
+    """What the machine's settings say of it; empty where they say nothing."""
+    return os.environ.get(CLUSTER_VARIABLE, "")
 
 
 def engine_of(cluster: str, priority: int = 0) -> Engine:

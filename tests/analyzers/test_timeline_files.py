@@ -90,11 +90,11 @@ def test_made_in_pieces_and_in_files_it_is_what_it_is_in_memory(tmp_path_factory
         patch.setattr(pyramid, "LEAST_EVENTS", 5)
         leveled = made._in_memory(MemoryTables(columns), {})
         patch.setattr(pyramid, "CHUNK", piece)
-        patch.setattr("analyzers.timeline.building.CHUNK", piece)
+        patch.setattr("analyzers.timeline.placing.CHUNK", piece)
         patch.setattr(traced.traced, "__defaults__", (piece,))
         kept = folder / "kept"
         kept.mkdir()
-        made._in_files(MemoryTables(columns), {}, kept)
+        made._by_this_process(MemoryTables(columns), {}, kept)
         read = stored.read(kept)
     same(read, leveled)
     assert [p.name for p in folder.iterdir()] == ["kept"]

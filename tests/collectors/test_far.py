@@ -26,7 +26,9 @@ from runs.spread.choosing import engine_of
 from runs.spread.engine import Outcome, named, perform
 from runs.store import Store
 from tests.collectors.ingesting import LOG, nothing_stored
+from tests.collectors.kineto_traces import kernel, op, trace
 from tests.collectors.test_ahead import write
+from tests.collectors.test_kineto_graphs import NODES, RAN, captured, replayed
 from tests.collectors.test_parts import rows
 from tests.runs.objects.conftest import bucket  # noqa: F401 - a fixture
 from tests.runs.objects.test_bucket_faults import between, each_first
@@ -163,6 +165,65 @@ def test_on_a_cluster_no_byte_of_the_inputs_comes_to_who_asks(one, there, tmp_pa
     asked = {url.partition("/in/")[2] for url in came if "/in/" in url}
     assert asked == {"more.zip", "deep/docker.json"}  # what no worker reads as it lies there
     assert same(one, done, store)
+
+
+@pytest.fixture
+def graphs(bucket, tmp_path):  # noqa: F811
+    """Traces of two ranks that run graphs which others, beside them, captured; in the bucket below `graphs`."""
+    folder = tmp_path / "graphs"
+    (folder / "capture_traces").mkdir(parents=True)
+    for rank in range(HOSTS):
+        told = {"distributedInfo": {"rank": rank, "world_size": HOSTS}}
+        moved = [op(f"shift{n}", 0.5 * n, 0.25) for n in range(9)]  # numbers of texts and calls are others here
+        (folder / f"rank_{rank}.json").write_bytes(trace([*moved, *replayed(*RAN)], **told))
+        apart = trace([*captured(*NODES), kernel("eager", 60 + rank, 1, 77)], **told)
+        (folder / "capture_traces" / f"rank_{rank}.json").write_bytes(apart)
+    objects = objects_at(bucket.url)
+    for path in sorted(p for p in folder.rglob("*") if p.is_file()):
+        objects.create(f"graphs/{path.relative_to(folder).as_posix()}", path.read_bytes())
+    return folder, bucket
+
+
+def test_captures_of_graphs_beside_traces_are_read_in_a_bucket_as_in_a_folder(graphs, tmp_path, monkeypatch):
+    monkeypatch.setattr(spread, "TASK_FILES", 1)  # so that what lies beside a trace is no file of its task
+    folder, place = graphs
+    told = []
+    for name, asked in (
+        ("plain", {"paths": [folder]}),
+        ("workers", {"paths": [folder], "engine": Elsewhere()}),
+        ("far", {"paths": [], "engine": Elsewhere(), "far": inputs(place, "graphs")}),
+    ):
+        store = Store(tmp_path / name)
+        done = ingest(store=store, name="a run", **asked)
+        told.append((done, rows(store.get(done.run_id))))
+    assert told[0] == told[1] == told[2]
+    on_devices = [o for o in told[2][1]["ops"] if o["device"] is not None]
+    assert {o["scope"] for o in on_devices if o["op"] == "aten::mm"} == {"Linear_0"}
+
+
+def test_what_lies_beside_a_trace_is_read_where_the_trace_is(graphs, tmp_path, monkeypatch):
+    """By workers, once a task, and nothing of it by whoever asks."""
+    came, real = [], far_files._brought
+    monkeypatch.setattr(far_files, "_brought", lambda file, path: (came.append(file.name), real(file, path))[1])
+    asked, here = Elsewhere(), []
+    monkeypatch.setattr(spread.work, "written", here.append)
+    ingest([], ObjectStore(f"{graphs[1].url}/store", tmp_path / "asks"), engine=asked, far=inputs(graphs[1], "graphs"))
+    assert here == [] and sorted(came) == sorted(2 * [file.name for file in inputs(graphs[1], "graphs")])
+
+
+def test_a_capture_that_is_another_by_the_time_it_is_read_leaves_no_run(graphs, store, monkeypatch):
+    monkeypatch.setattr(spread, "TASK_FILES", 1)
+    files, key = inputs(graphs[1], "graphs"), "graphs/capture_traces/rank_1.json"
+
+    def written():
+        objects = objects_at(graphs[1].url)
+        data = objects.read(key)
+        objects.delete([key])
+        objects.create(key, data.replace(b"eager", b"other"))
+
+    with pytest.raises(InputError, match=r"capture_traces/rank_1.json: was written to between two looks"):
+        ingest([], store, engine=Elsewhere(written), far=files)
+    assert nothing_stored(store)
 
 
 @pytest.mark.parametrize("harm", ["changed", "longer", "gone"])

@@ -147,6 +147,7 @@ def test_each_of_many_graphs_has_its_own_operators(got, seed):
 class _Job:
     source: SafeSource
     collector: object = kineto
+    digest: str = ""
 
 
 @pytest.mark.parametrize(

@@ -42,7 +42,6 @@ OPTIONS = (
     PRIORITY,
     replace(JSON, help="print run_id, tables, files and warnings as JSON"),
 )
-CLUSTER_VARIABLE = "CHIPLEDGER_CLUSTER"
 PROGRESS_VARIABLE = "CHIPLEDGER_PROGRESS_JSON"  # set by the server: progress as JSON lines on stderr
 EVERY_SECONDS = 0.2  # progress is told no more often
 MAY_LACK = (PATHS,)
@@ -118,12 +117,10 @@ def run(args: argparse.Namespace) -> None:
 
 def _engine(cluster: str | None, priority: int) -> "Engine | None":
     """Whose workers read the files; None: this process. Raises InputError where they cannot be had."""
-    cluster = cluster or os.environ.get(CLUSTER_VARIABLE)
-    if not cluster:
-        return None
-    from runs.spread.choosing import engine_of
+    from runs.spread.choosing import configured, engine_of
 
-    return engine_of(cluster, priority)
+    cluster = cluster or configured()
+    return engine_of(cluster, priority) if cluster else None
 
 
 def seen_by_more(place: Workspace, done: "Ingested", whose: Mapping[str, Any]) -> list[str]:

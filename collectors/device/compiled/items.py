@@ -3,12 +3,11 @@
 from collections.abc import Iterator
 from typing import Any
 
-import pyarrow as pa
-
-from collectors.base import Blob, Fact, Item, Lost, Source
+from collectors.base import Fact, Item, Lost, Source
 from collectors.device.compiled.contract import HLO_LIMIT_BYTES, MEMORY, Compiled, Program, parse
 from collectors.device.hlo.analysed import Module
 from collectors.device.hlo.axes import Mesh
+from collectors.device.hlo.kept import kept
 from collectors.device.hlo.module import analyse, as_hlo_proto
 from collectors.device.hlo.rows import INT64, AxisOf, compiled_rows, table
 from collectors.device.hlo.texts import hlo_proto_of_text
@@ -114,15 +113,14 @@ def _module(
     axis: AxisOf | None,
     matmuls: bool = True,
 ) -> Iterator[Item]:
-    blob = f"hlo/{capture}-{number}.pb.zst"
-    yield Blob(blob, pa.Codec("zstd").compress(proto, asbytes=True))
+    yield (blob := kept(proto))
     yield from table(
         "modules",
         {"capture": capture, "program": number},
         [
             {
                 "name": name,
-                "file": blob,
+                "file": blob.name,
                 "flops": module.flops,
                 "remat_flops": module.remat_flops,
                 "bytes": module.bytes,

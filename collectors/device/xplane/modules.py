@@ -3,14 +3,14 @@
 import re
 from collections.abc import Iterator
 
-import pyarrow as pa
 from google.protobuf.message import DecodeError
 
-from collectors.base import Blob, Item, Lost, Rows
+from collectors.base import Item, Lost, Rows
+from collectors.device.hlo.kept import kept
 from collectors.device.hlo.module import analyse
 from collectors.device.hlo.rows import program_rows
 from collectors.device.xplane.arrays import batch
-from collectors.device.xplane.ops import INT64, Programs, signed
+from collectors.device.xplane.ops import Programs, signed
 from collectors.device.xplane.planes import STAT_NAME, XPLANE, PlaneIndex, text
 from collectors.device.xplane.wire import Window
 from errors import InputError
@@ -50,10 +50,8 @@ def _module(
     if program is None and (match := _PROGRAM.search(title)):
         program = int(match[1])
     name = _PROGRAM.sub("", title)
-    label = f"at{offset}" if program is None else str(program % (2 * INT64))
     program = None if program is None else signed(program)
-    blob = f"hlo/{capture}-{label}.pb.zst"
-    yield Blob(blob, pa.Codec("zstd").compress(proto, asbytes=True))
+    yield (blob := kept(proto))
     module = None
     if len(proto) > _ANALYSED_BYTES:
         yield Lost(f"the analysis of module {title}", f"its {len(proto):,} bytes are too many; it is kept", offset)
@@ -64,7 +62,7 @@ def _module(
             yield Lost(f"the analysis of module {title}", error.what, offset)
     name = module.name if module and module.name else name
     programs.add(program, name, module)
-    columns = {"capture": [capture], "program": [program], "name": [name], "file": [blob]}
+    columns = {"capture": [capture], "program": [program], "name": [name], "file": [blob.name]}
     if module:
         for column in ("flops", "remat_flops", "bytes", "instructions"):
             columns[column] = [getattr(module, column)]

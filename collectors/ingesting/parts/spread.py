@@ -14,6 +14,7 @@ from typing import Any, Protocol, Self
 
 from collectors.base import Fact, Item, Lost
 from collectors.ingesting.batches import task_bytes
+from collectors.ingesting.captures import FarTraced, Traced
 from collectors.ingesting.far.looking import FarSource
 from collectors.ingesting.items import items_of
 from collectors.ingesting.parts import work
@@ -141,11 +142,14 @@ class Spread:
     def settle(self, writer: RunWriter) -> None:
         """Put what was read into the run: parts of large tables as they are, those of a small one as one file."""
         tables: dict[str, list[tuple[PartMade, TaskRead]]] = {}
+        blobs = set[str]()
         for told in self._tasks:
             for made in told.parts:
                 tables.setdefault(made.part.table, []).append((made, told))
             for name, known in told.blobs.items():
-                _take(writer, f"blobs/{name}", told, Path("blobs", name), known)
+                if name not in blobs:  # programs are named after what they hold: several tasks may bring one
+                    _take(writer, f"blobs/{name}", told, Path("blobs", name), known)
+                    blobs.add(name)
         for table, parts in tables.items():
             parts.sort(key=lambda one: one[0].part.number)
             self._check()
@@ -180,7 +184,8 @@ def planned(jobs: Sequence[Job], into: dict[str, Any], scratch: Path, far: bool 
     enough = task_bytes(sum(job.size for job in jobs))
 
     def unpacked(job: Job) -> bool:
-        return job.source.path.is_relative_to(scratch)
+        beside = job.source.captures if isinstance(job.source, Traced) else ()
+        return any(path.is_relative_to(scratch) for path in (job.source.path, *(path for _, path in beside)))
 
     def together() -> Iterator["Task | _Here"]:
         if waiting:
@@ -201,7 +206,7 @@ def planned(jobs: Sequence[Job], into: dict[str, Any], scratch: Path, far: bool 
 
 def lies_there(job: Job) -> bool:
     """Whether a worker can read the file as it lies there."""
-    return type(job.source) in (SafeSource, FarSource) and isinstance(job.collector, ModuleType)
+    return type(job.source) in (SafeSource, FarSource, Traced, FarTraced) and isinstance(job.collector, ModuleType)
 
 
 def many(jobs: Sequence[Job]) -> bool:
@@ -217,9 +222,17 @@ def _together(jobs: Sequence[Job], into: dict[str, Any]) -> Task:
 def _asked(job: Job) -> dict[str, Any]:
     source = job.source
     told = {"name": source.name, "index": source.index, "collector": job.collector.NAME}
+    if isinstance(source, FarTraced):
+        told["captures"] = [{"name": one.name, **_far(one, one.looked.digest)} for one in source.beside]
     if isinstance(source, FarSource):
-        return told | {"far": dict(vars(source.far)), "digest": job.digest}
+        return told | _far(source, job.digest)
+    if isinstance(source, Traced):
+        told["captures"] = [{"name": name, "path": str(path.absolute())} for name, path in source.captures]
     return told | {"path": str(source.path.absolute())}
+
+
+def _far(source: FarSource, digest: str) -> dict[str, Any]:
+    return {"far": dict(vars(source.far)), "digest": digest}
 
 
 def _task(files: list[dict[str, Any]], into: dict[str, Any], key: str, weight: int) -> Task:
@@ -227,6 +240,10 @@ def _task(files: list[dict[str, Any]], into: dict[str, Any], key: str, weight: i
 
 
 def key_of(jobs: Sequence[Job]) -> str:
-    """What the rows of these files depend on: their bytes, names and numbers, and what reads them."""
-    files = [[job.digest, job.source.name, job.source.index, job.collector.NAME] for job in jobs]
+    """What the rows of these files depend on: their bytes, names and numbers, what lies beside them, and what reads
+    them."""
+    files = [
+        [job.digest, job.source.name, job.source.index, job.collector.NAME, getattr(job.source, "digests", ())]
+        for job in jobs
+    ]
     return hashlib.sha256(json.dumps([files, work.stamp()]).encode("utf-8", "surrogateescape")).hexdigest()[:32]

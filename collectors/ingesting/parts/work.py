@@ -6,11 +6,8 @@ before is not done again, whichever worker it comes to. Where the folder above i
 
 import contextlib
 import os
-import pickle
 import resource
-import shutil
 import sys
-import uuid
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -21,6 +18,7 @@ import pyarrow.parquet as pq
 
 from collectors import collector
 from collectors.base import Blob, Fact, Item, Lost, Rows
+from collectors.ingesting.captures import Traced
 from collectors.ingesting.far.files import FarError, FarFile, brought, changed, scratch
 from collectors.ingesting.identity import readers
 from collectors.ingesting.items import items_of
@@ -33,10 +31,10 @@ from runs.durable import sync
 from runs.integrity import Mark, mark
 from runs.objects.coming import Coming
 from runs.parts import Part
+from runs.spread import left
 from runs.spread.engine import EngineError
 from runs.writer import TableFiles
 
-SUMMARY = "read.pickle"
 Reading = tuple[int, Iterator[Item]]  # a file's number, and what it holds
 
 
@@ -47,7 +45,8 @@ def stamp() -> str:
 
 def read(asked: dict[str, Any]) -> TaskRead:
     """Read the files of a task. `asked`: `folder`, in which the folder `key` is made, or `coming`, the place in a store
-    of objects for what is read; and `files`: path or address, name, index and collector of each."""
+    of objects for what is read; and `files`: path or address, name, index and collector of each, and the captures that
+    lie beside it."""
     with contextlib.ExitStack() as scope:
         files = list(asked["files"])
         if any("far" in file for file in files):
@@ -55,28 +54,21 @@ def read(asked: dict[str, Any]) -> TaskRead:
         holding = ((file["index"], _items(file)) for file in files)
         if "coming" in asked:
             return _left(Coming(**asked["coming"]), asked["key"], holding)
-        return written(_seen(Path(asked["folder"])), asked["key"], holding)
-
-
-def _seen(above: Path) -> Path:
-    if not os.access(above, os.R_OK | os.W_OK | os.X_OK):
-        raise EngineError(
-            "a worker does not see the folder of the store",
-            where=str(above),
-            advice="Workers need the store, unless it lies in a bucket, and inputs that do not, at the same paths as "
-            "the command, and to run as the same user; or the ingest has ended.",
-        )
-    return above
+        return written(left.seen(Path(asked["folder"]), "the ingest"), asked["key"], holding)
 
 
 def _brought(files: list[dict[str, Any]], folder: Path) -> list[dict[str, Any]]:
-    """The same with a path for each that lies in a bucket. Raises FarError where one is not what was looked at."""
-    far = [(FarFile(**file["far"]), folder / str(file["index"]), file) for file in files if "far" in file]
-    digests = brought([(one, path) for one, path, _ in far])
-    for digest, (one, path, file) in zip(digests, far, strict=True):
-        if digest != file["digest"]:
-            raise changed(one.url)
-        file["path"] = str(path)
+    """The same with a path for each that lies in a bucket, and for each of the captures beside it: what several have
+    beside them is fetched once. Raises FarError where one is not what was looked at."""
+    far = [file for file in (*files, *(c for f in files for c in f.get("captures", ()))) if "far" in file]
+    wanted = {(one := FarFile(**file["far"])).url: (one, file["digest"]) for file in far}
+    paths = {url: folder / str(n) for n, url in enumerate(wanted)}
+    digests = brought([(one, paths[url]) for url, (one, _) in wanted.items()])
+    for digest, (url, (_, looked)) in zip(digests, wanted.items(), strict=True):
+        if digest != looked:
+            raise changed(url)
+    for file in far:
+        file["path"] = str(paths[FarFile(**file["far"]).url])
     return files
 
 
@@ -97,32 +89,21 @@ def _left(coming: Coming, key: str, files: Iterator[Reading]) -> TaskRead:
 def written(above: Path, key: str, files: Iterator[Reading] | Sequence[Reading]) -> TaskRead:
     """Have the rows of these files written to the folder `key`, unless that was done before."""
     done = above / key
-    if (before := _before(done)) is not None:
-        return before
-    folder = above / f"{key}.{uuid.uuid4().hex}"
-    with _storing():
-        folder.mkdir()
-    try:
+    if (told := left.before(done)) is not None:
+        return told
+    with contextlib.ExitStack() as scope:
+        with _storing():
+            folder = scope.enter_context(left.new(done))
         told = _written(folder, done, files)
-        with _storing(), (folder / SUMMARY).open("wb") as f:
-            pickle.dump(told, f, protocol=5)
-        with contextlib.suppress(OSError):  # another worker was faster, with the same
-            folder.rename(done)
-        return _before(done) or told
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-def _before(folder: Path) -> TaskRead | None:
-    try:
-        with (folder / SUMMARY).open("rb") as f:
-            return pickle.load(f)  # written by a worker of this ingest, in a folder that its owner alone can read
-    except FileNotFoundError:
-        return None
+        with _storing():
+            left.leave(folder, done, told)
+        return left.before(done) or told
 
 
 def _items(file: dict[str, Any]) -> Iterator[Item]:
-    return items_of(SafeSource(Path(file["path"]), file["name"], file["index"]), collector(file["collector"]))
+    beside = tuple((capture["name"], Path(capture["path"])) for capture in file.get("captures", ()))
+    told = Path(file["path"]), file["name"], file["index"]
+    return items_of(Traced(*told, beside) if beside else SafeSource(*told), collector(file["collector"]))
 
 
 def _written(folder: Path, done: Path, files: Iterator[Reading] | Sequence[Reading]) -> TaskRead:
