@@ -4,7 +4,7 @@ from analyzers.difference.lost_time import LostTime, lost_time
 from analyzers.difference.peaks import peaks
 from analyzers.flops.mfu_result import MfuResult
 from analyzers.time.ledger import LedgerResult
-from app.comparing.sides import side_of
+from app.comparing.sides import steps_compared
 from app.library.answers import goodput_of
 from app.questions.asking import ask
 from app.questions.ledger import LEDGER
@@ -21,7 +21,7 @@ def mfu_of_settled(run: Run, place: Workspace) -> float | None:
         result: MfuResult = ask(MFU, run, {}, place.registry)
     except ChipledgerError:
         return None
-    steps = side_of(run, place).steps
+    steps = steps_compared(run)
     if steps is None:
         return None
     rows = result.rows[result.rows["kept"].astype(bool) & result.rows["step"].isin(steps.step)]

@@ -10,7 +10,7 @@ from scipy.special import stdtrit
 from analyzers.difference.step_time import ALPHA, variance_of_mean
 from analyzers.serving.served import Served, served
 from app.comparing.rates import goodput, mfu_of_settled
-from app.comparing.sides import side_of
+from app.comparing.sides import side_of, steps_compared
 from app.questions.asking import ask
 from app.questions.ledger import LEDGER
 from app.workspace import Workspace
@@ -51,13 +51,14 @@ class Metric:
 
 def _step(run: Run, place: Workspace) -> Value | None:
     """Mean of settled steps; of a compiled program the least that its chip takes."""
-    side = side_of(run, place)
-    if side.kind == "compiled":
-        seconds = side.ledger.chip_seconds / side.ledger.chips if side.ledger else None
-        return None if not seconds else (seconds, seconds, seconds)
-    if side.steps is None or not len(side.steps.seconds):
+    if run.manifest.kind == "compiled":
+        ledger = side_of(run, place).ledger
+        least = ledger.chip_seconds / ledger.chips if ledger else None
+        return None if not least else (least, least, least)
+    steps = steps_compared(run)
+    if steps is None or not len(steps.seconds):
         return None
-    seconds, mean = side.steps.seconds, side.steps.mean_s
+    seconds, mean = steps.seconds, steps.mean_s
     if len(seconds) < LEAST_BLOCKS:
         return mean, None, None
     variance, freedom = variance_of_mean(seconds)

@@ -106,18 +106,24 @@ class Table:
         self._superseded: set[str] = set()
         self._stale: set[str] = set()  # runs whose rows are still to be made anew: where that fails it is tried again
         self._seen: dict[Groups, Seen] = {}
+        self._stilled = 0  # how often whoever holds the lock has it still
         self._looked_s = time.monotonic()
         self._looker: threading.Thread | None = None
         self._scanner: threading.Thread | None = None
 
     @contextlib.contextmanager
     def still(self) -> Generator[Seen]:
-        """What whoever asks sees, as it is now: nothing of it changes until it was looked at. Raises InputError where
-        the store cannot be read."""
+        """What whoever asks sees, as it is now: nothing of it changes until it was looked at, so that what is asked
+        within looks at the store no further time. Raises InputError where the store cannot be read."""
         with self._lock:
-            with acting_as(SERVER):
-                self._update()
-            yield self._seen_now()
+            if not self._stilled:
+                with acting_as(SERVER):
+                    self._update()
+            self._stilled += 1
+            try:
+                yield self._seen_now()
+            finally:
+                self._stilled -= 1
         if time.monotonic() - self._looked_s > LOOK_S:
             self._look_at_all()
 

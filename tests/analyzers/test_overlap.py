@@ -181,32 +181,40 @@ def test_without_a_profile_the_answer_says_what_would_bring_it():
 spans = st.lists(st.tuples(st.integers(0, 400), st.integers(0, 60)).map(lambda p: (p[0], p[0] + p[1])), max_size=12)
 
 
-@settings(deadline=None, max_examples=150)
-@given(spans, spans, spans, st.integers(0, 300), st.integers(1, 200))
-def test_every_nanosecond_is_one_thing(computing, talking, copying, start, width):
-    work = [
-        ("h", 0, "compute", "fusion", [*computing, (0, 1)]),
-        ("h", 0, "async", "collective", talking),
-        ("h", 0, "async", "copy", copying),
-    ]
-    result = ask(device_tables(work, steps=[("h", 0, start, start + width)]))
-    got = {c: ns(result.devices[c].iloc[0]) for c in overlap.SECONDS}
-    on = np.zeros((3, 1000), dtype=bool)  # one flag per nanosecond: nothing of the interval algebra
-    for row, some in zip(on, ([*computing, (0, 1)], talking, copying), strict=True):
-        for a, b in some:
-            row[a:b] = True
-    c, t, m = on[:, start : start + width]
-    assert got == {
-        "window_s": width,
-        "compute_s": c.sum(),
-        "communication_s": t.sum(),
-        "overlapped_s": (c & t).sum(),
-        "exposed_s": (t & ~c).sum(),
-        "memory_s": m.sum(),
-        "copies_s": (m & ~c & ~t).sum(),
-        "idle_s": (~c & ~t & ~m).sum(),
-    }
-    assert got["compute_s"] + got["exposed_s"] + got["copies_s"] + got["idle_s"] == got["window_s"]
+hosts = st.tuples(spans, spans, spans, st.integers(0, 300), st.integers(1, 200))
+
+
+@settings(deadline=None, max_examples=30)  # of some five hosts each, which have nothing to do with one another
+@given(st.lists(hosts, min_size=1, max_size=10))
+def test_every_nanosecond_is_one_thing(told):
+    work, steps = [], []
+    for n, (computing, talking, copying, start, width) in enumerate(told):
+        work += [
+            (f"h{n}", 0, "compute", "fusion", [*computing, (0, 1)]),
+            (f"h{n}", 0, "async", "collective", talking),
+            (f"h{n}", 0, "async", "copy", copying),
+        ]
+        steps.append((f"h{n}", 0, start, start + width))
+    rows = ask(device_tables(work, steps=steps)).devices.set_index("host")
+    assert sorted(rows.index) == sorted({host for host, *_ in steps})
+    for host, (computing, talking, copying, start, width) in zip((s[0] for s in steps), told, strict=True):
+        got = {c: ns(rows.loc[host, c]) for c in overlap.SECONDS}
+        on = np.zeros((3, 1000), dtype=bool)  # one flag per nanosecond: nothing of the interval algebra
+        for row, some in zip(on, ([*computing, (0, 1)], talking, copying), strict=True):
+            for a, b in some:
+                row[a:b] = True
+        c, t, m = on[:, start : start + width]
+        assert got == {
+            "window_s": width,
+            "compute_s": c.sum(),
+            "communication_s": t.sum(),
+            "overlapped_s": (c & t).sum(),
+            "exposed_s": (t & ~c).sum(),
+            "memory_s": m.sum(),
+            "copies_s": (m & ~c & ~t).sum(),
+            "idle_s": (~c & ~t & ~m).sum(),
+        }
+        assert got["compute_s"] + got["exposed_s"] + got["copies_s"] + got["idle_s"] == got["window_s"]
 
 
 def test_the_answer_as_json_has_no_nan():

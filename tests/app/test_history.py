@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 
+from app.comparing import sides
 from app.history.told import Asked, tell
 from app.mcp.calling import call
 from app.mcp.tools import tool
@@ -69,7 +70,8 @@ def test_runs_stand_in_order_of_their_own_time_each_with_its_range(nightly, caps
     assert told["changes"][0]["first_after"] == f"nightly ({nightly[14].run_id[:12]})"
 
 
-def test_what_drifts_is_said_and_what_runs_are_of_two_kinds(place, capsys):
+def test_what_drifts_is_said_and_what_runs_are_of_two_kinds(place, capsys, monkeypatch):
+    monkeypatch.setattr(sides, "_looked_at", None)  # nobody waits for the ledgers and all figures of thirty runs
     for n in range(30):
         took, first = [int(1e9 * (1 + n / 29))] * 40, START_NS + n * DAY_NS
         columns = step_columns(took, first)

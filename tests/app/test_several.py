@@ -12,6 +12,7 @@ from app.comparing.several.answer import several
 from app.comparing.several.growing import grown
 from app.components.baseline import changed
 from app.components.figures_row import Figure
+from app.library.table import Table
 from app.mcp.calling import call
 from app.mcp.tools import tool
 from app.pages.library.acting import _comparable
@@ -109,6 +110,13 @@ def test_a_damaged_run_is_left_out_and_said(place, four):
 def test_bad_input_is_refused_in_a_sentence(place, four, asked, why):
     with pytest.raises(QuestionError, match=why):
         several(place, **asked)
+
+
+def test_however_many_names_are_given_the_store_is_looked_at_a_few_times(place, four, monkeypatch):
+    looked, real = [], Table._update
+    monkeypatch.setattr(Table, "_update", lambda kept: looked.append(kept) or real(kept))
+    found = several(place, [",".join(["a", "b", *map(str, range(10))])])
+    assert [m.name for m in found.members] == ["a", "b"] and len(looked) < 30
 
 
 def test_runs_are_found_by_search_and_group_and_put_in_order(place, four):

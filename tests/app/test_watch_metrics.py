@@ -19,6 +19,7 @@ from app.workspace import workspace
 from errors import InputError, QuestionError
 from runs.live import TAG
 from runs.tables import frame
+from tests.app.commands import commanded
 from tests.app.metrics_server import MetricsServer, exposition
 from tests.app.serving import command, environment
 
@@ -292,5 +293,5 @@ def test_what_is_no_address(given):
     ],
 )
 def test_what_cannot_be_meant(tmp_path, arguments, said):
-    done = command("watch", "--store", tmp_path, *arguments)
+    done = commanded("watch", "--store", tmp_path, *arguments)
     assert done.returncode == 2 and said in done.stderr

@@ -126,32 +126,38 @@ STAMP = st.sampled_from(
 )
 
 
+OFTEN = [*keys.NUMBERS, "step_start_time", "step_count", "data_loading_start_time"]
+SAID = [*keys.LABELS, "event_type", "step", "message"]
+LOGS = ["projects/p/logs/goodput_x", "projects/p/logs/goodput_night-run", "y"]
+ANYTHING, ANY_TEXT, ANY_LABEL, OF_MADE = NUMBER | ODD, TEXT | ODD, TEXT | ODD | NUMBER, ODD | NUMBER
+LABEL, MESSAGE, ID = TEXT | st.sampled_from(["save", "restore"]), FAILURE | TEXT, st.sampled_from("abcdefgh") | TEXT
+
+
 @st.composite
 def an_entry(draw):
-    """An entry such as the library writes, with now and then something else in it."""
-    usual = draw(st.integers(0, 9)) < 8
-    value = NUMBER if usual else NUMBER | ODD
-    often = ["step_start_time", "step_count", "data_loading_start_time"]
-    payload = {key: draw(value) for key in draw(st.lists(st.sampled_from([*keys.NUMBERS, *often]), max_size=3))}
-    payload |= {"job_name": draw(st.sampled_from(["night-run", "night-run", "x"]) if usual else TEXT | ODD)}
-    for label in draw(st.lists(st.sampled_from([*keys.LABELS, "event_type", "step", "message"]), max_size=1)):
-        payload[label] = draw(TEXT | st.sampled_from(["save", "restore"]) if usual else TEXT | ODD | NUMBER)
+    """An entry such as the library writes, with now and then something else in it. What it holds follows from a seed,
+    values are drawn: to draw each choice too takes longer than to read the file."""
+    dice = random.Random(draw(st.integers(0, 1 << 32)))
+    usual = dice.randrange(10) < 8
+    payload = {dice.choice(OFTEN): draw(NUMBER if usual else ANYTHING) for _ in range(dice.randrange(4))}
+    payload |= {"job_name": dice.choice(["night-run", "night-run", "x"]) if usual else draw(ANY_TEXT)}
+    for _ in range(dice.randrange(2)):
+        payload[dice.choice(SAID)] = draw(LABEL if usual else ANY_LABEL)
     made = {
-        "logName": draw(st.sampled_from(["projects/p/logs/goodput_x", "projects/p/logs/goodput_night-run", "y"])),
-        "severity": draw(st.sampled_from(["INFO"] * 6 + ["ERROR", "DEFAULT", "", None])),
+        "logName": dice.choice(LOGS),
+        "severity": dice.choice(["INFO"] * 6 + ["ERROR", "DEFAULT", "", None]),
         "timestamp": draw(STAMP),
-        "insertId": draw(st.sampled_from("abcdefgh") | TEXT),
+        "insertId": draw(ID),
         "jsonPayload": payload,
     }
-    if draw(st.integers(0, 2)) == 0:
-        payload["message"] = draw(FAILURE | TEXT)
-        made["textPayload"] = draw(FAILURE | TEXT)
+    if dice.randrange(3) == 0:
+        payload["message"] = draw(MESSAGE)
+        made["textPayload"] = draw(MESSAGE)
         made["protoPayload"] = {"methodName": draw(TEXT), "status": {"message": draw(FAILURE)}}
     if not usual:
-        for key in draw(st.lists(st.sampled_from(list(made)), max_size=2)):
-            made[key] = draw(ODD | NUMBER)
-    kept = draw(st.lists(st.sampled_from(list(made)), unique=True, min_size=5))
-    return {key: made[key] for key in kept}
+        for key in dice.choices(list(made), k=dice.randrange(3)):
+            made[key] = draw(OF_MADE)
+    return {key: made[key] for key in dice.sample(list(made), dice.randint(5, len(made)))}
 
 
 ESCAPED = "".join(json.dumps(e).replace("_time", "\\u005ftime") + "\n" for e in A_JOB)

@@ -139,7 +139,8 @@ def _split(text: str, known: Container[str]) -> Iterator[str]:
 def _named(place: Workspace, kept: Table, texts: Sequence[str], split: bool, said: list[str]) -> list[Row]:
     """The rows of runs by name, each once; what is not there, or is named again, is said."""
     by = _Called(kept)
-    names = [name for text in texts for name in _split(text, by)] if split else [t for t in map(str.strip, texts) if t]
+    with kept.still():  # very many texts may be names
+        names = [n for text in texts for n in (_split(text, by) if split else [text.strip()]) if n]
     if len(names) > 4 * MOST:
         raise QuestionError(f"{len(names):,} runs to compare", expected=f"at most {MOST}")
     found, missing = dict[str, Row](), list[str]()
