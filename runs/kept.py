@@ -87,6 +87,8 @@ def _in_tables(value: Any, depth: int = 2) -> int:
         return value.nbytes
     if isinstance(value, pa.Table):
         return value.nbytes
+    if isinstance(value, tuple) and hasattr(value, "_asdict"):
+        value = value._asdict()
     if isinstance(told := getattr(value, "held_bytes", None), int):
         return told
     parts: Mapping[str, Any] = _members(value)
