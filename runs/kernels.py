@@ -34,6 +34,7 @@ KERNELS = (
         "collectors.device.kineto",
         ("tokens", "texts", "columns", "scan", "nesting"),
         "collectors.device.kineto.warm:warm",
+        alone=True,
     ),
     Kernels(
         "collectors.device.memory_snapshot",
