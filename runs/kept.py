@@ -74,8 +74,11 @@ def _size(future: "Future[Any]") -> int:
 
 
 def _members(value: Any) -> Mapping[str, Any]:
-    """What an object or a mapping holds, by name."""
-    return value if is_object(value) else getattr(value, "__dict__", {})
+    """What an object, a mapping or a tuple with names holds, by name."""
+    if is_object(value):
+        return value
+    named: Callable[[], Mapping[str, Any]] | None = getattr(value, "_asdict", None)
+    return getattr(value, "__dict__", {}) if named is None else named()
 
 
 def _in_tables(value: Any, depth: int = 2) -> int:
@@ -87,8 +90,6 @@ def _in_tables(value: Any, depth: int = 2) -> int:
         return value.nbytes
     if isinstance(value, pa.Table):
         return value.nbytes
-    if isinstance(value, tuple) and hasattr(value, "_asdict"):
-        value = value._asdict()
     if isinstance(told := getattr(value, "held_bytes", None), int):
         return told
     parts: Mapping[str, Any] = _members(value)

@@ -84,10 +84,10 @@ def batches(tables: Tables, name: str, columns: Sequence[str], rows: int) -> Ite
 
 
 def int_column(table: pa.Table, name: str, missing: int = -1) -> np.ndarray:
-    """A whole-number column as int64, nulls as `missing`, without a detour through floats. Not to be changed."""
-    column = table[name]
-    told = column if not column.null_count else column.fill_null(missing)
-    return told.to_numpy().astype(np.int64, copy=False)
+    """A whole-number column as int64, nulls as `missing`, without a detour through floats."""
+    whole = table[name].combine_chunks()
+    told = whole.fill_null(missing) if whole.null_count else whole
+    return told.to_numpy(zero_copy_only=False).astype(np.int64)
 
 
 def filter_of(where: Where) -> "pc.Expression":

@@ -8,6 +8,7 @@ import pytest
 from analyzers import shared
 from analyzers.device.activity import activities, profiled_steps
 from analyzers.device.host_work import STEPS, ThreadWork
+from analyzers.intervals import Spans
 from analyzers.ranks.waits import waits
 from analyzers.shared import Shared
 from runs.at_once import AtOnce
@@ -90,3 +91,12 @@ def test_a_device_is_looked_at_once_for_all_who_ask():
     assert one is other and one.computation.start.tolist() == [1_030]
     (anew,) = activities(profile())
     assert anew is not one
+
+
+def test_what_is_kept_is_bounded_by_the_arrays_in_tuples_too(monkeypatch):
+    kept = Answers(120_000)
+    monkeypatch.setattr(shared, "_kept", kept)
+    tables = MemoryTables({})
+    for n in range(4):
+        Shared(tables).get((n,), lambda: Spans(np.zeros(4_000, np.int64), np.zeros(0, np.int64)))  # 52 kB
+    assert [kept.known((tables.state, n)) is not None for n in range(4)] == [False, False, True, True]

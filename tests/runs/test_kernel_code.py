@@ -164,6 +164,16 @@ def test_what_is_only_to_be_read_has_code_of_its_own():
     assert forms_of((raw, raw.copy(), np.zeros(2, bool))) == ("|u1x1 to be read", "|u1x1", "|b1x1")
 
 
+def test_who_calls_no_kernel_loads_no_numba():
+    """What questions may call is imported with them by every command."""
+    names = [f"{k.package}.{n}" for k in KERNELS if k.package.startswith("analyzers.") for n in k.files]
+    load = f"import sys, {', '.join(names)}; print('numba' in sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", load], cwd=ROOT, capture_output=True, text=True, timeout=60, check=True
+    )
+    assert done.stdout.strip() == "False"
+
+
 @pytest.mark.parametrize(
     ("package", "read"),
     [
