@@ -14,10 +14,10 @@ in turn; those of processor seconds are what holds on a machine that others use 
 that size instead and prints its peak memory.
 
 Measured on 28 November 2026, 2 cores that others kept busy (load 6 to 8), 188 MB with 722,362 events, medians of three
-runs: HTA took 12.0 times as long to load it (62.0 s to 5.15 s), with 12.3 times the processor time (23.8 s to 1.93 s) and
-3.9 times the memory; for the answers 2.6 times as long (4.79 s to 1.85 s), with 2.3 times the processor time (1.58 s to
-0.68 s). Half of that time here goes to the ledger's accounts beside `overlap`, which `launches` and `collectives` then
-share; most of the rest is what pandas takes for many small tables.
+runs: HTA took 12.0 times as long to load it (62.0 s to 5.15 s), with 12.3 times the processor time (23.8 s to 1.93 s)
+and 3.9 times the memory; for the answers 2.6 times as long (4.79 s to 1.85 s), with 2.3 times the processor time (1.58
+s to 0.68 s). Half of that time here goes to the ledger's accounts beside `overlap`, which `launches` and `collectives`
+then share; most of the rest is what pandas takes for many small tables.
 """
 
 import argparse

@@ -12,6 +12,8 @@ import pyarrow as pa
 from errors import QuestionError
 from errors.shapes import is_object
 
+FEW_CELLS = 20_000  # of a frame: to look at each of its columns takes longer than its bytes matter
+
 
 class Answers:
     """Least recently used answers, bounded by the bytes of the tables in them.
@@ -85,7 +87,7 @@ def _in_tables(value: Any, depth: int = 2) -> int:
     import pandas as pd  # a fifth of a second that who keeps nothing should not pay
 
     if isinstance(value, pd.DataFrame):
-        return int(value.memory_usage().sum())
+        return 8 * value.size if value.size < FEW_CELLS else int(value.memory_usage().sum())
     if isinstance(value, np.ndarray):
         return value.nbytes
     if isinstance(value, pa.Table):
