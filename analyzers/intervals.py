@@ -26,19 +26,27 @@ def spans(start: Sequence[int] | np.ndarray = (), end: Sequence[int] | np.ndarra
 
 def union(x: Spans) -> Spans:
     """The same instants as sorted, disjoint intervals. O(n log n)."""
-    if len(x.start) == 0:
+    if len(x.start) == 0 or _apart(x):
         return x
-    order = np.argsort(x.start, kind="stable")
-    start, end = x.start[order], np.maximum.accumulate(x.end[order])
+    start, end = x
+    if (start[1:] < start[:-1]).any():
+        order = np.argsort(start, kind="stable")
+        start, end = start[order], end[order]
+    end = np.maximum.accumulate(end)
     opens = np.concatenate(([True], start[1:] > end[:-1]))
     closes = np.concatenate((opens[1:], [True]))
     return Spans(start[opens], end[closes])
 
 
+def _apart(x: Spans) -> bool:
+    """Whether it is a union already, as most are: sorted, with something between each and the next."""
+    return bool((x.start[1:] > x.end[:-1]).all() and (x.end >= x.start).all())
+
+
 def joined(parts: Sequence[Spans]) -> Spans:
     """All intervals of several lists."""
-    if not parts:
-        return spans()
+    if len(parts) < 2:
+        return parts[0] if parts else spans()
     return Spans(np.concatenate([p.start for p in parts]), np.concatenate([p.end for p in parts]))
 
 

@@ -3,13 +3,14 @@
 """Tables for whoever asks capture by capture and device by device: of a thousand devices each question would read the
 file once more. What fits in memory is read once and looked through there; what does not is asked for as ever."""
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from runs.tables import Tables, Where, filter_of, int_column
+from runs.matching import Where, matching
+from runs.tables import Tables, int_column, state_of
 
 MOST_ROWS = 1 << 21  # of a table that is held
 CAPTURE = "capture"
@@ -20,6 +21,7 @@ class AtOnce:
 
     def __init__(self, tables: Tables, most_rows: int = MOST_ROWS):
         self._tables, self._most = tables, most_rows
+        self.state: Hashable | None = state_of(tables)  # looked at once: of a thousand files that is no little
         self._rows: dict[str, int] = {}
         self._held: dict[str, _Held] = {}
 
@@ -59,7 +61,7 @@ class _Held:
         there = at < len(self._captures) and self._captures[at] == capture
         low, high = (int(self._first[at]), int(self._last[at])) if there else (0, 0)
         some = pa.table([self._columns[column].slice(low, high - low) for column in needed], names=needed)
-        found = some.filter(filter_of(where)) if where else some
+        found = matching(some, where)
         return found.select(list(columns))
 
     def _read(self, columns: list[str]) -> None:

@@ -74,7 +74,7 @@ class Files:
         found: list[Hashable] = [str(self.folder)]
         for relative in sorted(r for r in self.marks if r.startswith(below)):
             try:
-                found.append((relative, _state(self.folder / relative)))
+                found.append((relative, touched(self.folder / relative)))
             except OSError:
                 found.append((relative, None))
         return tuple(found)
@@ -143,13 +143,13 @@ class Files:
         if known is None:
             return ""
         try:
-            there = mark(path) if anew else _kept(str(path), _state(path))
+            there = mark(path) if anew else _kept(str(path), touched(path))
         except OSError as e:
             return f"cannot be read ({e.strerror})"
         return "" if there == known else "is not what was written (its checksum differs)"
 
 
-def _state(path: Path) -> tuple[int, ...]:
+def touched(path: Path) -> tuple[int, ...]:
     """What tells that a file was touched, without reading it."""
     told = os.stat(path)
     return told.st_mtime_ns, told.st_ctime_ns, told.st_size, told.st_ino, told.st_dev

@@ -12,6 +12,8 @@ import pyarrow as pa
 from errors import QuestionError
 from errors.shapes import is_object
 
+FEW_CELLS = 20_000  # of a frame: to look at each of its columns takes longer than its bytes matter
+
 
 class Answers:
     """Least recently used answers, bounded by the bytes of the tables in them.
@@ -74,15 +76,18 @@ def _size(future: "Future[Any]") -> int:
 
 
 def _members(value: Any) -> Mapping[str, Any]:
-    """What an object or a mapping holds, by name."""
-    return value if is_object(value) else getattr(value, "__dict__", {})
+    """What an object, a mapping or a tuple with names holds, by name."""
+    if is_object(value):
+        return value
+    named: Callable[[], Mapping[str, Any]] | None = getattr(value, "_asdict", None)
+    return getattr(value, "__dict__", {}) if named is None else named()
 
 
 def _in_tables(value: Any, depth: int = 2) -> int:
     import pandas as pd  # a fifth of a second that who keeps nothing should not pay
 
     if isinstance(value, pd.DataFrame):
-        return int(value.memory_usage().sum())
+        return 8 * value.size if value.size < FEW_CELLS else int(value.memory_usage().sum())
     if isinstance(value, np.ndarray):
         return value.nbytes
     if isinstance(value, pa.Table):

@@ -36,6 +36,7 @@ Forms = tuple[Form, ...]
 _DIGEST_BYTES = 32
 _HARMLESS = {"NUMBA_CPU_NAME", "NUMBA_CPU_FEATURES", "NUMBA_CACHE_DIR", "NUMBA_NUM_THREADS"}
 NUMBER = "int64"
+READ_ONLY = " to be read"  # Numba makes other code for arrays that are not to be written
 _BEYOND = 1 << 63
 _DONE, _NONE = 0, -2  # how a kernel says that it ended, the second where it gives nothing back
 ENDING = ".kernels"
@@ -46,8 +47,9 @@ def form_of(value: Any) -> Form:
     if type(value) is int or type(value) is np.int64:
         return NUMBER if -_BEYOND <= value < _BEYOND else ""
     if type(value) is np.ndarray:
-        plain = value.flags.carray and value.ndim and value.dtype.isnative and value.dtype.kind in "iuf"
-        return f"{value.dtype.str}x{value.ndim}" if plain else ""
+        laid = value.flags.c_contiguous and value.flags.aligned and value.ndim
+        plain = laid and value.dtype.isnative and value.dtype.kind in "iufb"
+        return f"{value.dtype.str}x{value.ndim}{'' if value.flags.writeable else READ_ONLY}" if plain else ""
     if isinstance(value, tuple) and hasattr(value, "_fields"):
         forms = forms_of(value)
         return f"{type(value).__module__}.{type(value).__qualname__}({','.join(forms)})" if all(forms) else ""

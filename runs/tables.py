@@ -15,7 +15,9 @@ import pyarrow.parquet as pq
 from errors import InputError, QuestionError
 from runs.columns import nulls
 from runs.derived import Derived
-from runs.integrity import TABLES, Files
+from runs.held_columns import MOST_ROWS, HeldColumns
+from runs.integrity import TABLES, Files, touched
+from runs.matching import Where, matching
 from runs.parts import Part, one_file, parts_of
 from runs.schema import SCHEMAS
 
@@ -23,9 +25,10 @@ if TYPE_CHECKING:
     import pandas as pd
     import pyarrow.compute as pc
 
-Where = Sequence[tuple[str, str, Any]]  # (column, operator, value), all of which must hold
 Stretch = tuple[str, tuple[int, int] | None]  # a file of a table, and from which to which group of its rows; None: all
 FEW_ROWS = 20_000  # are read by one thread: to hand them to others and to wait for those takes longer
+VERY_FEW_ROWS = 2_000  # are read with all columns: to open a file takes longer
+_columns = HeldColumns()
 
 
 class Tables(Protocol):
@@ -38,6 +41,11 @@ class Tables(Protocol):
     def arrow(self, name: str, columns: Sequence[str] | None = None, where: Where | None = None) -> pa.Table:
         """The rows as an Arrow table. `where`: (column, operator, value) triples, all of which must hold."""
         ...
+
+
+def state_of(tables: Tables) -> Hashable | None:
+    """What tells tables from others, and from themselves once a file was touched; None where nothing does."""
+    return getattr(tables, "state", None)
 
 
 def frame(
@@ -78,7 +86,9 @@ def batches(tables: Tables, name: str, columns: Sequence[str], rows: int) -> Ite
 
 def int_column(table: pa.Table, name: str, missing: int = -1) -> np.ndarray:
     """A whole-number column as int64, nulls as `missing`, without a detour through floats."""
-    return table[name].combine_chunks().fill_null(missing).to_numpy(zero_copy_only=False).astype(np.int64)
+    whole = table[name].combine_chunks()
+    told = whole.fill_null(missing) if whole.null_count else whole
+    return told.to_numpy(zero_copy_only=False).astype(np.int64)
 
 
 def filter_of(where: Where) -> "pc.Expression":
@@ -158,15 +168,33 @@ class ParquetTables:
             return [told.row_group(n).num_rows for n in range(told.num_row_groups)]
 
     def arrow(self, name: str, columns: Sequence[str] | None = None, where: Where | None = None) -> pa.Table:
-        schema = _schema(name, columns)
+        schema, found = _schema(name, columns), self.named(name, where)
+        if not found:
+            return schema.empty_table()
+        if found == [one_file(name)] and self._counts.get(name, MOST_ROWS) < MOST_ROWS:
+            return self._held_rows(name, schema, where or ())
         filters = None if where is None else filter_of(where)
         read: list[pa.Table] = []
-        for relative in self.named(name, where):
+        for relative in found:
             with self._held(relative) as path:
                 read.append(_in_schema(_read(path, schema.names, filters), schema))
         if len(read) < 2:
-            return read[0] if read else schema.empty_table()
+            return read[0]
         return pa.concat_tables(read).unify_dictionaries()
+
+    def _held_rows(self, name: str, schema: pa.Schema, where: Where) -> pa.Table:
+        """Rows of a table that is one file, of which columns are held. One of few rows is read as a whole: its columns
+        are asked for a few at a time."""
+        conditions = list(dict.fromkeys([*schema.names, *(column for column, _, _ in where)]))
+        every = _schema(name, None)
+
+        def read(names: list[str]) -> pa.Table:
+            names = every.names if self._counts[name] <= VERY_FEW_ROWS else names
+            return _in_schema(_read(path, names, None), _schema(name, names))
+
+        with self._held(one_file(name)) as path:
+            rows = _columns.of((str(path), touched(path)), conditions, read)
+            return matching(rows, where).select(schema.names)
 
     def first(self, name: str, rows: int) -> pa.Table:
         """At most so many rows of the table's beginning, as `arrow` gives them all."""
@@ -269,7 +297,7 @@ class MemoryTables:
             return schema.empty_table()
         table = self._tables[name]
         if where is not None:
-            table = table.filter(filter_of(where))
+            table = matching(table, where)
         return table.select(schema.names)
 
 

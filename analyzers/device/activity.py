@@ -17,6 +17,7 @@ import pandas as pd
 
 from analyzers.grouped import Grouped
 from analyzers.intervals import Spans, joined, overlap_with, spans, union
+from analyzers.shared import Shared
 from analyzers.time.history import natural_key
 from runs.tables import Tables, frame, int_column
 
@@ -93,6 +94,24 @@ def split(activity: Activity, windows: Spans) -> Split:
 
 def activities(tables: Tables) -> Iterator[Activity]:
     """Every profiled device, one at a time, so that memory is bounded by the events of one device."""
+    shared = Shared(tables)
+    seen = shared.get(("seen",), lambda: _seen(tables))
+    for host, device in seen.devices:
+        yield shared.get(("activity", host, device), lambda d=(host, device): _activity(tables, seen, *d))
+
+
+@dataclass(frozen=True)
+class _Seen:
+    """Rows of the tables that tell of devices, by host, or by host and device. `devices`: in natural order."""
+
+    captures: Grouped
+    steps: Grouped
+    ops: Grouped
+    collectives: Grouped
+    devices: list[tuple[str, int]]
+
+
+def _seen(tables: Tables) -> _Seen:
     captures = frame(tables, "captures", ["capture", "host", "start_ns", "stop_ns"])
     captures = captures.dropna(subset=["capture", "host", "start_ns"])  # nothing can be placed without these
     captures = captures.assign(host=captures["host"].astype(str)).sort_values("start_ns")
@@ -102,16 +121,23 @@ def activities(tables: Tables) -> Iterator[Activity]:
     ops = frame(tables, "ops", ["capture", "op_id", "host", "device", "role", "category"])
     ops = ops.dropna(subset=["capture", "op_id", "host", "device"])
     ops = ops[ops["role"].isin(WORK)].assign(host=lambda x: x["host"].astype(str))
-    captured, stepped = Grouped(captures, "host"), Grouped(steps, "host")
-    done, met = Grouped(ops, "host", "device"), Grouped(collectives, "host", "device")
-    for host, device in sorted(done.keys, key=lambda x: (natural_key(x[0]), x[1])):
-        taken = steps_of(stepped.of(host), host, device)
-        yield _activity(tables, host, device, captured.of(host), done.of(host, device), met.of(host, device), taken)
+    done = Grouped(ops, "host", "device")
+    return _Seen(
+        captures=Grouped(captures, "host"),
+        steps=Grouped(steps, "host"),
+        ops=done,
+        collectives=Grouped(collectives, "host", "device"),
+        devices=sorted(done.keys, key=lambda x: (natural_key(x[0]), x[1])),
+    )
 
 
 def profiled_steps(tables: Tables) -> pd.DataFrame:
     """host, step, start_ns, end_ns, capture, device (nullable, see the schema) of every step that a profile saw, in
     order of host and time."""
+    return Shared(tables).get(("profiled steps",), lambda: _profiled_steps(tables)).copy(deep=False)
+
+
+def _profiled_steps(tables: Tables) -> pd.DataFrame:
     steps = frame(tables, "steps", ["host", "step", "start_ns", "dur_ns", "capture", "device"])
     steps = steps.dropna(subset=["capture", "host", "start_ns", "dur_ns", "step"])
     return (
@@ -135,15 +161,9 @@ def steps_of(steps: pd.DataFrame, host: str, device: int) -> pd.DataFrame:
     return steps[(steps["host"] == host) & (steps["device"].isna() | (steps["device"] == device).fillna(False))]
 
 
-def _activity(
-    tables: Tables,
-    host: str,
-    device: int,
-    captures: pd.DataFrame,
-    ops: pd.DataFrame,
-    collectives: pd.DataFrame,
-    steps: pd.DataFrame,
-) -> Activity:
+def _activity(tables: Tables, seen: _Seen, host: str, device: int) -> Activity:
+    captures, ops = seen.captures.of(host), seen.ops.of(host, device)
+    collectives, steps = seen.collectives.of(host, device), steps_of(seen.steps.of(host), host, device)
     parts, extents, wholes, stepped = [], [], [], []
     for capture, begun, stop in zip(captures["capture"], captures["start_ns"], captures["stop_ns"], strict=True):
         part = _kinds(tables, int(capture), int(begun), device, ops[ops["capture"] == capture])

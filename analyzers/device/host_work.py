@@ -9,13 +9,17 @@ in which it waits for what makes the array. Where several lie over one another, 
 told. An event within which whole steps lie is the job's own loop and tells nothing.
 """
 
+import functools
 import re
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from analyzers.intervals import Spans, joined, outside, spans, union
+from analyzers.shared import Shared
+from runs.held_columns import MOST_ROWS
 from runs.tables import Tables, frame, int_column
 
 HOST_CODE, WAITING, LAUNCHING, COMPILING = "host_code", "waiting", "launching", "compilation"
@@ -99,20 +103,26 @@ class ThreadWork:
 
     def __init__(self, tables: Tables, capture: int, start_ns: int):
         self._at = tables, capture, start_ns
-        self._ops = _host_ops(tables, capture)
+        self._shared = Shared(tables)
         self._found: dict[str, dict[str, Spans]] = {}
 
     def of(self, thread: str) -> dict[str, Spans]:
         """Empty of a thread without events."""
         if thread not in self._found:
-            mine = self._of(thread)
-            self._found[thread] = _work(*self._at, mine) if len(mine) else {}
+            what = ("work of a thread", *self._at[1:], thread)
+            self._found[thread] = self._shared.get(what, lambda: self._of(thread))
         return self._found[thread]
+
+    def _of(self, thread: str) -> dict[str, Spans]:
+        lines = self._lines(thread)
+        if thread == STEPS and len(lines) == 1 and lines != {STEPS}:
+            return self.of(*lines)
+        return _work(*self._at, self._mine(lines)) if lines else {}
 
     def calls(self, thread: str) -> pd.DataFrame:
         """op (the name), start, end (ns since the epoch) of each call of Python on a thread but those within which
         whole steps lie."""
-        mine = self._of(thread)
+        mine = self._mine(self._lines(thread))
         called = mine["op"].astype(str).str.match(_CALLED)
         wanted = mine[called | _steps(mine)].set_index("op_id")["op"].astype(str)
         op, start, end = _events(*self._at, wanted.index.to_numpy(dtype=np.int64))
@@ -120,10 +130,15 @@ class ThreadWork:
         inner = ~_contains(start, end, start[step], end[step]) & ~step
         return pd.DataFrame({"op": wanted.loc[op[inner]].to_numpy(), "start": start[inner], "end": end[inner]})
 
-    def _of(self, thread: str) -> pd.DataFrame:
-        """The operations of a thread."""
-        lines = {thread} if thread != STEPS else _step_lines(self._ops)
+    def _lines(self, thread: str) -> set[str]:
+        return {thread} if thread != STEPS else _step_lines(self._ops)
+
+    def _mine(self, lines: set[str]) -> pd.DataFrame:
         return self._ops[self._ops["line"].isin(lines)]
+
+    @functools.cached_property
+    def _ops(self) -> pd.DataFrame:
+        return _host_ops(*self._at[:2])
 
 
 def _host_ops(tables: Tables, capture: int) -> pd.DataFrame:
@@ -147,18 +162,20 @@ def _work(tables: Tables, capture: int, start_ns: int, mine: pd.DataFrame) -> di
     op, start, end = _events(tables, capture, start_ns, ids)
     if not len(op):
         return {}
-    step = np.isin(op, mine.loc[_steps(mine), "op_id"].to_numpy(dtype=np.int64))
+    step = _among(op, ids[_steps(mine).to_numpy(dtype=bool)])
     inner = ~_contains(start, end, start[step], end[step])
+    plain = inner & ~step
     found = {HOST_CODE: spans([int(start.min())], [int(end.max())])}
     for kind, pattern in KINDS.items():
-        chosen = np.isin(op, ids[[pattern.search(name) is not None for name in names]]) & inner & ~step
+        chosen = np.flatnonzero(_among(op, ids[_told(names, pattern)]) & plain)
         found[kind] = union(spans(start[chosen], end[chosen]))
-    found[COLLECTING] = union(joined([found[COLLECTING], _collections(np.isin(op, ids[_marks(names)]), start)]))
-    read = np.isin(op, ids[names == _READ]) & inner
+    collected = _collections(_among(op, ids[_told(names, _COLLECTED)]), start)
+    found[COLLECTING] = union(joined([found[COLLECTING], collected]))
+    read = np.flatnonzero(_among(op, ids[names == _READ]) & plain)
     copied = outside(spans(start[read], end[read]), found[WAITING])
     found[COPYING] = union(joined([found[COPYING], copied]))
     found |= {kind: _one_after_another(found[kind]) for kind in MANY}
-    call = np.isin(op, ids[[_CALL.search(name) is not None for name in names]]) & inner
+    call = _among(op, ids[_told(names, _CALL)]) & inner
     compiling = found[COMPILING]
     call &= _contains(start, end, compiling.start, compiling.end)
     found[COMPILING] = union(joined([compiling, spans(start[call], end[call])]))
@@ -173,13 +190,24 @@ def _one_after_another(x: Spans) -> Spans:
     return Spans(x.start[np.append(True, apart)], x.end[np.append(apart, True)])
 
 
-def _marks(names: np.ndarray) -> list[bool]:
-    return [_COLLECTED.search(name) is not None for name in names]
+def _told(names: np.ndarray, pattern: re.Pattern[str]) -> np.ndarray:
+    return np.array([pattern.search(name) is not None for name in names], dtype=bool)
+
+
+def _among(op: np.ndarray, ids: np.ndarray) -> np.ndarray:
+    """Which of the numbers of operations are among `ids`."""
+    if not len(ids):
+        return np.zeros(len(op), dtype=bool)
+    there = np.zeros(max(int(op.max(initial=0)), int(ids.max())) + 1, dtype=bool)
+    there[ids] = True
+    return there[op]
 
 
 def _collections(mark: np.ndarray, start: np.ndarray) -> Spans:
     """Collections of garbage, from the calls that frame each: two after one another on the thread with nothing between.
     The same call is made at other times too, and is then followed by what it was made for."""
+    if not mark.any():
+        return spans()
     order = np.argsort(start, kind="stable")
     mark, start = mark[order], start[order]
     framed = np.flatnonzero(mark[:-1] & mark[1:])
@@ -202,9 +230,15 @@ def _judged(name: str) -> str:
 
 def _events(tables: Tables, capture: int, start_ns: int, ids: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """(op_id, start, end) of the executions of these operations, ns since the epoch."""
-    where = [("capture", "==", capture), ("op_id", "in", ids.tolist())]
-    events = tables.arrow("op_events", ["op_id", "start_ps", "dur_ps"], where).drop_null()
+    where: list[tuple[str, str, Any]] = [("capture", "==", capture)]
+    if tables.rows("op_events") > MOST_ROWS:  # it is not held for others, so only what is asked for is read
+        where.append(("op_id", "in", ids.tolist()))
+    events = tables.arrow("op_events", ["op_id", "start_ps", "dur_ps"], where)
+    if any(column.null_count for column in events.columns):
+        events = events.drop_null()
     op, start, took = (int_column(events, name) for name in events.column_names)
+    mine = _among(op, ids)
+    op, start, took = op[mine], start[mine], took[mine]
     return op, start_ns + start // 1000, start_ns + (start + took) // 1000
 
 

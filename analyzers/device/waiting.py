@@ -12,6 +12,7 @@ import numpy as np
 from analyzers.device.activity import Activity, Split
 from analyzers.intervals import Spans, common, joined, overlap_with, spans, union
 from analyzers.ranks.waits import Waits
+from analyzers.shared import Shared
 from runs.tables import Tables, frame
 
 JOB = ""  # in fetches by host: what the job as a whole tells of
@@ -79,6 +80,12 @@ def _within(communication: Spans, begin: np.ndarray, end: np.ndarray) -> Spans:
 
 def host_fetches(tables: Tables) -> dict[str, Spans]:
     """Unions of data loading by host, ns since the epoch; JOB is the job as a whole."""
+    return dict(Shared(tables).get(("host fetches",), lambda: _host_fetches(tables)))
+
+
+def _host_fetches(tables: Tables) -> dict[str, Spans]:
+    if not tables.rows("lifecycle"):
+        return {}
     rows = frame(tables, "lifecycle", ["kind", "host", "start_ns", "end_ns"], [("kind", "==", "data_loading")])
     rows = rows.dropna(subset=["start_ns", "end_ns"])
     host = rows["host"].astype(object).where(rows["host"].notna(), JOB).astype(str)

@@ -42,10 +42,10 @@ def recomputed_share(tables: Tables) -> float | None:
     where the FLOPs of one that ran are not known."""
     if unknown_programs(tables):
         return None
-    runs, _ = program_runs(tables)
     programs = keyed(frame(tables, "modules", [*KEY, "remat_flops"])).drop_duplicates(KEY)
     if programs["remat_flops"].isna().all():
         return None  # a trace of PyTorch does not say what is computed again
+    runs, _ = program_runs(tables)
     rows = runs.merge(programs, on=KEY, how="left")
     each = rows["runs"].fillna(0.0).astype(float)
     done = float((rows["flops"].fillna(0.0).astype(float) * each).sum())

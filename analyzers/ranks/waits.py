@@ -15,12 +15,13 @@ one, beyond the usual transfer, may have been waiting for a rank that nobody wat
 communication.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
 
 from analyzers.ranks.meetings import Meetings, combined, meetings
+from analyzers.shared import Shared
 from runs.tables import Tables, frame
 
 COMPARED, FIRST_STEP, KIND, NAMELESS, LONE, UNEQUAL = range(6)
@@ -52,6 +53,11 @@ class Waits:
 
 def waits(tables: Tables) -> Waits:
     """Waits in every collective that all ranks of its group recorded. O(n log n)."""
+    found = Shared(tables).get(("waits",), lambda: _waits(tables))
+    return replace(found, rows=found.rows.copy(deep=False))
+
+
+def _waits(tables: Tables) -> Waits:
     met = meetings(tables)
     first = (met.step == _first_steps(met)) & (met.step >= 0)
     usable = met.comparable & ~first

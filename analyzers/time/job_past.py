@@ -13,7 +13,7 @@ from analyzers.time.calendar import Calendar, calendar
 from analyzers.time.history import History, history
 from analyzers.time.quick_steps import as_run
 from runs.kept import Answers
-from runs.tables import MemoryTables, ParquetTables, Tables
+from runs.tables import Tables, state_of
 
 MOST_BYTES = 256 << 20  # of each: a comparison asks of two runs, and a million steps take some 100 MB
 T = TypeVar("T")
@@ -40,9 +40,10 @@ def kept_by_state(answers: Answers, tables: Tables, facts: Facts, compute: Calla
 
 def _key(tables: Tables, facts: Facts, now_ns: int | None) -> Hashable:
     """None: nothing tells whether the tables are those of before."""
-    if not isinstance(tables, ParquetTables | MemoryTables):
+    state = state_of(tables)
+    if state is None:
         return None
-    return tables.state, tuple(sorted((name, repr(known)) for name, known in facts.items())), now_ns
+    return state, tuple(sorted((name, repr(known)) for name, known in facts.items())), now_ns
 
 
 def _kept(answers: Answers, key: Hashable, compute: Callable[[], T]) -> T:

@@ -7,6 +7,7 @@ from collections import Counter
 import pytest
 
 from collectors.device import kineto, viewer
+from collectors.ingesting.recognise import WHOLLY
 from errors import InputError
 from tests.collectors.kineto_traces import BASE, event, kernel, launch, op, step, trace
 from tests.collectors.reading import read, source_of
@@ -34,6 +35,7 @@ def test_a_trace_is_known_by_what_it_holds(tmp_path):
     assert kineto.sniff(source_of(tmp_path, whole)) > 0.9
     assert kineto.sniff(source_of(tmp_path, gzip.compress(whole))) > 0.9
     assert kineto.sniff(source_of(tmp_path, json.dumps([kernel("k", 1, 1, 1)]))) > 0.8
+    assert kineto.sniff(source_of(tmp_path, whole)) == WHOLLY  # no reader that comes later is loaded to be asked
     far = trace([kernel("k", 1, 1, 1)], distributedInfo={"pg_config": ["x" * 200_000]})
     assert b"traceEvents" not in source_of(tmp_path, far).head and kineto.sniff(source_of(tmp_path, far)) > 0.9
 

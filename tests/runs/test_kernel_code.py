@@ -12,6 +12,7 @@ import pytest
 
 from runs import compiled, kernel_code
 from runs.compiled import Kernel, keep_code, sources_of
+from runs.kernel_code import forms_of
 from runs.kernels import KERNELS, Kernels
 
 ROOT = Path(__file__).parents[2]
@@ -158,13 +159,35 @@ def test_who_looks_for_a_fault_gets_what_numba_gives(kept, without_numba, monkey
         kept[0]()(*given())
 
 
-def test_a_trace_is_read_without_numba():
+def test_what_is_only_to_be_read_has_code_of_its_own():
+    raw = np.frombuffer(bytes(4), np.uint8)
+    assert forms_of((raw, raw.copy(), np.zeros(2, bool))) == ("|u1x1 to be read", "|u1x1", "|b1x1")
+
+
+def test_who_calls_no_kernel_loads_no_numba():
+    """What questions may call is imported with them by every command."""
+    names = [f"{k.package}.{n}" for k in KERNELS if k.package.startswith("analyzers.") for n in k.files]
+    load = f"import sys, {', '.join(names)}; print('numba' in sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", load], cwd=ROOT, capture_output=True, text=True, timeout=60, check=True
+    )
+    assert done.stdout.strip() == "False"
+
+
+@pytest.mark.parametrize(
+    ("package", "read"),
+    [
+        ("collectors.device.xplane", "from collectors.device.xplane import prepare as read"),
+        ("collectors.device.kineto", "from collectors.device.kineto.warm import warm as read"),
+    ],
+)
+def test_a_trace_is_read_without_numba(package, read):
     """In processes of their own: the first keeps the code where set-up has not."""
-    (traces,) = (k for k in KERNELS if k.package == "collectors.device.xplane")
+    (traces,) = (k for k in KERNELS if k.package == package)
     keep = f"from {traces.warm.partition(':')[0]} import warm; from runs.compiled import keep_code; warm(); "
     keep += f"from runs.kernels import KERNELS; keep_code(KERNELS[{KERNELS.index(traces)}])"
     subprocess.run([sys.executable, "-c", keep], cwd=ROOT, timeout=240, check=True)
-    read = "import sys; from collectors.device.xplane import prepare; prepare(); print('numba' in sys.modules)"
+    read = f"import sys; {read}; read(); print('numba' in sys.modules)"
     done = subprocess.run(
         [sys.executable, "-c", read], cwd=ROOT, capture_output=True, text=True, timeout=60, check=True
     )

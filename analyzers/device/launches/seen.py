@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 
 from analyzers.device.activity import ELSEWHERE, WORK
+from analyzers.shared import Shared
 from runs.tables import Tables, frame, int_column
 
 UNKNOWN = np.iinfo(np.int64).min
@@ -52,6 +53,11 @@ def captures_of(tables: Tables, host: str | None = None) -> Iterator[tuple[int, 
 
 def launched(tables: Tables, capture: int, start_ns: int, device: int) -> Launched:
     """What a device executed in a capture; empty where it holds nothing."""
+    what = ("launched", capture, start_ns, device)
+    return Shared(tables).get(what, lambda: _launched(tables, capture, start_ns, device))
+
+
+def _launched(tables: Tables, capture: int, start_ns: int, device: int) -> Launched:
     where = [("capture", "==", capture), ("device", "==", device)]
     ops = frame(tables, "ops", ["op_id", "line", "role", "category"], where).dropna(subset=["op_id"])
     ops = ops[ops["role"].isin(WORK) & ~ops["category"].isin(ELSEWHERE)]

@@ -1,6 +1,6 @@
 """Traces of the PyTorch profiler (`*.pt.trace.json`, Kineto's Chrome JSON) on CUDA, ROCm and CPU.
 
-Only what recognising a file needs is imported here; `read` and `prepare` import the rest, which brings Numba.
+Only what recognising a file needs is imported here; `read` imports the rest.
 """
 
 import re
@@ -22,16 +22,17 @@ _BESIDE = (b'"schemaVersion"', b'"deviceProperties"', b'"distributedInfo"', b'"b
 
 
 def sniff(source: Source) -> float:
-    """0.95 for JSON with trace events, or what Kineto writes before them; 0.9 for a bare list of them."""
+    """0.95 for JSON with trace events, or what Kineto writes before them; 1 for both; 0.9 for a bare list of them."""
     head = source.head.lstrip()
     if head[:1] == b"[":
         return 0.9 if b'"ph"' in head and _CATEGORY.search(head) else 0.0
     if head[:1] != b"{":
         return 0.0
-    events = b'"traceEvents"' in head
-    if (events and _CATEGORY.search(head)) or (_BESIDE[0] in head and (events or any(b in head for b in _BESIDE[1:]))):
-        return 0.95
-    return 0.0
+    events, beside = b'"traceEvents"' in head, any(b in head for b in _BESIDE[1:])
+    told = events and _CATEGORY.search(head) is not None
+    if _BESIDE[0] in head and beside and told:
+        return 1.0  # a reader of anything else need not be loaded to be asked
+    return 0.95 if told or (_BESIDE[0] in head and (events or beside)) else 0.0
 
 
 def read(source: Source) -> Iterator[Item]:

@@ -210,8 +210,9 @@ class Gathered:
         sited = call | note
         if sited.any():
             args[told != WITH_VALUES, columns.GIVEN] = NONE
-            fields = [args[sited][:, field] for field in _SITE]
-            out["site"][sited] = self.sites.of(out["name"][sited], *fields, self._collective(args[sited]))
+            some = args[sited]
+            fields = [some[:, field] for field in _SITE]
+            out["site"][sited] = self.sites.of(out["name"][sited], *fields, self._collective(some))
         for name, field in (
             ("sequence", columns.SEQUENCE),
             ("correlation", columns.CORRELATION),
