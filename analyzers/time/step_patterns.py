@@ -118,7 +118,8 @@ def _growing(step: np.ndarray, dur: np.ndarray, level: np.ndarray) -> StepPatter
 
 def _line(x: np.ndarray, y: np.ndarray) -> tuple[float, float, float, float]:
     """Slope and intercept by Theil and Sen, by how many standard deviations more pairs rise than chance has rise (Mann
-    and Kendall), and how many more of all pairs rise than fall (Kendall's tau). `scipy.stats` has both, and takes half a second to load."""
+    and Kendall), and how many more of all pairs rise than fall (Kendall's tau). `scipy.stats` has them, and takes
+    half a second to load."""
     i, j = np.triu_indices(len(x), 1)
     rise = y[j] - y[i]
     slope = float(np.median(rise / (x[j] - x[i])))
