@@ -14,13 +14,11 @@ class Kernels:
     files   names, without .py, of the package's files that they are built from: those with the functions, and those
             whose constants and types are compiled into them. When the text of one changes, all are compiled anew
     warm    `module:function` that runs each of them once, with arguments of the types that they get in earnest
-    alone   they are called without Numba, which takes a quarter of a second to load
     """
 
     package: str
     files: tuple[str, ...]
     warm: str
-    alone: bool = False
 
 
 KERNELS = (
@@ -28,7 +26,6 @@ KERNELS = (
         "collectors.device.xplane",
         ("wire", "tables", "header", "events", "clock", "own_time", "highway"),
         "collectors.device.xplane.warm:warm",
-        alone=True,
     ),
     Kernels(
         "collectors.device.kineto",
@@ -47,7 +44,7 @@ KERNELS = (
     Kernels("analyzers.serving.prefix_cache", ("replay",), "analyzers.serving.prefix_cache.replay:warm"),
     Kernels(
         "simulators.serving",
-        ("coasting", "compiled", "cruise", "kernel", "pages", "scheduling", "state", "step"),
+        ("chance", "coasting", "compiled", "cruise", "kernel", "pages", "scheduling", "state", "step"),
         "simulators.serving.warm:warm",
     ),
     Kernels("simulators.storage", ("kernel",), "simulators.storage.waiting:warm"),

@@ -129,8 +129,7 @@ class Sweeper:
         host.total_ns += np.bincount(op, rows["dur"].astype(float), len(host.count))
         cuts = np.flatnonzero(np.diff(rows["thread"])) + 1
         edges = [0, *cuts.tolist(), len(rows)]
-        columns = {n: np.ascontiguousarray(rows[n]) for n in ("start", "dur", "event", "kind", "site", "name")}
-        sequence = np.ascontiguousarray(rows["sequence"])
+        columns = {n: rows[n].copy() for n in ("start", "dur", "event", "kind", "site", "name", "sequence")}
         launches = np.cumsum(np.append(0, np.isin(rows["kind"], (LAUNCH, RUNS, SENDS))))
         calls = np.cumsum(np.append(0, np.isin(rows["kind"], CALLS)))
         host.chains = with_room(host.chains, int(np.isin(rows["kind"], (MODULE, UPDATE)).sum()))
@@ -148,7 +147,7 @@ class Sweeper:
                 *(columns[c][a:b] for c in ("start", "dur", "event")),
                 op[a:b],
                 *(columns[c][a:b] for c in ("kind", "site", "name")),
-                sequence[a:b],
+                columns["sequence"][a:b],
                 self._stack,
                 depth,
                 host.own_ns,
