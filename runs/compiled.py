@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from errors import ChipledgerError
-from runs.kernel_code import Call, Code, Forms, Loaded, forms_of, lacking, names
+from runs.kernel_code import Call, Code, Forms, Loaded, copied, forms_of, lacking, names
 from runs.kernels import KERNELS, Kernels
 
 Decorator = Callable[[Callable[..., Any]], Any]  # a function, and what is called in its place
@@ -86,7 +86,10 @@ class Kernel:
         self.forms.add(forms)
         loaded = self.code.of(self.name, forms) or self._compiled(forms, given)
         if loaded is None:
-            return self._numba(forms)(*given)
+            plain = copied(given)
+            if (loaded := self.code.of(self.name, forms_of(plain))) is None:
+                return self._numba(forms)(*given)
+            return Call(loaded, plain).run()
         call = self._thread.call = Call(loaded, given)
         return call.run()
 

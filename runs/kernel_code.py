@@ -1,3 +1,5 @@
+# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false, reportUnknownVariableType=false
+# numpy states not all types
 """Compiled code that is called without Numba and LLVM: what a call gives as words of 64 bits, and the files of code.
 
 A number is a word, and an array, as Numba's code takes it, seven or more: two that nothing here looks at, how many
@@ -76,6 +78,19 @@ def forms_of(given: tuple[Any, ...]) -> Forms:
     return tuple(map(form_of, given))
 
 
+def copied(given: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The same with a copy of each array that cannot be written to: it lies in one piece, and can. No kernel writes to
+    what it copies."""
+    return tuple(map(_copied, given))
+
+
+def _copied(value: Any) -> Any:
+    if isinstance(value, tuple):
+        within = copied(value)
+        return type(value)(*within) if hasattr(value, "_fields") else within
+    return np.array(value, order="C") if isinstance(value, np.ndarray) and not value.flags.writeable else value
+
+
 def words_of(value: Any) -> tuple[int, ...]:
     """The words of a value that has a form; of a type, none."""
     if isinstance(value, np.ndarray):
@@ -131,7 +146,7 @@ class Code:
     def _drop_stale(self) -> None:
         """Take away what is of other sources or another compiler."""
         for path in self.folder.glob(f"*{ENDING}"):
-            if self._about not in path.name:
+            if self._about is not None and self._about not in path.name:
                 path.unlink(missing_ok=True)
 
     def _name(self, kernel: str, forms: Forms) -> str:
@@ -143,7 +158,7 @@ class Code:
     @functools.cached_property
     def _there(self) -> dict[str, Path]:
         """What lies here, by name without the digest of its content, and without its compiler where there is none."""
-        found = {}
+        found = dict[str, Path]()
         with contextlib.suppress(OSError):
             for path in self.folder.glob(f"*{ENDING}"):
                 parts = path.name.split(".")

@@ -133,14 +133,16 @@ def _type_of(value: Any) -> Any:
 
 def _letters(kind: Any) -> str | None:
     if isinstance(kind, numba.types.BaseTuple):
-        letters = [WORDS.get(str(one), "") for one in kind]
+        parts: Any = kind
+        letters = [WORDS.get(str(one), "") for one in parts]
         return f"({''.join(letters)})" if letters and all(letters) else None
     return "" if str(kind) == "none" else WORDS.get(str(kind))
 
 
 def _machine() -> Any:
     """As Numba compiles for, but for code that may lie anywhere."""
-    target: Any = cpu_target.target_context.codegen()
+    context: Any = cpu_target.target_context
+    target = context.codegen()
     triple = llvm.Target.from_triple(llvm.get_process_triple())
     return triple.create_target_machine(
         cpu=target._get_host_cpu_name(), features=target._tm_features, opt=3, reloc="pic", codemodel="small"

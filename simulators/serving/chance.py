@@ -45,7 +45,7 @@ def _word(c: Chance) -> int:
     y ^= y >> 11
     y ^= (y << 7) & 0x9D2C5680
     y ^= (y << 15) & 0xEFC60000
-    return y ^ (y >> 18)
+    return y ^ (y >> 18)  # pyright: ignore[reportReturnType]  # compiled, it is a plain number
 
 
 @compiled

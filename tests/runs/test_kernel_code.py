@@ -186,7 +186,6 @@ def test_threads_do_not_disturb_one_another(kept, without_numba):
 OTHERS = {
     "another width": given(second=np.ones((3, 2), np.int32)),
     "another order": given(second=np.ones((2, 3), np.int64).T),
-    "not to be written": given(second=np.frombuffer(np.ones((3, 2), np.int64).tobytes(), np.int64).reshape(3, 2)),
     "a truth": given(factor=True),
     "64 bits do not hold it": given(factor=1 << 63),
     "real": given(factor=2.5),
@@ -203,6 +202,14 @@ def test_other_arguments_are_never_given_to_that_code(kept, without_numba, other
     with pytest.raises(ChipledgerError, match="sums: no code is kept for its arguments .* Numba is not installed"):
         kernel(*other)
     assert kernel(*given())[0] == 50
+
+
+@pytest.mark.parametrize("columns", [[0, 1], [0]], ids=["in one piece", "in several"])
+def test_what_cannot_be_written_to_is_copied_for_code_that_takes_what_can(kept, without_numba, columns):
+    second = np.frombuffer(np.arange(6, dtype=np.int64).tobytes(), np.int64).reshape(3, 2)[:, : len(columns)]
+    assert not second.flags.writeable
+    for arguments in (given(second=second), given(second=second, factor=2)):
+        assert kept[0]()(*arguments) == sums(*arguments)
 
 
 @pytest.mark.parametrize("damage", [lambda raw: b"", lambda raw: raw[:-1], lambda raw: raw[:400] + b"x" + raw[401:]])
