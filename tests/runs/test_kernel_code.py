@@ -15,6 +15,7 @@ import pytest
 from errors import ChipledgerError
 from runs import compiled, kernel_code
 from runs.compiled import Kernel, code_of
+from runs.kernel_library import NotLinked, linked
 from runs.kernels import KERNELS, Kernels
 
 ROOT = Path(__file__).parents[2]
@@ -307,6 +308,14 @@ def test_where_no_library_is_made_numba_is_asked(anew, tmp_path, monkeypatch, sy
     finally:
         monkeypatch.undo()
         kernel_code.can_load.cache_clear()
+
+
+def test_what_is_no_object_of_this_system_goes_through_numba(anew, tmp_path, monkeypatch):
+    with pytest.raises(NotLinked, match="no object"):
+        linked(b"\xcf\xfa\xed\xfe" + bytes(60), "entry", "i")
+    asked = by_numba(monkeypatch)
+    monkeypatch.setattr(kernel_code, "linked", lambda *_: linked(b"", "entry", "i"))
+    assert anew(unsigned)(np.ones(2, np.uint64)) == 2 and len(asked) == 1 and not libraries(tmp_path)
 
 
 def test_who_looks_for_a_fault_gets_what_numba_gives(kept, monkeypatch):
