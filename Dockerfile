@@ -31,12 +31,13 @@ RUN --mount=type=secret,id=pip --mount=type=secret,id=ca \
 COPY . .
 RUN /make/bin/python -m app.manual \
     && /make/bin/pip wheel --no-cache-dir --no-deps --no-build-isolation --wheel-dir /wheel . \
-    && /venv/bin/pip install --no-cache-dir --no-compile --no-deps /wheel/*.whl \
-    && /audit/bin/cyclonedx-py environment --output-reproducible --output-format JSON --output-file /venv/sbom.cdx.json /venv/bin/python
-# Compiled kernels are kept beside the sources, so that a container does not compile them at its first upload: for a kind of
-# processor, not for that of whoever builds, or another would compile them anew in each process
+    && /venv/bin/pip install --no-cache-dir --no-compile --no-deps /wheel/*.whl
+# Compiled kernels lie beside the sources: for a kind of processor, not for that of whoever builds. What compiled them is
+# no part of what runs
 RUN /venv/bin/python deploy/image/slim.py /venv \
     && cd / && /venv/bin/python -m app.kernels \
+    && /venv/bin/python /src/deploy/image/without_numba.py \
+    && /audit/bin/cyclonedx-py environment --output-reproducible --output-format JSON --output-file /venv/sbom.cdx.json /venv/bin/python \
     && /venv/bin/python /src/deploy/image/compiled.py
 
 FROM ${PYTHON}

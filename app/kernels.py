@@ -2,7 +2,6 @@
 
 from importlib import import_module
 
-from runs.compiled import keep_code
 from runs.kernels import KERNELS
 
 
@@ -11,8 +10,6 @@ def warm() -> None:
     for name in dict.fromkeys(kernels.warm for kernels in KERNELS):
         module, _, function = name.partition(":")
         getattr(import_module(module), function)()
-    for kernels in KERNELS:
-        keep_code(kernels)
 
 
 if __name__ == "__main__":

@@ -1,43 +1,45 @@
 """The decorators of compiled kernels: the one door to them.
 
-Numba takes a quarter of a second to load. A package for which `runs.kernels` says so goes without: set-up keeps the
-code of its kernels in one file, and here it is called with nothing but LLVM's loader. What is called with other types
-than set-up saw, or finds no such file that is of these sources, goes through Numba as ever, with the same results.
+Numba and LLVM are there to compile, never to run. What a kernel is called with says which code it needs; that is kept
+beside its sources (`kernel_code.py`) and loaded by the system alone, so that a server needs neither of them. Where none
+is kept that is of these sources, it is compiled and kept. What cannot be (arguments of a kind that no word is, another
+system than Linux on x86-64, a folder that nothing can be written to, a debugger's settings) goes through Numba as ever,
+with the same results.
 """
 
 import functools
 import threading
 from collections.abc import Callable, Sequence
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from runs.kernel_code import Call, Code, Made, forms_of, kept_code, results_of
+from errors import ChipledgerError
+from runs.kernel_code import Call, Code, Forms, Loaded, copied, forms_of, lacking, names
 from runs.kernels import KERNELS, Kernels
 
 Decorator = Callable[[Callable[..., Any]], Any]  # a function, and what is called in its place
 ROOT = Path(__file__).parents[1]
-OPTIONS = (Path(__file__), Path(__file__).with_name("numba_cache.py"), Path(__file__).with_name("kernel_code.py"))
+OPTIONS = tuple(
+    Path(__file__).with_name(f"{name}.py") for name in ("compiled", "numba_cache", "kernel_code", "kernel_library")
+)
 
 
 def compiler(package: str | None) -> Callable[..., Decorator]:
     """The decorators of a package that `runs.kernels` lists. Raises ValueError for one that it does not: its kernels
     would neither be compiled at set-up nor held to their files."""
-    for kernels in KERNELS:
-        if kernels.package == package:
-            return _alone(kernels) if kernels.alone else _by_numba(kernels)
-    raise ValueError(f"{package} is not listed in runs/kernels.py")
+    listed = [one for one in KERNELS if one.package == package]
+    if not listed:
+        raise ValueError(f"{package} is not listed in runs/kernels.py")
+    code = code_of(listed[0])
+
+    def options(**given: Any) -> Decorator:
+        return lambda function: Kernel(function, listed[0], code, given)
+
+    return options
 
 
-def keep_code(kernels: Kernels) -> None:
-    """Keep the code of what was called in this process and had none. To be called where all kernels were run."""
-    if not kernels.alone:
-        return
-    modules = [import_module(f"{kernels.package}.{name}") for name in kernels.files]
-    called = {id(one): one for module in modules for one in vars(module).values() if isinstance(one, Kernel)}
-    made = [made for one in called.values() if (made := one.made()) is not None]
-    if made:
-        next(iter(called.values())).code.keep(made)
+def code_of(kernels: Kernels) -> Code:
+    return Code(folder_of(kernels), sources_of(kernels))
 
 
 def folder_of(kernels: Kernels) -> Path:
@@ -49,66 +51,85 @@ def sources_of(kernels: Kernels) -> Sequence[Path]:
     return (*OPTIONS, *(folder_of(kernels) / f"{name}.py" for name in kernels.files))
 
 
-def _by_numba(kernels: Kernels) -> Callable[..., Decorator]:
-    from runs.numba_cache import calls, kept
-
-    calls(Kernel)
-    return kept(folder_of(kernels), kernels.files)
-
-
-def _alone(kernels: Kernels) -> Callable[..., Decorator]:
-    code = kept_code(folder_of(kernels), sources_of(kernels))
-
-    def options(**given: bool) -> Decorator:
-        return lambda function: Kernel(function, kernels, code, given)
-
-    return options
-
-
 class Kernel:
-    """A function that is run as kept code where there is some for its arguments, else by Numba."""
+    """A function that is run as kept code for the arguments that it is given. It makes no arrays: who calls it does."""
 
-    def __init__(self, function: Callable[..., Any], kernels: Kernels, code: Code, options: dict[str, bool]):
-        self.py_func, self.kernels, self.code, self.options = function, kernels, code, options
+    def __init__(self, function: Callable[..., Any], kernels: Kernels, code: Code, options: dict[str, Any]):
+        self.py_func, self.kernels, self.code, self.options = function, kernels, code, {"_nrt": False} | options
         functools.update_wrapper(self, function)
         self.name = f"{function.__module__}.{function.__qualname__}"
-        self.asked: tuple[Any, ...] | None = None  # the arguments for which there was no code
+        self.forms = set[Forms]()  # of what it was called with
+        self._by_numba = set[Forms]()  # those for which no code can be kept
+        self._compiling = threading.Lock()
         self._thread = threading.local()  # its `call`
 
     @functools.cached_property
-    def dispatcher(self) -> Any:
-        """The same function as Numba calls it."""
-        return _by_numba(self.kernels)(**self.options)(self.py_func)
+    def part(self) -> Any:
+        """The function as other kernels call it, and as it is kept: without what Python calls."""
+        from runs.numba_cache import part
 
-    @property
-    def called(self) -> bool:
-        """Whether it was run in this thread, or in any by Numba."""
-        return self.asked is not None or hasattr(self._thread, "call")
+        return part(self.py_func, self.options)
+
+    @functools.cached_property
+    def dispatcher(self) -> Any:
+        """The function as Numba alone calls and keeps it."""
+        from runs.numba_cache import calls, kept
+
+        calls(Kernel)
+        return kept(folder_of(self.kernels), self.kernels.files)(**self.options)(self.py_func)
 
     def __call__(self, *given: Any) -> Any:
-        if self.asked is None:
-            call: Call | None = getattr(self._thread, "call", None)
-            if call is not None and call.takes(given):
-                return call.run()
-            if (made := self.code.of(self.name, forms_of(given))) is not None:
-                call = self._thread.call = Call(made, given)
-                return call.run()
-            self.asked = given
-        return self.dispatcher(*given)
+        call: Call | None = getattr(self._thread, "call", None)
+        if call is not None and call.takes(given):
+            return call.run()
+        forms = forms_of(given)
+        self.forms.add(forms)
+        loaded = self.code.of(self.name, forms) or self._compiled(forms, given)
+        if loaded is None:
+            plain = copied(given)
+            if (loaded := self.code.of(self.name, forms_of(plain))) is None:
+                return self._numba(forms)(*given)
+            return Call(loaded, plain).run()
+        call = self._thread.call = Call(loaded, given)
+        return call.run()
 
-    def made(self) -> Made | None:
-        """Code for what it was called with here and had none, as far as that needs nothing but itself."""
-        from runs.numba_cache import code_alone
+    def _compiled(self, forms: Forms, given: tuple[Any, ...]) -> Loaded | None:
+        if forms in self._by_numba:
+            return None
+        with self._compiling:
+            if (loaded := self.code.of(self.name, forms)) is not None:
+                return loaded
+            if all(forms) and self.code.takes():
+                loaded = self._keep(forms, given)
+            if loaded is None:
+                self._by_numba.add(forms)
+            return loaded
 
-        if self.asked is None or not all(forms := forms_of(self.asked)):
+    def _keep(self, forms: Forms, given: tuple[Any, ...]) -> Loaded | None:
+        try:
+            from runs.numba_cache import calls, code_alone
+        except ImportError:  # it is not installed
             return None
-        told = code_alone(self.py_func, self.options, self.asked)
-        if told is None or (gives := results_of(told.result)) is None:
-            return None
-        return Made(self.name, forms, gives, told.symbol, told.code)
+        calls(Kernel)
+        told = code_alone(self.part, given)
+        return self.code.keep(self.name, forms, told.code, told.symbol, told.gives) if told else None
+
+    def _numba(self, forms: Forms) -> Any:
+        try:
+            return self.dispatcher
+        except ImportError as e:
+            raise _no_code(self.name, forms) from e
 
     def __getattr__(self, name: str) -> Any:
         """Whatever else Numba's own has."""
         if name.startswith("__"):
             raise AttributeError(name)
         return getattr(self.dispatcher, name)
+
+
+def _no_code(kernel: str, forms: Forms) -> ChipledgerError:
+    if (less := lacking()) is not None:
+        what = f"the compiled code is for {less.level}, of which this processor lacks {', '.join(less.parts)}"
+        return ChipledgerError(what, advice="Build the image with --build-arg CPU=generic.")
+    what = f"no code is kept for its arguments ({names(forms)}), and Numba is not installed to compile it"
+    return ChipledgerError(what, where=kernel, advice="`pip install numba` brings it.")

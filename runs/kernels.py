@@ -14,14 +14,11 @@ class Kernels:
     files   names, without .py, of the package's files that they are built from: those with the functions, and those
             whose constants and types are compiled into them. When the text of one changes, all are compiled anew
     warm    `module:function` that runs each of them once, with arguments of the types that they get in earnest
-    alone   they are called without Numba, which takes a quarter of a second to load, as far as their code needs nothing
-            else (to make an array does); who imports the package and calls none of them does not load it either
     """
 
     package: str
     files: tuple[str, ...]
     warm: str
-    alone: bool = False
 
 
 KERNELS = (
@@ -29,13 +26,11 @@ KERNELS = (
         "collectors.device.xplane",
         ("wire", "tables", "header", "events", "clock", "own_time", "highway"),
         "collectors.device.xplane.warm:warm",
-        alone=True,
     ),
     Kernels(
         "collectors.device.kineto",
         ("tokens", "texts", "columns", "scan", "nesting"),
         "collectors.device.kineto.warm:warm",
-        alone=True,
     ),
     Kernels(
         "collectors.device.memory_snapshot",
@@ -43,15 +38,13 @@ KERNELS = (
         "collectors.device.memory_snapshot.warm:warm",
     ),
     Kernels("collectors.reading.plain_pickle", ("codes", "scan"), "collectors.reading.plain_pickle.warm:warm"),
-    Kernels(
-        "analyzers.device.critical_path", ("kernels", "kinds"), "analyzers.device.critical_path.warm:warm", alone=True
-    ),
-    Kernels("analyzers.timeline", ("kernels",), "analyzers.timeline.warm:warm", alone=True),
+    Kernels("analyzers.device.critical_path", ("kernels", "kinds"), "analyzers.device.critical_path.warm:warm"),
+    Kernels("analyzers.timeline", ("kernels",), "analyzers.timeline.warm:warm"),
     Kernels("app.timeline.perfetto", ("wire",), "app.timeline.perfetto.warm:warm"),
-    Kernels("analyzers.serving.prefix_cache", ("replay",), "analyzers.serving.prefix_cache.replay:warm", alone=True),
+    Kernels("analyzers.serving.prefix_cache", ("replay",), "analyzers.serving.prefix_cache.replay:warm"),
     Kernels(
         "simulators.serving",
-        ("coasting", "compiled", "cruise", "kernel", "pages", "scheduling", "state", "step"),
+        ("chance", "coasting", "compiled", "cruise", "kernel", "pages", "scheduling", "state", "step"),
         "simulators.serving.warm:warm",
     ),
     Kernels("simulators.storage", ("kernel",), "simulators.storage.waiting:warm"),

@@ -13,6 +13,7 @@ of something else is compiled anew.
 """
 
 import contextlib
+import functools
 import hashlib
 import pickle
 from collections.abc import Callable, Mapping, Sequence
@@ -20,11 +21,14 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numba
+import numpy as np
 from llvmlite import binding as llvm
 from numba import njit
 from numba.core.caching import CompileResultCacheImpl, FunctionCache, IndexDataCacheFile, InTreeCacheLocator
 from numba.core.registry import cpu_target
 from numba.extending import typeof_impl
+
+from runs.kernel_code import WORDS
 
 Decorator = Callable[[Callable[..., Any]], Any]  # a function, and what numba makes of it
 _DIGEST_BYTES = 32
@@ -77,40 +81,82 @@ class _Where(CompileResultCacheImpl):
     ]
 
 
+@functools.cache
 def calls(kind: type) -> None:
-    """Kernels may call objects of this kind: each has the `dispatcher` of the function that it stands for."""
+    """Kernels may call objects of this kind: each has the `part` of the function that it stands for."""
 
     def type_of(value: Any, context: Any) -> Any:
-        return typeof_impl(value.dispatcher, context)
+        return typeof_impl(value.part, context)
 
     typeof_impl.register(kind, type_of)
 
 
-class Alone(NamedTuple):
-    """Code that needs nothing but itself. `result`: what it gives back, as Numba prints its type."""
+def part(function: Callable[..., Any], options: Mapping[str, Any]) -> Any:
+    """A function as other compiled code calls it: without what Python calls, and not kept."""
+    make: Any = njit
+    return make(nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, **options)(function)
 
-    result: str
+
+class Alone(NamedTuple):
+    """An object that needs nothing but C's libraries. `gives`: a letter for each word that it gives back."""
+
+    gives: str
     symbol: str
     code: bytes
 
 
-def code_alone(function: Callable[..., Any], options: Mapping[str, bool], given: Sequence[Any]) -> Alone | None:
-    """A function's code for arguments like those given, without what Python calls; None where it needs other code."""
-    make: Any = njit
-    dispatcher = make(nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, **options)(function)
-    dispatcher.compile(tuple(map(numba.typeof, given)))
-    (made,) = dispatcher.overloads.values()
-    module = made.library._final_module
-    if any(f.is_declaration and not f.name.startswith("llvm.") for f in module.functions):
+def code_alone(function: Any, given: Sequence[Any]) -> Alone | None:
+    """The code of a `part` for arguments like those given; None where it needs what only Numba has, or takes or gives
+    what no word is."""
+    types = tuple(map(_type_of, given))
+    function.compile(types)
+    made = function.overloads[types]
+    gives = _letters(made.signature.return_type)
+    module = made.library._final_module.clone()
+    if gives is None or any(f.is_declaration and not f.name.startswith("llvm.") for f in module.functions):
         return None
     name = made.fndesc.llvm_func_name
     entry = _entry(name, [str(a.type) for a in module.get_function(name).arguments])
     if entry is None:
         return None
     module.link_in(llvm.parse_assembly(entry))
-    target: Any = cpu_target.target_context
-    code = target.codegen()._tm.emit_object(module)
-    return Alone(str(made.signature.return_type), f"{name}{_ENTRY}", code)
+    symbol = f"{name}{_ENTRY}"
+    machine = _machine()
+    _leave_private(module, symbol, machine)
+    return Alone(gives, symbol, machine.emit_object(module))
+
+
+def _type_of(value: Any) -> Any:
+    """All whole numbers are passed as one of 64 bits (`kernel_code.form_of`)."""
+    return numba.int64 if isinstance(value, int | np.integer) and not isinstance(value, bool) else numba.typeof(value)
+
+
+def _letters(kind: Any) -> str | None:
+    if isinstance(kind, numba.types.BaseTuple):
+        parts: Any = kind
+        letters = [WORDS.get(str(one), "") for one in parts]
+        return f"({''.join(letters)})" if letters and all(letters) else None
+    return "" if str(kind) == "none" else WORDS.get(str(kind))
+
+
+def _machine() -> Any:
+    """As Numba compiles for, but for code that may lie anywhere."""
+    context: Any = cpu_target.target_context
+    target = context.codegen()
+    triple = llvm.Target.from_triple(llvm.get_process_triple())
+    return triple.create_target_machine(
+        cpu=target._get_host_cpu_name(), features=target._tm_features, opt=3, reloc="pic", codemodel="small"
+    )
+
+
+def _leave_private(module: Any, but: str, machine: Any) -> None:
+    """Make private all that is told there but one function, and leave out what that does not need."""
+    for one in (*module.functions, *module.global_variables):
+        if not one.is_declaration and one.name != but:
+            one.linkage = "internal"
+    passes = llvm.create_new_module_pass_manager()
+    passes.add_global_dead_code_eliminate_pass()
+    passes.run(module, llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(speed_level=0)))
 
 
 def _entry(name: str, types: Sequence[str]) -> str | None:
@@ -120,7 +166,7 @@ def _entry(name: str, types: Sequence[str]) -> str | None:
     lines += ["%fault = alloca ptr"]
     passed = ["ptr %gives", "ptr %fault"]
     for n, kind in enumerate(types[2:]):
-        if kind not in ("ptr", "i64"):
+        if kind not in ("ptr", "i64", "double", "i8"):
             return None
         lines += [f"%at{n} = getelementptr i64, ptr %words, i64 {n}", f"%word{n} = load {kind}, ptr %at{n}"]
         passed.append(f"{kind} %word{n}")

@@ -1,5 +1,7 @@
 """Rows and bins of a timeline, compiled."""
 
+from typing import Any
+
 import numpy as np
 
 from runs.compiled import compiler
@@ -7,18 +9,37 @@ from runs.compiled import compiler
 _compiled = compiler(__package__)()
 CODES = 64  # accounts that an event may be of
 KINDS = 64  # kinds, with numbers beyond those
+_ROOM = 64  # rows that the tree has room for at first
 NEAR = 32  # rows of a lane that are tried one by one; those below, which may be as many as there are events, by a tree
 FREE = np.int64(-(1 << 63))  # the end of a row in which nothing is yet
 
 
-@_compiled
-def rows_of(lane, start, end, row):  # pragma: no cover - compiled
+def rows_of(lane: np.ndarray, start: np.ndarray, end: np.ndarray, row: np.ndarray) -> None:
     """Fill `row` with the lowest row of its lane in which each event meets no other: nested ones below what holds them,
     those that overlap side by side. Events in order of lane, start, and the longest first."""
-    ends = np.zeros(NEAR, dtype=np.int64)
-    room, deep = 64, np.full(2 * 64, FREE)  # a tree: each node the earliest end of the two below it, rows at the bottom
-    used = 0
-    for i in range(len(start)):
+    ends, deep, done = np.zeros(NEAR, np.int64), np.full(2 * _ROOM, FREE), np.zeros(2, np.int64)
+    while _rows_of(lane, start, end, row, ends, deep, done):
+        deep = _twice(deep)
+
+
+def _twice(tree: np.ndarray) -> np.ndarray:
+    """A tree of least values with room for as many more."""
+    room = len(tree)  # at its bottom, where the smaller one has half of that
+    more = np.full(2 * room, FREE)
+    more[room : room + room // 2] = tree[room // 2 :]
+    while room > 1:
+        below = more[room : 2 * room]
+        room //= 2
+        more[room : 2 * room] = np.minimum(below[0::2], below[1::2])
+    return more
+
+
+@_compiled
+def _rows_of(lane, start, end, row, ends, deep, done):  # pragma: no cover - compiled
+    """Go on with event done[0], which finds done[1] rows of its lane used, until all have a row (False), or `deep` has
+    no room (True): a tree, each node the earliest end of the two below it, rows at the bottom."""
+    room, used = len(deep) // 2, done[1]
+    for i in range(done[0], len(start)):
         if i == 0 or lane[i] != lane[i - 1]:
             for r in range(NEAR, used):
                 _set(deep, room + r - NEAR, FREE)
@@ -30,10 +51,8 @@ def rows_of(lane, start, end, row):  # pragma: no cover - compiled
             ends[r] = end[i]
         else:
             if used - NEAR == room:
-                more = np.full(4 * room, FREE)
-                for at in range(room):
-                    _set(more, 2 * room + at, deep[room + at])
-                room, deep = 2 * room, more
+                done[0], done[1] = i, used
+                return True
             at = 1
             while at < room:
                 at = 2 * at if deep[2 * at] <= start[i] else 2 * at + 1
@@ -41,6 +60,7 @@ def rows_of(lane, start, end, row):  # pragma: no cover - compiled
             r = NEAR + at - room
         used = max(used, r + 1)
         row[i] = r
+    return False
 
 
 @_compiled
@@ -52,18 +72,21 @@ def _set(tree, at, value):  # pragma: no cover - compiled
         tree[at] = min(tree[2 * at], tree[2 * at + 1])
 
 
+def fill_bins(*given: Any) -> int:
+    """Sum events (row, start, dur, code, kind) shorter than a bin of 2^shift ticks (shift) by row and bin (into, bins,
+    busy, count, top, most, longest), `top` by accounts, `most` by kinds; returns how many bins. Where `into` is empty
+    they are counted only. Events in order of row and start, none of a row over another."""
+    return _fill_bins(*given, np.zeros(CODES, np.int64), np.zeros(CODES + KINDS, np.int64))
+
+
 @_compiled
-def fill_bins(
-    row, start, dur, code, kind, shift, into, bins, busy, count, top, most, longest
+def _fill_bins(
+    row, start, dur, code, kind, shift, into, bins, busy, count, top, most, longest, sums, by_kind
 ):  # pragma: no cover - compiled
-    """Sum events shorter than a bin of 2^shift ticks by row and bin, `top` by accounts, `most` by kinds; returns how
-    many bins. Where `into` is empty they are counted only. Events in order of row and start, none of a row over
-    another."""
     fill = len(into) > 0
     width = np.int64(1) << shift
     n = np.int64(-1)
     last_row, last_bin = np.int64(-1), np.int64(-1)
-    sums, by_kind = np.zeros(CODES, dtype=np.int64), np.zeros(CODES + KINDS, dtype=np.int64)
     for i in range(len(start)):
         if dur[i] >= width:
             continue

@@ -1,7 +1,6 @@
 """Whether a server can do its work just now: its store, its registry, its disk, its compiled code."""
 
 import contextlib
-import os
 import shutil
 import tempfile
 from collections.abc import Callable, Sequence
@@ -12,6 +11,7 @@ from typing import Any
 from app.workspace import Workspace
 from errors import ChipledgerError
 from errors.format import count, size
+from runs.kernel_code import ENDING
 from runs.kernels import KERNELS
 
 PROJECT = Path(__file__).parents[2]
@@ -85,10 +85,9 @@ def kernels_said() -> str:
 
 
 def _kept(package: str) -> bool:
-    """Whether code of a package lies where numba looks for it first: beside the source, or where it was told to."""
-    elsewhere = os.environ.get("NUMBA_CACHE_DIR")
-    folder = Path(elsewhere) if elsewhere else PROJECT.joinpath(*package.split("."), "__pycache__")
-    return any(folder.rglob("*.nbc") if elsewhere else folder.glob("*.nbc"))
+    """Whether code of a package lies beside its sources, as a library or as Numba keeps it."""
+    folder = PROJECT.joinpath(*package.split("."), "__pycache__")
+    return any(any(folder.glob(f"*{ending}")) for ending in (ENDING, ".nbc"))
 
 
 def _said(look: Callable[[], str]) -> str:

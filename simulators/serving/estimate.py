@@ -97,7 +97,7 @@ def _step_s(model: StepModel, batch: float, context: float, prompts: float, shap
     """Time of a step in which `batch` sequences generate and `prompts` others, or a part of one, are read."""
     windows, new = model.spans[:, SPAN_WINDOW], prompts * (shape.prompt - shape.cached)
     looked = batch * np.minimum(context, windows)
-    pairs = prompts * np.array([positions(shape.prompt, w) - positions(shape.cached, w) for w in windows])
+    pairs = prompts * np.array([positions(float(shape.prompt), w) - positions(float(shape.cached), w) for w in windows])
     read = prompts * np.minimum(float(shape.prompt), windows + (shape.prompt - shape.cached))
     return step_seconds(
         model.scalars,

@@ -6,8 +6,9 @@ the step after that, as in vLLM, whose records show it.
 
 import numpy as np
 
+from simulators.serving.chance import Chance, chance
 from simulators.serving.coasting import coast
-from simulators.serving.compiled import allocating, compiled
+from simulators.serving.compiled import compiled
 from simulators.serving.pages import release
 from simulators.serving.scheduling import ROW, leave, push, schedule
 from simulators.serving.state import Limits, Replicas, Requests, Step
@@ -37,9 +38,8 @@ def serve(
     """
     rows = np.zeros((1024 if record else 1, _COLUMNS))
     late, counts = np.zeros(max(1024, 2 * lim.seats)), np.zeros(3, dtype=np.int64)
-    parts = np.zeros(4)
-    _start(seed)
-    while _serve(lim, q, reps, step, (scalars, spans, experts), record, rows, late, counts, parts, gaps, gap_at):
+    parts, drawn, model = np.zeros(4), chance(seed), (scalars, spans, experts)
+    while _serve(lim, q, reps, step, model, record, rows, late, counts, parts, gaps, gap_at, drawn):
         if record and counts[STEPS] == rows.shape[0]:
             rows = np.concatenate((rows, np.zeros(rows.shape)))
         if counts[LATES] + lim.seats > late.size:
@@ -47,12 +47,7 @@ def serve(
     return rows[: counts[STEPS] if record else 0], late[: counts[LATES]], parts
 
 
-@allocating
-def _start(seed: int) -> None:
-    np.random.seed(seed)
-
-
-@allocating
+@compiled
 def _serve(
     lim: Limits,
     q: Requests,
@@ -66,9 +61,9 @@ def _serve(
     parts: np.ndarray,
     gaps: np.ndarray,
     gap_at: np.ndarray,
+    drawn: Chance,
 ) -> bool:
-    """Go on until all are served (False), or `rows` or `late` are full (True). Of what makes arrays it has nothing:
-    where arrays are counted, each call would count all that it is given."""
+    """Go on until all are served (False), or `rows` or `late` are full (True)."""
     n, replicas, arrived = len(q.prompt), len(reps.ready), counts[ARRIVED]
     while True:
         r = 0
@@ -101,7 +96,7 @@ def _serve(
                     reps.ready[r] = now
                     continue
             row = rows[counts[STEPS] if record else 0]
-            if schedule(lim, q, reps, r, step, model, now, row, late, counts, gaps, gap_at):
+            if schedule(lim, q, reps, r, step, model, now, row, late, counts, gaps, gap_at, drawn):
                 counts[STEPS] += 1
                 for k in range(parts.size):
                     parts[k] += row[FIRST_PART + k]

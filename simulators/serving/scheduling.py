@@ -12,6 +12,7 @@ Requests that only generate are carried along together while pages last (`cruise
 import numpy as np
 
 from simulators.serving import cruise
+from simulators.serving.chance import Chance, draw
 from simulators.serving.compiled import compiled
 from simulators.serving.pages import find_prefix, memory_bytes, release, share_blocks, take
 from simulators.serving.state import ABSENT, Limits, Replicas, Requests, Step
@@ -223,6 +224,7 @@ def schedule(
     lates: np.ndarray,
     gaps: np.ndarray,
     gap_at: np.ndarray,
+    drawn: Chance,
 ) -> bool:
     """Put together the next step of replica `r` at `now`, and let it happen. False: there is nothing to do.
 
@@ -313,7 +315,7 @@ def schedule(
         got = 0
         if generated[i] > 0 and known - computed[i] == 1:
             got = 1
-            while got < tokens and np.random.random() < lim.acceptance:
+            while got < tokens and draw(drawn) < lim.acceptance:
                 got += 1
             q.drafted[i] += tokens - 1
             q.accepted[i] += got - 1

@@ -109,11 +109,11 @@ def fresh_requests(
     times, counts = [np.full(n, np.nan) for _ in range(3)], [np.zeros(n, dtype=np.int64) for _ in range(10)]
     return Requests(
         arrival=arrival.astype(float),
-        prompt=prompt,
-        output=output,
-        given=given,
-        hash_start=hash_start,
-        hash_ids=hash_ids,
+        prompt=prompt.astype(np.int64),
+        output=output.astype(np.int64),
+        given=given.astype(np.int64),
+        hash_start=hash_start.astype(np.int64),
+        hash_ids=hash_ids.astype(np.int64),
         held=np.zeros(len(hash_ids), dtype=np.uint8),
         hashed=counts[0],
         generated=counts[1],

@@ -3,16 +3,18 @@
 Compiled once and kept (`runs/kernels.py`). Plain numbers and arrays alone, so that a test can walk the same in Python.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 
 from runs.compiled import compiler
 
-compiled = compiler(__package__)
+_compiled = compiler(__package__)()
 
 FIRST_BYTE, DONE = 0, 1  # kinds of events; an event is kept as 2 x file + kind
 
 
-@compiled()
+@_compiled
 def _sift_down(times: np.ndarray, what: np.ndarray, n: int) -> None:
     """Put the root of a heap of `n` events in its place."""
     i = 0
@@ -29,7 +31,7 @@ def _sift_down(times: np.ndarray, what: np.ndarray, n: int) -> None:
         i = child
 
 
-@compiled()
+@_compiled
 def _push(times: np.ndarray, what: np.ndarray, n: int, time: float, event: int) -> None:
     """Add an event to a heap of `n`."""
     i = n
@@ -43,7 +45,29 @@ def _push(times: np.ndarray, what: np.ndarray, n: int, time: float, event: int) 
         i = above
 
 
-@compiled()
+class Hosts(NamedTuple):
+    """Of each host: files of each batch that are not there yet, and when the last of them was; a heap of events (when,
+    and what); how many files fly and were asked for; and until when it, its wire and its decoders are taken."""
+
+    left: np.ndarray
+    whole: np.ndarray
+    times: np.ndarray
+    what: np.ndarray
+    flying: np.ndarray
+    asked: np.ndarray
+    now: np.ndarray
+    wire: np.ndarray
+    decoder: np.ndarray
+
+
+def _fresh(hosts: int, batches: int, readers: int) -> Hosts:
+    def per(*shape: int, kind: type = float) -> np.ndarray:
+        return np.zeros((hosts, *shape), kind)
+
+    left, what = per(batches, kind=np.int64), per(readers, kind=np.int64)
+    return Hosts(left, per(batches), per(readers), what, per(kind=np.int64), per(kind=np.int64), per(), per(), per())
+
+
 def walk(
     latency_s: np.ndarray,
     need: np.ndarray,
@@ -64,16 +88,33 @@ def walk(
     decode_s    of a file by all decoders of a host, one after another
     depth       batches that may be fetched or held while a step runs; 0: a batch is asked for when the step before ends
     """
+    begins = np.zeros(len(need))
+    at = _fresh(len(latency_s), len(need), readers)
+    seconds = float(transfer_s), float(wire_s), float(decode_s), float(step_s)
+    _walk(latency_s, of_batch, *seconds, readers, depth, at, begins)
+    return begins
+
+
+@_compiled
+def _walk(
+    latency_s: np.ndarray,
+    of_batch: np.ndarray,
+    transfer_s: float,
+    wire_s: float,
+    decode_s: float,
+    step_s: float,
+    readers: int,
+    depth: int,
+    at: Hosts,
+    begins: np.ndarray,
+) -> None:
     hosts, files = latency_s.shape
-    batches = len(need)
-    begins = np.zeros(batches)
-    left = np.zeros((hosts, batches), dtype=np.int64)  # files of a batch that are not there yet
-    whole = np.zeros((hosts, batches))  # when the last of them was
-    for f in range(files):
-        left[:, of_batch[f]] += 1
-    times, what = np.zeros((hosts, readers)), np.zeros((hosts, readers), dtype=np.int64)
-    flying, asked = np.zeros(hosts, dtype=np.int64), np.zeros(hosts, dtype=np.int64)
-    now, wire, decoder = np.zeros(hosts), np.zeros(hosts), np.zeros(hosts)
+    batches = len(begins)
+    left, whole, times, what = at.left, at.whole, at.times, at.what
+    flying, asked, now, wire, decoder = at.flying, at.asked, at.now, at.wire, at.decoder
+    for h in range(hosts):
+        for f in range(files):
+            left[h, of_batch[f]] += 1
     for k in range(batches):
         told = k if depth == 0 else k - 1 + depth  # the last batch of which it is known when it may be asked for
         ready = 0.0
@@ -109,4 +150,3 @@ def walk(
                 whole[h, k] = max(whole[h, k], whole[h, k - 1])
             ready = max(ready, whole[h, k])
         begins[k] = max(ready, begins[k - 1] + step_s) if k > 0 else ready
-    return begins

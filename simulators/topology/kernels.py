@@ -3,13 +3,14 @@
 They hold no lock of the interpreter: several threads run them side by side, each on sources of its own.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 
 from runs.compiled import compiler
 
 _compiler = compiler(__package__)
-_allocating = _compiler()
-_compiled = _compiler(_nrt=False)
+_compiled = _compiler()
 
 WORDS = 8
 BATCH = 64 * WORDS  # sources that one pass over the network serves: one bit each
@@ -17,12 +18,16 @@ _HUGE = 1e200
 _UNSEEN = 1 << 30
 
 
-@_allocating
-def hops(indptr, neighbours, source):
+def hops(indptr: np.ndarray, neighbours: np.ndarray, source: int) -> np.ndarray:
     """Links crossed from one node to each, int32 (nodes,), -1 where there is no way."""
     nodes = len(indptr) - 1
     found = np.full(nodes, -1, np.int32)
-    queue = np.empty(nodes, np.int32)
+    _hops(indptr, neighbours, source, found, np.empty(nodes, np.int32))
+    return found
+
+
+@_compiled
+def _hops(indptr, neighbours, source, found, queue):
     found[source] = 0
     queue[0] = source
     head, tail = 0, 1
@@ -35,7 +40,6 @@ def hops(indptr, neighbours, source):
                 found[v] = found[u] + 1
                 queue[tail] = v
                 tail += 1
-    return found
 
 
 @_compiled
@@ -47,21 +51,23 @@ def _ones(word):
     return np.int64((word * np.uint64(0x0101010101010101)) >> np.uint64(56))
 
 
-@_allocating
-def counts(indptr, neighbours, chips, sources):
+def counts(indptr: np.ndarray, neighbours: np.ndarray, chips: int, sources: np.ndarray) -> np.ndarray:
     """Ordered pairs of a source and another chip by hops, int64 (farthest + 1,), of at most BATCH sources.
 
     All sources search at once: bit i of a node's row says whether source i has reached it. Only nodes that were
     reached in the last step pass anything on, so that a long chain costs no more than a dense network.
     """
     nodes = len(indptr) - 1
-    seen = np.zeros((nodes, WORDS), np.uint64)
-    front = np.zeros((nodes, WORDS), np.uint64)
-    coming = np.zeros((nodes, WORDS), np.uint64)
-    active = np.empty(nodes, np.int32)
-    touched = np.empty(nodes, np.int32)
-    marked = np.zeros(nodes, np.bool_)
+    bits = np.zeros((3, nodes, WORDS), np.uint64)
+    reached, marked = np.empty((2, nodes), np.int32), np.zeros(nodes, np.bool_)
     found = np.zeros(nodes + 1, np.int64)
+    farthest = _counts(indptr, neighbours, chips, sources, *bits, *reached, marked, found)
+    return found[: farthest + 1]
+
+
+@_compiled
+def _counts(indptr, neighbours, chips, sources, seen, front, coming, active, touched, marked, found):
+    """Fill `found`; returns how far the farthest is. `active`: what was reached in the last step, `touched` in this."""
     for i in range(len(sources)):
         bit = np.uint64(1) << np.uint64(i % 64)
         seen[sources[i], i // 64] |= bit
@@ -103,26 +109,44 @@ def counts(indptr, neighbours, chips, sources):
                 if v < chips:
                     found[level] += ones
                     farthest = level
-    return found[: farthest + 1]
+    return farthest
 
 
-@_compiler(error_model="numpy")
-def flows(indptr, neighbours, chips, sources, ends):
+def flows(indptr: np.ndarray, neighbours: np.ndarray, chips: int, sources: np.ndarray, ends: np.ndarray) -> np.ndarray:
     """What shortest paths carry, each path between two nodes an equal share: Brandes' accumulation from each source.
 
     Each source sends 1 to its node of `ends`, or to every chip that it reaches where that is -1. Returns the flow over
     each entry, float64.
     """
-    nodes = len(indptr) - 1
-    starts, heads = indptr.view(np.uint64), neighbours.view(np.uint32)  # unsigned: no index is ever below zero
     flow = np.zeros(len(neighbours))
-    distance = np.full(nodes, _UNSEEN, np.int32)
-    paths = np.zeros(nodes)
-    share = np.zeros(nodes)  # what reaches a node or passes it, divided by the number of paths to it
-    scale = np.ones(nodes + 2)
-    queue = np.empty(nodes + 1, np.uint32)
-    onward = np.empty(len(neighbours) + 1, np.uint32)  # entries to the next level, by place of their node in the queue
-    first = np.empty(nodes + 1, np.int64)
+    starts, heads = indptr.view(np.uint64), neighbours.view(np.uint32)  # unsigned: no index is ever below zero
+    _flows(starts, heads, chips, sources, ends, _room(len(indptr) - 1, len(neighbours)), flow)
+    return flow
+
+
+class _Flowing(NamedTuple):
+    """Room for the flows of one source. `share`: what reaches a node or passes it, divided by the number of paths to
+    it; `onward`: entries to the next level, by place of their node in the queue, each one's from `first` on."""
+
+    distance: np.ndarray
+    paths: np.ndarray
+    share: np.ndarray
+    scale: np.ndarray
+    queue: np.ndarray
+    onward: np.ndarray
+    first: np.ndarray
+
+
+def _room(nodes: int, entries: int) -> _Flowing:
+    distance, paths, share = np.full(nodes, _UNSEEN, np.int32), np.zeros(nodes), np.zeros(nodes)
+    queue, onward = np.empty(nodes + 1, np.uint32), np.empty(entries + 1, np.uint32)
+    return _Flowing(distance, paths, share, np.ones(nodes + 2), queue, onward, np.empty(nodes + 1, np.int64))
+
+
+@_compiler(error_model="numpy")
+def _flows(starts, heads, chips, sources, ends, room, flow):
+    distance, paths, share, scale = room.distance, room.paths, room.share, room.scale
+    queue, onward, first = room.queue, room.onward, room.first
     for i in range(len(sources)):
         source, last = sources[i], ends[i]
         distance[source] = 0
@@ -172,4 +196,3 @@ def flows(indptr, neighbours, chips, sources, ends):
             distance[queue[at]] = _UNSEEN
             paths[queue[at]] = 0.0
             share[queue[at]] = 0.0
-    return flow

@@ -10,7 +10,6 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
-from numba.core.registry import CPUDispatcher
 
 from runs.compiled import Kernel, compiler, sources_of
 from runs.kernels import KERNELS
@@ -103,7 +102,7 @@ def compiled_parts(statement):
 
 
 def kernels(module):
-    found = (k for k in vars(module).values() if isinstance(k, CPUDispatcher | Kernel))
+    found = (k for k in vars(module).values() if isinstance(k, Kernel))
     return [k for k in found if k.__module__ == module.__name__]
 
 
@@ -150,8 +149,7 @@ def test_the_key_of_a_kernel_holds_every_file_that_it_is_built_from(name):
         files |= {ROOT / "runs" / "numba_cache.py"}  # which sets options of compilation
         assert len(files) > 1 and path in files
         assert files <= set(kernel._cache.built_from), kernel
-        if isinstance(kernel, Kernel):
-            assert files <= set(sources_of(kernel.kernels)), kernel
+        assert files <= set(sources_of(kernel.kernels)), kernel
 
 
 def test_a_package_that_is_not_listed_compiles_nothing():
@@ -163,12 +161,11 @@ WARMED = """
 import importlib
 import json
 from app.kernels import warm
-from runs.compiled import Kernel
 from tests.runs.test_kernels import called, kernels, listed_modules
 
 warm()
 every = [k for name in listed_modules() for k in kernels(importlib.import_module(name))]
-there = [k for k in every if (k.called if isinstance(k, Kernel) else k.overloads)]
+there = [k for k in every if k.forms]
 for kernel in there:  # what a kernel calls is compiled with it, or kept within its code
     there += [k for k in called(kernel) if k not in there]
 print(json.dumps([k.__qualname__ for k in every if k not in there]))
@@ -180,7 +177,7 @@ def called(kernel):
     names, known = set(kernel.py_func.__code__.co_names), kernel.py_func.__globals__
     values = [known[name] for name in names & known.keys()]
     values += [vars(m)[name] for m in values if isinstance(m, ModuleType) for name in names & vars(m).keys()]
-    return [v for v in values if isinstance(v, CPUDispatcher | Kernel)]
+    return [v for v in values if isinstance(v, Kernel)]
 
 
 def test_set_up_compiles_every_kernel():

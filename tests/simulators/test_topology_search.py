@@ -163,5 +163,5 @@ def test_kernels_are_compiled_once_for_every_network():
     for spec in ("boardfly:64", "v5e:4x4:slices=2", "torus:4x4x8:twisted"):
         hop_counts(build(spec))
         route(build(spec), 0, prod((1, 3)))
-    for kernel in (kernels.hops, kernels.counts):
-        assert len(kernel.signatures) == 1
+    for kernel in (kernels._hops, kernels._counts):
+        assert len(kernel.forms) == 1

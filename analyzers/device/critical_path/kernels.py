@@ -25,6 +25,7 @@ _compiled = compiler(__package__)()
 _LAST_RANK, _FEEDER, _THREAD = RULE["last_rank"], RULE["feeder"], RULE["thread"]
 _NO_RULE = -1
 _FULL, _ENDLESS = -1, -2
+_STILL = np.iinfo(np.int64).min  # of a node that nothing has moved yet
 _ROUNDS = 50  # chains may pass everything so often, all together: steps that overlap, or a circle, take more
 
 
@@ -122,11 +123,16 @@ def walk(
     return count
 
 
-@_compiled
-def ordered(first, target, missing):  # pragma: no cover - compiled
+def ordered(first: np.ndarray, target: np.ndarray, missing: np.ndarray) -> np.ndarray:
     """Nodes in an order in which each comes after all that it waits for; edges of node n go to `target[first[n]:
     first[n + 1]]`, `missing` counts what each waits for. What waits for itself is left out."""
     order = np.empty(len(missing), np.int64)
+    return order[: _ordered(first, target, missing, order)]
+
+
+@_compiled
+def _ordered(first, target, missing, order):  # pragma: no cover - compiled
+    """Fill `order`, and empty `missing`; returns how many."""
     count = np.int64(0)
     for node in range(len(missing)):
         if missing[node] == 0:
@@ -141,20 +147,26 @@ def ordered(first, target, missing):  # pragma: no cover - compiled
             if missing[target[edge]] == 0:
                 order[count] = target[edge]
                 count += 1
-    return order[:count]
+    return count
+
+
+def replayed(
+    order: np.ndarray, first: np.ndarray, target: np.ndarray, slack: np.ndarray, sooner: np.ndarray
+) -> np.ndarray:
+    """How much each node moves (ns, 0 or less) where edges take as long as they did less `sooner`: the latest of what
+    it waits for, each with the slack that it had."""
+    moved = np.full(len(first) - 1, _STILL)
+    _replayed(order, first, target, slack, sooner, moved)
+    return moved
 
 
 @_compiled
-def replayed(order, first, target, slack, sooner):  # pragma: no cover - compiled
-    """How much each node moves (ns, 0 or less) where edges take as long as they did less `sooner`: the latest of what
-    it waits for, each with the slack that it had."""
-    moved = np.full(len(first) - 1, np.iinfo(np.int64).min)
+def _replayed(order, first, target, slack, sooner, moved):  # pragma: no cover - compiled
     for node in order:
-        if moved[node] == np.iinfo(np.int64).min:
+        if moved[node] == _STILL:
             moved[node] = 0  # it waits for nothing
         for edge in range(first[node], first[node + 1]):
             moved[target[edge]] = max(moved[target[edge]], moved[node] + slack[edge] - sooner[edge])
     for node in range(len(moved)):
-        if moved[node] == np.iinfo(np.int64).min:
+        if moved[node] == _STILL:
             moved[node] = 0
-    return moved

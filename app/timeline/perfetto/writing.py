@@ -63,7 +63,7 @@ def _fresh(of: Timeline, name: NDArray[np.int32], seen: NDArray[np.bool_]) -> li
 def _events(of: Timeline, row: int, lane: Row, some: slice, facts: Facts, spare: NDArray[np.uint8]) -> bytes:
     per_ns, begun = PS_PER_NS // of.tick_ps, begun_ns(of)
     start, dur = np.asarray(of.tiles.start[some]), np.asarray(of.tiles.dur[some])
-    number = of.number[some]
+    number = of.number[some].astype(np.int64)
     finer = (start % per_ns != 0) | (dur % per_ns != 0)
     annotation = IID[OF_ROLE.get(lane.lane.role, "number")]
     device = NONE if lane.lane.device is None else lane.lane.device

@@ -129,10 +129,7 @@ class Sweeper:
         host.total_ns += np.bincount(op, rows["dur"].astype(float), len(host.count))
         cuts = np.flatnonzero(np.diff(rows["thread"])) + 1
         edges = [0, *cuts.tolist(), len(rows)]
-        columns = {
-            n: rows[n].copy() for n in ("start", "dur", "event", "kind", "site", "name")
-        }  # aligned, as one row is not
-        sequence = rows["sequence"].copy()
+        columns = {n: rows[n].copy() for n in ("start", "dur", "event", "kind", "site", "name", "sequence")}
         launches = np.cumsum(np.append(0, np.isin(rows["kind"], (LAUNCH, RUNS, SENDS))))
         calls = np.cumsum(np.append(0, np.isin(rows["kind"], CALLS)))
         host.chains = with_room(host.chains, int(np.isin(rows["kind"], (MODULE, UPDATE)).sum()))
@@ -150,7 +147,7 @@ class Sweeper:
                 *(columns[c][a:b] for c in ("start", "dur", "event")),
                 op[a:b],
                 *(columns[c][a:b] for c in ("kind", "site", "name")),
-                sequence[a:b],
+                columns["sequence"][a:b],
                 self._stack,
                 depth,
                 host.own_ns,

@@ -16,8 +16,8 @@ _LIMIT = np.int64(1 << 59)  # digits beyond are not needed: times that long are 
 _DEEPEST = 60  # levels of nesting within an event; profilers write three
 
 _compiler = compiler(__package__)
-kernel = _compiler(_nrt=False)
-part = _compiler(_nrt=False, forceinline=True)  # of a kernel: a call would cost more than what it does
+kernel = _compiler()
+part = _compiler(forceinline=True)  # of a kernel: a call would cost more than what it does
 
 
 @part

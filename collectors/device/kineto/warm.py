@@ -3,10 +3,13 @@
 import tempfile
 from pathlib import Path
 
+import numpy as np
+
 from collectors.base import Source
 from collectors.device.kineto import read
-from collectors.device.kineto.nesting import Numbered, new_chains, with_room
+from collectors.device.kineto.nesting import Numbered, chained, new_chains, with_room
 from collectors.device.kineto.texts import Texts
+from collectors.device.kineto.tokens import nested
 
 _SAMPLE = (
     '{"schemaVersion": 1, "traceEvents": [{"ph": "X", "cat": "kernel", "name": "k", "pid": 0, "tid": 7, "ts": 1.5, '
@@ -16,7 +19,7 @@ _SAMPLE = (
 
 
 def warm() -> None:
-    """Reads a trace of two events, and makes tables grow."""
+    """Reads a trace of two events, makes tables grow, and does what else is asked by itself."""
     with tempfile.TemporaryDirectory(prefix="chipledger-") as folder:
         file = Path(folder) / "sample.json"
         file.write_text(_SAMPLE)
@@ -26,4 +29,5 @@ def warm() -> None:
     for n in range(4):
         texts.of(str(n))
     rows._grow()
-    with_room(new_chains(1), 2)
+    chained(with_room(new_chains(1), 2), np.int64(-1), np.int64(0))
+    nested(np.frombuffer(b"{}", np.uint8), 0, 2)

@@ -21,8 +21,8 @@ MOST_REFS = 1 << 23  # frames of all different stacks together
 NO_ROOM = -3  # tables must grow first
 
 _compiler = compiler(__package__)
-kernel = _compiler(_nrt=False)
-part = _compiler(_nrt=False, forceinline=True)
+kernel = _compiler()
+part = _compiler(forceinline=True)
 _PRIME = np.uint64(0x100000001B3)
 _BASIS = np.uint64(0xCBF29CE484222325)
 

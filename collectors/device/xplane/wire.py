@@ -19,10 +19,8 @@ _WALK_ROWS = 8192
 
 
 _compiler = compiler(__package__)
-# Without reference counts: they only guard arrays that a kernel makes, none of these does, and counting the arguments
-# of every small function made decoding eight times slower.
-kernel = _compiler(_nrt=False)
-part = _compiler(_nrt=False, forceinline=True)  # of a kernel: a call would cost more than what it does
+kernel = _compiler()
+part = _compiler(forceinline=True)  # of a kernel: a call would cost more than what it does
 
 
 @part

@@ -5,8 +5,8 @@ import numpy as np
 from runs.compiled import compiler
 
 _compiler = compiler(__package__)
-kernel = _compiler(_nrt=False)
-part = _compiler(_nrt=False, forceinline=True)
+kernel = _compiler()
+part = _compiler(forceinline=True)
 
 UNKNOWN = -1  # in WIDTH: a code that no plain data needs
 LONGEST_NUMBER = 9  # bytes of a whole number: 64 bits and a sign

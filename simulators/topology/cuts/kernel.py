@@ -1,14 +1,16 @@
 """The compiled loop that improves a cut into halves, after Fiduccia and Mattheyses: move by move, best prefix kept."""
 
+from typing import NamedTuple
+
 import numpy as np
 
 from runs.compiled import compiler
 
-_compiler = compiler(__package__)
+_compiled = compiler(__package__)()
 _NONE = -1
 
 
-@_compiler(_nrt=False)
+@_compiled
 def _take_out(v, shelf, gain, above, below, top):
     """Takes node v from the list of its gain."""
     if above[v] >= 0:
@@ -19,7 +21,7 @@ def _take_out(v, shelf, gain, above, below, top):
         above[below[v]] = above[v]
 
 
-@_compiler(_nrt=False)
+@_compiled
 def _put_in(v, shelf, gain, above, below, top, highest):
     """Puts node v on top of the list of its gain."""
     above[v] = _NONE
@@ -30,8 +32,9 @@ def _put_in(v, shelf, gain, above, below, top, highest):
     highest[shelf] = max(highest[shelf], gain)
 
 
-@_compiler()
-def improve(indptr, neighbours, weight, side, uneven, passes):
+def improve(
+    indptr: np.ndarray, neighbours: np.ndarray, weight: np.ndarray, side: np.ndarray, uneven: int, passes: int
+) -> int:
     """Moves nodes between the sides until no pass finds a smaller cut whose sides differ by at most `uneven`.
 
     `weight` int64 (nodes,): chips in a node, 0 for a switch, which goes where it costs least. `side` uint8 (nodes,) is
@@ -39,15 +42,31 @@ def improve(indptr, neighbours, weight, side, uneven, passes):
     once, from the heavier side, best first; then all moves after the smallest cut are taken back.
     """
     nodes = len(indptr) - 1
-    reach = 1
-    for v in range(nodes):
-        reach = max(reach, indptr[v + 1] - indptr[v])
-    gain = np.zeros(nodes, np.int64)  # links no longer cut if the node moves, counted from `reach`
-    above, below = np.empty(nodes, np.int64), np.empty(nodes, np.int64)
-    top = np.empty((4, 2 * reach + 1), np.int64)  # shelves: side, then whether it is a switch
-    highest = np.empty(4, np.int64)
-    moved = np.empty(nodes, np.int64)
-    locked = np.zeros(nodes, np.bool_)
+    reach = max(1, int(np.diff(indptr).max(initial=1)))
+    gain, above, below, moved = np.zeros((4, nodes), np.int64)
+    top, locked = np.empty((4, 2 * reach + 1), np.int64), np.zeros(nodes, np.bool_)
+    room = _Moving(gain, above, below, top, np.empty(4, np.int64), moved, locked)
+    return _improve(indptr, neighbours, weight, side, uneven, passes, reach, room)
+
+
+class _Moving(NamedTuple):
+    """Room for the moves of a pass. `gain`: links no longer cut if a node moves, counted from `reach`, the most that a
+    node has; shelves (`top`, `highest`): side, then whether it is a switch."""
+
+    gain: np.ndarray
+    above: np.ndarray
+    below: np.ndarray
+    top: np.ndarray
+    highest: np.ndarray
+    moved: np.ndarray
+    locked: np.ndarray
+
+
+@_compiled
+def _improve(indptr, neighbours, weight, side, uneven, passes, reach, room):
+    nodes = len(indptr) - 1
+    gain, above, below, top = room.gain, room.above, room.below, room.top
+    highest, moved, locked = room.highest, room.moved, room.locked
     result = -1
     for _ in range(passes):
         top[:], highest[:], locked[:] = _NONE, -1, False

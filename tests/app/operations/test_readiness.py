@@ -59,10 +59,13 @@ def test_a_full_disk_is_told_with_what_is_free(place, monkeypatch, free):
 
 
 def test_code_that_is_not_kept_makes_slower_and_not_unready(place, monkeypatch, tmp_path):
-    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(readiness, "PROJECT", tmp_path)
     said = kernels_said()
     assert f"{len(KERNELS)} packages" in said and "python -m app.kernels" in said
     told = to_dict(Readiness(place).checks())
     assert told["status"] == "ready" and told["checks"]["kernels"] == {"ok": False, "needed": False, "said": said}
-    (tmp_path / "a.nbc").write_bytes(b"")
+    for n, kernels in enumerate(KERNELS):
+        folder = tmp_path.joinpath(*kernels.package.split("."), "__pycache__")
+        folder.mkdir(parents=True)
+        (folder / ("a.so", "a.nbc")[n % 2]).write_bytes(b"")
     assert kernels_said() == ""
