@@ -32,6 +32,11 @@ class Coded:
     def at(self, slot: int) -> Any:
         return self.values[self.codes[slot]]
 
+    def of_slots(self, slots: np.ndarray, of: Callable[[Any], Any] | None = None) -> list[Any]:
+        """The value of each of these slots, or what a function makes of it."""
+        values = self.values if of is None else self.told(of)
+        return [values[code] for code in self.codes[slots].tolist()]
+
     def grow(self, slots: int) -> None:
         self.codes = np.concatenate((self.codes, np.zeros(slots - len(self.codes), dtype=np.int32)))
         if len(self.values) > 2 * slots + SPARE:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from analyzers.fleet.packed import number_of
 from app.library.coded import Coded
 from app.library.columns import COLUMNS, Column, Row
 from app.library.search import STATES, TEXTS, Query, text_of
@@ -44,6 +45,7 @@ class Index:
         self.numbers = {column.name: np.zeros(0) for column in _NUMBERS}
         self.created_ns = np.zeros(0, dtype=np.int64)
         self.serials = np.zeros(0, dtype=np.int64)  # `version` when the slot was last filled
+        self.spent = np.zeros(0, dtype=np.int64)  # a number that tells what a run spent from other amounts, 0: nothing
         self._free: list[int] = []
         self._order = np.zeros(0, dtype=np.int64)
         self._moved: set[int] = set()
@@ -68,6 +70,7 @@ class Index:
             self.numbers[column.name][slot] = _number(column.value(row))
         self.flags["there"][slot], self.flags["readable"][slot] = True, row.readable
         self.created_ns[slot] = created
+        self.spent[slot] = number_of(row.spent) if row.spent else 0
         self.version += 1
         self.serials[slot] = self.version
 
@@ -106,6 +109,7 @@ class Index:
             for name, values in arrays.items():
                 arrays[name] = _longer(values, slots)
         self.created_ns, self.serials = _longer(self.created_ns, slots), _longer(self.serials, slots)
+        self.spent = _longer(self.spent, slots)
 
     def tidy(self) -> None:
         """Let go of texts that no run has any more, where they are many."""
@@ -203,6 +207,11 @@ class Index:
         found = np.zeros(len(self.created_ns), dtype=bool)
         found[: len(self.ids)] = np.fromiter(map(holds, self._folded), dtype=bool, count=len(self.ids))
         return found
+
+    def created_or_zero(self, slots: np.ndarray) -> np.ndarray:
+        """When runs were stored, ns since 1970; 0 where that is not known."""
+        created = self.created_ns[slots]
+        return np.where(created == _NONE_NS, 0, created)
 
     def waiting(self, run_ids: Iterable[str]) -> set[str]:
         """Those of the runs whose numbers are not known yet."""

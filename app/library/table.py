@@ -16,12 +16,15 @@ from typing import Any, overload
 
 import numpy as np
 
+from analyzers.fleet.columns import Known
+from analyzers.fleet.packed import NOTHING, Packed
 from app.facts.settled import settled
 from app.identity.asking import acting_as
 from app.identity.base import SERVER
 from app.library.additions import Added, Additions
 from app.library.columns import Row
 from app.library.index import Index
+from app.library.laid import Spending, known_of
 from app.library.remembered import LEAST, Remembered, Told, told_of
 from app.library.seen import Seen
 from app.library.working import UNDER_PENDING, Numbers, key_of_told
@@ -96,6 +99,7 @@ class Table:
         self._numbers = Numbers(place, self._shelf)
         self._additions = Additions(place, self._shelf)
         self._remembered = Remembered(place.store.root)
+        self._spending = Spending(self._remembered, self._numbers, self.made)
         self.index = Index()
         self._made: dict[str, Row] = {}
         self._marks: dict[str, int] = {}  # what tells a manifest from another
@@ -150,6 +154,15 @@ class Table:
                     rows[run_id] = self._made[run_id] = row
                 self._make_room()
             return [rows[i] for i in ids if i in rows]
+
+    def laid(self, run_ids: Iterable[str]) -> tuple[list[str], Known, list[Packed]]:
+        """Of those of the runs that are still there their ids, what is known of them, and what they spent."""
+        with self._lock, acting_as(SERVER):
+            ids = [i for i in run_ids if i in self.index.slots]
+            slots = np.array([self.index.slots[i] for i in ids], dtype=np.int64)
+            marks = {i: mark for i, mark in zip(ids, self.index.spent[slots].tolist(), strict=True) if mark}
+            spent = self._spending.of(marks, keep=len(self._marks) > LEAST)
+            return ids, known_of(self.index, slots, self._live), [spent.get(i, NOTHING) for i in ids]
 
     def fresh(self, rows: Iterable[Row]) -> Sequence[Row]:
         """Rows that are shown, as they are now."""
@@ -285,7 +298,7 @@ class Table:
     def _renew(self, changed: Iterable[str] = ()) -> None:
         """Make the rows of these runs anew, and of those that are stale."""
         self._stale.update(changed)
-        ids = [i for i in self._stale if i in self._marks and i not in self._superseded]
+        ids = sorted(i for i in self._stale if i in self._marks and i not in self._superseded)
         self._drop(self._stale.difference(ids))
         self._stale.intersection_update(ids)
         for at in range(0, len(ids), CHUNK):
