@@ -32,6 +32,7 @@ _LISTS: dict[str, dict[str, str]] = {
     "files": {"file": "i8"},
 }
 _CODES = {"f8": "d", "i8": "q"}  # as `struct` calls them
+_BEGINNING = struct.Struct(f"<{len(_COUNTS)}q")
 _Items = Sequence[tuple[int | float, ...]]
 
 
@@ -41,12 +42,12 @@ class Packed(NamedTuple):
 
     def whole(self) -> bool:
         """Whether it is as long as it says."""
-        if len(self.told) < _WORDS * _WORD:
+        if len(self.told) < _HEAD.itemsize:
             return False
-        counts = struct.unpack_from(f"<{len(_COUNTS)}q", self.told)
-        words = _WORDS + sum(n * len(_LISTS[name]) for name, n in zip(_COUNTS, counts, strict=True))
+        entries, pieces, held, files = _BEGINNING.unpack_from(self.told)
+        words = _WORDS + 2 * entries + 4 * pieces + 2 * held + files
         paths = self.paths.count("\n") + 1 if self.paths else 0
-        return min(counts) >= 0 and len(self.told) == words * _WORD and paths == counts[0]
+        return min(pieces, held, files) >= 0 and len(self.told) == words * _WORD and paths == entries
 
 
 @dataclass(frozen=True, eq=False)
