@@ -22,6 +22,14 @@ class Coded:
         self._told: dict[Callable[[Any], Any], list[Any]] = {}
         self._ranked: dict[Callable[[Any], Any], Ranked] = {}
 
+    @staticmethod
+    def of(values: list[Any], codes: np.ndarray) -> "Coded":
+        """`values`: each once, None first; `codes`: by slot which of them."""
+        made = Coded()
+        made.values, made.codes = values, codes
+        made._code = {value: code for code, value in enumerate(values)}
+        return made
+
     def put(self, slot: int, value: Any) -> None:
         code = self._code.get(value)
         if code is None:

@@ -4,7 +4,7 @@ than a gigabyte, and no row is made but of those that are shown.
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from app.library.coded import Coded
 from app.library.columns import COLUMNS, Column, Row
 from app.library.search import STATES, TEXTS, Query, text_of
 
+TEXT, IS, NUMBER = "text ", "is ", "number "  # before the names of columns, where all stand together
 FEW = 64  # runs whose place in the order is another, and is looked for one by one
 _OF_TAGS: dict[str, Callable[[str, str], str]] = {
     "tag": lambda key, value: f"{key}={value}",
@@ -110,6 +111,29 @@ class Index:
                 arrays[name] = _longer(values, slots)
         self.created_ns, self.serials = _longer(self.created_ns, slots), _longer(self.serials, slots)
         self.spent = _longer(self.spent, slots)
+
+    def copied(self) -> dict[str, np.ndarray]:
+        """All columns by slot, texts as the numbers of their values."""
+        told = {"created_ns": self.created_ns, "spent": self.spent}
+        told |= {IS + name: values for name, values in self.flags.items()}
+        told |= {NUMBER + name: values for name, values in self.numbers.items()}
+        told |= {TEXT + name: text.codes for name, text in self.texts.items()}
+        return {name: values[: len(self.ids)].copy() for name, values in told.items()}
+
+    def begin(self, run_ids: list[str], columns: Mapping[str, np.ndarray], values: Mapping[str, list[Any]]) -> None:
+        """Fill what is empty with rows by slot: columns as `copied` tells them, and the values of texts; a slot without
+        an id is free. Raises KeyError where one lacks."""
+        texts = {name: Coded.of(values[name], columns[TEXT + name]) for name in self.texts}
+        flags = {name: columns[IS + name] for name in self.flags}
+        numbers = {name: columns[NUMBER + name] for name in self.numbers}
+        self.created_ns, self.spent = columns["created_ns"], columns["spent"]
+        self.texts, self.flags, self.numbers = texts, flags, numbers
+        self.ids, self._folded = run_ids, [text_of(run_id) for run_id in run_ids]
+        self.slots = {run_id: slot for slot, run_id in enumerate(run_ids) if run_id}
+        self._free = [slot for slot in reversed(range(len(run_ids))) if not run_ids[slot]]  # the first is filled first
+        self.version += 1
+        self.serials = np.full(len(run_ids), self.version, dtype=np.int64)
+        self._moved = set(range(len(run_ids)))
 
     def tidy(self) -> None:
         """Let go of texts that no run has any more, where they are many."""
