@@ -6,6 +6,7 @@ Columns are never changed, others are made of them: what was summed of some stan
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -99,16 +100,10 @@ class Columns:
 
     def run(self, row: int) -> FleetRun:
         """Without what it spent."""
-        texts, of = {name: values[row] for name, values in self.texts.items()}, self.of
-        numbers = {name: None if np.isnan(of[name][row]) else float(of[name][row]) for name in NUMBERS}
-        chips = numbers.pop("chips")
-        return FleetRun(
-            **texts,
-            **{name: bool(of[name][row]) for name in FLAGS},
-            **numbers,
-            chips=int(chips) if chips is not None and chips.is_integer() else chips,  # pyright: ignore
-            created_ns=int(of["created_ns"][row]),
-        )
+        told: dict[str, Any] = {name: values[row] for name, values in self.texts.items()}
+        told |= {name: bool(self.of[name][row]) for name in FLAGS}
+        told |= {name: None if np.isnan(value := self.of[name][row]) else float(value) for name in NUMBERS}
+        return FleetRun(**told, created_ns=int(self.of["created_ns"][row]))
 
     @cached_property
     def lot_at(self) -> np.ndarray:
@@ -135,7 +130,8 @@ class Columns:
         """The key of each value that tells it, by the value's `id`: few have one of their own."""
         name = by if by in TEXTS else "tags"
         values = {id(value): value for value in self._told_by(by)}
-        return {i: key_of(FleetRun(**{"run_id": "", "name": "", name: value}), by) for i, value in values.items()}
+        none: dict[str, Any] = {"run_id": "", "name": ""}
+        return {i: key_of(FleetRun(**none | {name: value}), by) for i, value in values.items()}
 
     def keep_keys(self, of: "Columns", rows: Sequence[int], fresh: "Columns") -> None:
         """Take over what other columns are counted under, which are these but for some rows: these are fresh."""

@@ -88,7 +88,7 @@ def _jobs(known: Known, dated: np.ndarray) -> np.ndarray:
     job, chip, chips = known.texts["job"], known.texts["chip"], known.of["chips"]
     found = np.zeros(len(job), dtype=np.int64)
     for row in np.flatnonzero(dated & (job != "")).tolist():
-        found[row] = hash((job[row], chip[row], None if np.isnan(chips[row]) else float(chips[row]))) or 1
+        found[row] = hash((job[row], chip[row], None if np.isnan(chips[row]) else chips[row])) or 1
     return found
 
 

@@ -24,7 +24,7 @@ _S = 1_000_000_000
 _COUNTS = ("entries", "pieces", "held", "files")
 _WHOLE, _REAL = (*_COUNTS, "lots", "flags", "from_ns", "to_ns"), ("whole", "usd", "flops")
 _HEAD = np.dtype([*((name, "<i8") for name in _WHOLE), *((name, "<f8") for name in _REAL)])
-_WORDS, _WORD = len(_HEAD), 8
+_WORDS, _WORD = len(_WHOLE) + len(_REAL), 8
 _LISTS: dict[str, dict[str, str]] = {
     "entries": {"chip_s": "f8", "lot": "i8"},
     "pieces": {"lot": "i8", "start": "i8", "end": "i8", "share": "f8"},
