@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from app.library.joined import Joined
+
 FEW = 64  # values that came since the ranks were made, and are put between the others one by one
 SPARE = 1_000  # values that no run has any more, before they are let go
 
@@ -21,6 +23,7 @@ class Coded:
         self._code: dict[Hashable, int] = {None: 0}
         self._told: dict[Callable[[Any], Any], list[Any]] = {}
         self._ranked: dict[Callable[[Any], Any], Ranked] = {}
+        self._joined: dict[Callable[[Any], str], Joined] = {}
 
     @staticmethod
     def of(values: list[Any], codes: np.ndarray) -> "Coded":
@@ -56,7 +59,7 @@ class Coded:
         self.values = [self.values[code] for code in used.tolist()]
         self.codes = codes[:-1].astype(np.int32)
         self._code = {value: code for code, value in enumerate(self.values)}
-        self._told, self._ranked = {}, {}
+        self._told, self._ranked, self._joined = {}, {}, {}
 
     def told(self, of: Callable[[Any], Any]) -> list[Any]:
         """What a function makes of each value; it is asked once of each."""
@@ -68,6 +71,10 @@ class Coded:
         """Of each slot whether something holds of what `of` makes of its value."""
         there = self.told(of)
         return np.fromiter(map(holds, there), dtype=bool, count=len(there))[self.codes]
+
+    def holding(self, of: Callable[[Any], str], word: str) -> np.ndarray:
+        """Of each slot whether a word is in what `of` makes of its value."""
+        return self._joined.setdefault(of, Joined()).holding(self.told(of), word)[self.codes]
 
     def equal(self, value: Hashable) -> np.ndarray:
         """Of each slot whether it has this value."""

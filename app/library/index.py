@@ -12,6 +12,7 @@ import numpy as np
 from analyzers.fleet.packed import number_of
 from app.library.coded import Coded
 from app.library.columns import COLUMNS, Column, Row
+from app.library.joined import Joined
 from app.library.search import STATES, TEXTS, Query, text_of
 
 TEXT, IS, NUMBER = "text ", "is ", "number "  # before the names of columns, where all stand together
@@ -41,6 +42,7 @@ class Index:
         self.ids: list[str] = []  # by slot; empty where it is free
         self.slots: dict[str, int] = {}
         self._folded: list[str] = []  # ids as searches compare them
+        self._joined = Joined()  # these
         self.texts = {name: Coded() for name in _TEXTS}
         self.flags = {name: np.zeros(0, dtype=bool) for name in ("there", "readable", *STATES)}
         self.numbers = {column.name: np.zeros(0) for column in _NUMBERS}
@@ -94,6 +96,7 @@ class Index:
         if self._free:
             slot = self._free.pop()
             self.ids[slot], self._folded[slot] = run_id, text_of(run_id)
+            self._joined = Joined()
         else:
             slot = len(self.ids)
             self.ids.append(run_id)
@@ -236,6 +239,12 @@ class Index:
         """When runs were stored, ns since 1970; 0 where that is not known."""
         created = self.created_ns[slots]
         return np.where(created == _NONE_NS, 0, created)
+
+    def ids_holding(self, word: str) -> np.ndarray:
+        """Of each slot whether a word is in the run's id."""
+        found = np.zeros(len(self.created_ns), dtype=bool)
+        found[: len(self.ids)] = self._joined.holding(self._folded, word)
+        return found
 
     def waiting(self, run_ids: Iterable[str]) -> set[str]:
         """Those of the runs whose numbers are not known yet."""
