@@ -25,10 +25,11 @@ class Joined:
         return found
 
     def _put_together(self, texts: list[str]) -> None:
-        parts = [_encoded(f"{text}\n") for text in texts]
-        ends = np.cumsum(np.fromiter(map(len, parts), dtype=np.int64, count=len(parts)))
+        whole = "\n".join(texts)
+        each = texts if whole.isascii() else [_encoded(text) for text in texts]  # of a letter several bytes else
+        ends = np.cumsum(np.fromiter(map(len, each), dtype=np.int64, count=len(each)) + 1)
         self._begins = np.append(0, ends[:-1])
-        self._bytes = np.frombuffer(b"".join(parts), dtype=np.uint8)
+        self._bytes = np.frombuffer(_encoded(whole), dtype=np.uint8)
 
     def _places(self, word: bytes) -> np.ndarray:
         """Where it begins."""

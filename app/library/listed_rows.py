@@ -1,21 +1,24 @@
 """Rows of the library that are made as they are asked for."""
 
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, overload
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Protocol, overload
 
 from app.library.columns import Row
 
-if TYPE_CHECKING:
-    from app.library.table import Table
-
 CHUNK = 500  # rows that are made at a time
+
+
+class Makes(Protocol):
+    """What makes the rows of runs: of those that are gone it makes none. See `Table`."""
+
+    def made(self, run_ids: Iterable[str], /) -> list[Row]: ...
 
 
 class Rows(Sequence[Row]):
     """Rows that one set of people sees, made as they are asked for. Those of runs that are gone by then are passed
     over."""
 
-    def __init__(self, of: "Table", run_ids: Sequence[str]):
+    def __init__(self, of: Makes, run_ids: Sequence[str]):
         self._of, self.run_ids = of, run_ids
 
     def __len__(self) -> int:
