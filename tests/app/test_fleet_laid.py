@@ -2,6 +2,7 @@
 to the last bit, whether anything was kept or not."""
 
 import random
+import shutil
 import sqlite3
 from dataclasses import replace
 from time import time_ns
@@ -27,13 +28,20 @@ from tests.app.test_library_index import made
 ASKED = ({}, {"by": "owner", "trend": "day"}, {"by": "tag:team", "search": "chip:v5p"}, {"simulated": True})
 
 
+@pytest.fixture(scope="module")
+def worked_out(tmp_path_factory):
+    """A store with all numbers worked out."""
+    root = tmp_path_factory.mktemp("laid") / "store"
+    library(stored_fleet(workspace(str(root))), archived=True, numbers="now")
+    return root
+
+
 @pytest.fixture
-def place(tmp_path, monkeypatch):
-    """A store that is taken for one of many runs, with all numbers worked out."""
+def place(worked_out, tmp_path, monkeypatch):
+    """One that is taken for a store of many runs."""
     monkeypatch.setattr(tables, "LEAST", 0)
-    place = stored_fleet(workspace(str(tmp_path / "store")))
-    library(place, archived=True, numbers="now")
-    return place
+    shutil.copytree(worked_out, tmp_path / "store")
+    return workspace(str(tmp_path / "store"))
 
 
 def answers(place) -> list[object]:
