@@ -159,6 +159,9 @@ def measure(store: Path, times: int, steady: bool, server: bool, fleet: bool) ->
     took = f"{time.perf_counter() - began:.1f} s, {time.process_time() - cpu_s:.1f} s of processor time"
     yield f"{whole.total + whole.archived:,} runs; the first list of a process took {took}"
     yield f"memory of this process {small._resident(os.getpid()) / 2**20:,.0f} MiB"
+    if fleet:
+        yield f"the first fleet took {_first_fleet(place)}"
+        yield f"memory of this process {small._resident(os.getpid()) / 2**20:,.0f} MiB"
     rng, a_run = random.Random(2), whole.rows[0].run_id
     for what, acts in _acts(place, fleet).items():
         yield from _measured(what, acts, times, None if steady else lambda: _tag_elsewhere(store, a_run, rng))
@@ -166,6 +169,15 @@ def measure(store: Path, times: int, steady: bool, server: bool, fleet: bool) ->
     if server:
         yield from _over_http(store, times, None if steady else lambda: _tag_elsewhere(store, a_run, rng), fleet)
     yield f"load {load[0]:.1f} before, {os.getloadavg()[0]:.1f} after, {os.cpu_count()} cores"
+
+
+def _first_fleet(place: Workspace) -> str:
+    from app.fleet.asking import ask_fleet
+
+    began, cpu_s = time.perf_counter(), time.process_time()
+    told = ask_fleet(place, {}, "kept")
+    took = f"{time.perf_counter() - began:.1f} s, {time.process_time() - cpu_s:.1f} s of processor time"
+    return f"{took}: {told.total.runs:,} runs, {told.total.chip_s:,.3f} chip-seconds"
 
 
 def measure_index(count: int, times: int) -> Iterator[str]:
@@ -238,7 +250,7 @@ def _acts(place: Workspace, fleet: bool) -> dict[str, list[Callable[[], Any]]]:
 
     found = {
         "list": [listed()],
-        "list, further pages": [listed(offset=PAGE * n) for n in (1, 20, 500)],
+        "list, further pages": [listed(offset=PAGE * n) for n in (1, 20, 500, 10_000)],
         "list, sorted": [listed(sort=sort) for sort in SORTS],
         **{f"search {text}": [listed(query=text)] for text in SEARCHES},
         "history of a metric of 12 runs": [history],
@@ -287,21 +299,36 @@ def _over_http(store: Path, times: int, change: Callable[[], None] | None, fleet
     with small.serving(store, waits, env=more) as (address, process):
         first = f"{address}/api/runs?limit={PAGE}"
         waits.time("cold: first list (API)", lambda: urlopen(first, timeout=small.COLD_S).read())
+        yield f"the server took {_cpu_s(process):.1f} s of processor time until then"
+        if fleet:
+            before = _cpu_s(process)
+            cold = f"{address}/api/fleet?by=team&every=week"
+            waits.time("cold: first fleet (API)", lambda: urlopen(cold, timeout=small.COLD_S).read())
+            yield f"and {_cpu_s(process) - before:.1f} s for the first fleet"
         paths = {
-            "list (API)": [f"/api/runs?limit={PAGE}&offset={PAGE * n}" for n in (0, 1, 100)],
+            "list (API)": [f"/api/runs?limit={PAGE}&offset={PAGE * n}" for n in (0, 1, 100, 10_000)],
             "search (API)": [f"/api/runs?limit={PAGE}&q={quote(text)}" for text in SEARCHES],
             "sort (API)": [f"/api/runs?limit={PAGE}&sort={sort}" for sort in SORTS],
             **({"fleet (API)": ["/api/fleet?by=team&every=week"]} if fleet else {}),
         }
         for what, asked in paths.items():
+            before = _cpu_s(process)
             for _ in range(times):
                 for path in asked:
                     if change:
                         change()
                     status = waits.time(f"server: {what}", lambda p=path: get(f"{address}{p}"))[0]
                     assert status == 200, (status, path)
+            took = (_cpu_s(process) - before) / (times * len(asked))
+            yield f"server: {what:26} {1e3 * took:,.0f} ms of processor time each, with what it does beside"
         yield from waits.lines()
         yield f"memory of the server {small._resident(process) / 2**20:,.0f} MiB"
+
+
+def _cpu_s(pid: int) -> float:
+    """Seconds of processor time that a process took."""
+    told = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(told[11]) + int(told[12])) / os.sysconf("SC_CLK_TCK")
 
 
 if __name__ == "__main__":

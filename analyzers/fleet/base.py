@@ -26,7 +26,7 @@ class FleetRun:
     pending: bool = False
     created_ns: int = 0
     chip: str = ""
-    chips: int | None = None
+    chips: float | None = None
     model: str = ""
     group: str = ""
     job: str = ""

@@ -51,7 +51,7 @@ class Chosen:
         return (self.run(slot) for slot in self.slots.tolist())
 
     def run(self, slot: int) -> FleetRun:
-        return self.blocks[slot // self.size].runs[slot % self.size]
+        return self.blocks[slot // self.size].run(slot % self.size)
 
     def stamp(self, slot: int) -> int:
         """Another one of each run, and of one run whenever it is another."""
@@ -130,13 +130,18 @@ class Book:
 
     def put(self, runs: Mapping[int, FleetRun]) -> None:
         """Keep these runs in these slots, in the place of what was there."""
-        by_block: dict[int, dict[int, FleetRun]] = {}
-        for slot, run in runs.items():
-            by_block.setdefault(slot // self.size, {})[slot % self.size] = run
+        self.lay(list(runs), columns_of(list(runs.values())))
+
+    def lay(self, slots: Sequence[int], fresh: Columns) -> None:
+        """Keep these rows in these slots."""
+        by_block: dict[int, list[int]] = {}
+        for row, slot in enumerate(slots):
+            by_block.setdefault(slot // self.size, []).append(row)
         for number, rows in by_block.items():
             while len(self.blocks) <= number:
                 self.blocks.append(_empty(self.size))
-            self.blocks[number] = replaced(self.blocks[number], list(rows), list(rows.values()))
+            some = fresh if len(by_block) == 1 else fresh.taken(np.array(rows))
+            self.blocks[number] = replaced(self.blocks[number], [slots[row] % self.size for row in rows], some)
 
     def chosen(self, slots: np.ndarray) -> Chosen:
         return Chosen(tuple(self.blocks), self.size, slots, self._judged)

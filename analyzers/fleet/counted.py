@@ -62,14 +62,18 @@ class CountedRuns(Sequence[Counted]):
     @cached_property
     def tags(self) -> Counter[str]:
         """How many of them have each key of a tag."""
-        return Counter(key for n in range(len(self)) for key in self._run(n).tags)
+        told = [tags for part in self._parts for tags in part.block.columns.texts["tags"][part.kept > 0]]
+        of, found = {id(tags): tags for tags in told}, Counter[str]()
+        for i, many in Counter(map(id, told)).items():
+            found.update(dict.fromkeys(of[i], many))
+        return found
 
     def _largest(self, count: int) -> list[int]:
         """The positions of so many, in their order. Of very many the others are put in none."""
         least = self._least(count)
         more, alike = (np.flatnonzero(some).tolist() for some in (self._chip_s > least, self._chip_s == least))
-        first = sorted((-self._chip_s[n], self._run(n).run_id, n) for n in more)
-        last = nsmallest(max(count - len(more), 0), ((self._run(n).run_id, n) for n in alike))
+        first = sorted((-self._chip_s[n], self._run_id(n), n) for n in more)
+        last = nsmallest(max(count - len(more), 0), ((self._run_id(n), n) for n in alike))
         return [n for _, _, n in first] + [n for _, n in last]
 
     def _least(self, count: int) -> float:
@@ -79,7 +83,10 @@ class CountedRuns(Sequence[Counted]):
         return float(np.partition(self._chip_s, -count)[-count]) if count < len(self) else 0.0
 
     def _run(self, n: int) -> FleetRun:
-        return self._parts[self._part[n]].block.columns.runs[self._row[n]]
+        return self._parts[self._part[n]].block.columns.run(self._row[n])
+
+    def _run_id(self, n: int) -> str:
+        return self._parts[self._part[n]].block.columns.texts["run_id"][self._row[n]]
 
     def _told(self, n: int) -> Counted:
         of, row, chip_s = self._parts[self._part[n]].block.columns.of, self._row[n], float(self._chip_s[n])

@@ -2,24 +2,21 @@
 the library is another."""
 
 import threading
-import time
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
-from itertools import groupby
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from analyzers.fleet import FleetAsked, FleetResult, fleet
-from analyzers.fleet.base import FleetRun
 from analyzers.fleet.chosen import Book, Chosen
+from analyzers.fleet.laying import laid_out
 from analyzers.fleet.parts import Parts
-from analyzers.fleet.spent import Spent
-from app.library.columns import Row
 from app.library.rows import Numbers, found_ids, found_slots, library
-from app.library.table import CHUNK, table
+from app.library.table import table
 from app.workspace import Workspace
 
 MOST_ANSWERS = 8  # that are kept, with what they were added up from
@@ -85,46 +82,22 @@ class KeptFleet:
         slots, changed = found_slots(self._place, search, self._serials)
         if len(slots) and (most := int(slots.max())) >= len(self._serials):
             self._serials = np.append(self._serials, np.zeros(2 * most + 1 - len(self._serials), dtype=np.int64))
-        gone = list[int]()
-        for some in _by_block(list(changed), self._book.size):
-            rows = self._rows([changed[slot][0] for slot in some])
-            there = {slot: run_of(rows[run_id]) for slot in some if (run_id := changed[slot][0]) in rows}
-            self._book.put(there)
-            self._serials[list(there)] = [changed[slot][1] for slot in there]
-            gone.extend(slot for slot in some if slot not in there)
-        return self._book.chosen(slots[~np.isin(slots, gone)] if gone else slots)
+        gone = np.zeros(0, dtype=np.int64)
+        for some in _by_block(changed.slots, self._book.size):
+            gone = np.append(gone, self._lay(changed.slots[some], changed.run_ids[some], changed.serials[some]))
+        return self._book.chosen(slots[~np.isin(slots, gone)] if len(gone) else slots)
 
-    def _rows(self, run_ids: Sequence[str]) -> dict[str, Row]:
-        """Those of runs that are still there."""
-        kept, chunks = table(self._place), range(0, len(run_ids), CHUNK)
-        return {row.run_id: row for at in chunks for row in kept.made(run_ids[at : at + CHUNK])}
-
-
-def _by_block(slots: Sequence[int], size: int) -> Iterator[list[int]]:
-    """Those of one block together: it is made anew once."""
-    return (list(some) for _, some in groupby(slots, lambda slot: slot // size))
+    def _lay(self, slots: np.ndarray, run_ids: Sequence[str], serials: np.ndarray) -> np.ndarray:
+        """Put runs of one block into their slots; those of runs that are gone by now."""
+        ids, known, spent = table(self._place).laid(run_ids)
+        there = np.isin(run_ids, ids) if len(ids) < len(run_ids) else np.ones(len(ids), dtype=bool)
+        if ids:
+            self._book.lay(slots[there].tolist(), laid_out(known, spent))
+        self._serials[slots[there]] = serials[there]
+        return slots[~there]
 
 
-def run_of(row: Row) -> FleetRun:
-    """A row of the library as a fleet's run."""
-    return FleetRun(
-        run_id=row.run_id,
-        name=row.name,
-        kind=row.kind,
-        simulated=row.simulated,
-        damaged=row.problem is not None or not row.readable,
-        pending=row.pending,
-        created_ns=row.created_ns or 0,
-        chip=row.chip or "",
-        chips=row.chips,
-        model=row.model or "",
-        group=row.group,
-        job=row.job,
-        tags=row.tags,
-        goodput=row.numbers.get("goodput"),
-        mfu=row.numbers.get("mfu"),
-        archived=row.archived,
-        demo=row.demo,
-        live=row.live is not None and row.live.state_at(time.time_ns()) in ("following", "failing"),
-        spent=Spent.from_json(row.spent) if row.spent else None,
-    )
+def _by_block(slots: np.ndarray, size: int) -> Iterator[slice]:
+    """Where those of one block stand, which are in order: it is made anew once."""
+    edges = [0, *(np.flatnonzero(np.diff(slots // size)) + 1).tolist(), len(slots)]
+    return (slice(a, b) for a, b in pairwise(edges) if b > a)

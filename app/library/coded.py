@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from app.library.joined import Joined
+
 FEW = 64  # values that came since the ranks were made, and are put between the others one by one
 SPARE = 1_000  # values that no run has any more, before they are let go
 
@@ -21,6 +23,15 @@ class Coded:
         self._code: dict[Hashable, int] = {None: 0}
         self._told: dict[Callable[[Any], Any], list[Any]] = {}
         self._ranked: dict[Callable[[Any], Any], Ranked] = {}
+        self._joined: dict[Callable[[Any], str], Joined] = {}
+
+    @staticmethod
+    def of(values: list[Any], codes: np.ndarray) -> "Coded":
+        """`values`: each once, None first; `codes`: by slot which of them."""
+        made = Coded()
+        made.values, made.codes = values, codes
+        made._code = {value: code for code, value in enumerate(values)}
+        return made
 
     def put(self, slot: int, value: Any) -> None:
         code = self._code.get(value)
@@ -31,6 +42,11 @@ class Coded:
 
     def at(self, slot: int) -> Any:
         return self.values[self.codes[slot]]
+
+    def of_slots(self, slots: np.ndarray, of: Callable[[Any], Any] | None = None) -> list[Any]:
+        """The value of each of these slots, or what a function makes of it."""
+        values = self.values if of is None else self.told(of)
+        return [values[code] for code in self.codes[slots].tolist()]
 
     def grow(self, slots: int) -> None:
         self.codes = np.concatenate((self.codes, np.zeros(slots - len(self.codes), dtype=np.int32)))
@@ -43,7 +59,7 @@ class Coded:
         self.values = [self.values[code] for code in used.tolist()]
         self.codes = codes[:-1].astype(np.int32)
         self._code = {value: code for code, value in enumerate(self.values)}
-        self._told, self._ranked = {}, {}
+        self._told, self._ranked, self._joined = {}, {}, {}
 
     def told(self, of: Callable[[Any], Any]) -> list[Any]:
         """What a function makes of each value; it is asked once of each."""
@@ -55,6 +71,10 @@ class Coded:
         """Of each slot whether something holds of what `of` makes of its value."""
         there = self.told(of)
         return np.fromiter(map(holds, there), dtype=bool, count=len(there))[self.codes]
+
+    def holding(self, of: Callable[[Any], str], word: str) -> np.ndarray:
+        """Of each slot whether a word is in what `of` makes of its value."""
+        return self._joined.setdefault(of, Joined()).holding(self.told(of), word)[self.codes]
 
     def equal(self, value: Hashable) -> np.ndarray:
         """Of each slot whether it has this value."""

@@ -4,15 +4,18 @@ than a gigabyte, and no row is made but of those that are shown.
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from analyzers.fleet.packed import number_of
 from app.library.coded import Coded
 from app.library.columns import COLUMNS, Column, Row
+from app.library.joined import Joined
 from app.library.search import STATES, TEXTS, Query, text_of
 
+TEXT, IS, NUMBER = "text ", "is ", "number "  # before the names of columns, where all stand together
 FEW = 64  # runs whose place in the order is another, and is looked for one by one
 _OF_TAGS: dict[str, Callable[[str, str], str]] = {
     "tag": lambda key, value: f"{key}={value}",
@@ -39,11 +42,13 @@ class Index:
         self.ids: list[str] = []  # by slot; empty where it is free
         self.slots: dict[str, int] = {}
         self._folded: list[str] = []  # ids as searches compare them
+        self._joined = Joined()  # these
         self.texts = {name: Coded() for name in _TEXTS}
         self.flags = {name: np.zeros(0, dtype=bool) for name in ("there", "readable", *STATES)}
         self.numbers = {column.name: np.zeros(0) for column in _NUMBERS}
         self.created_ns = np.zeros(0, dtype=np.int64)
         self.serials = np.zeros(0, dtype=np.int64)  # `version` when the slot was last filled
+        self.spent = np.zeros(0, dtype=np.int64)  # a number that tells what a run spent from other amounts, 0: nothing
         self._free: list[int] = []
         self._order = np.zeros(0, dtype=np.int64)
         self._moved: set[int] = set()
@@ -68,6 +73,7 @@ class Index:
             self.numbers[column.name][slot] = _number(column.value(row))
         self.flags["there"][slot], self.flags["readable"][slot] = True, row.readable
         self.created_ns[slot] = created
+        self.spent[slot] = number_of(row.spent) if row.spent else 0
         self.version += 1
         self.serials[slot] = self.version
 
@@ -90,6 +96,7 @@ class Index:
         if self._free:
             slot = self._free.pop()
             self.ids[slot], self._folded[slot] = run_id, text_of(run_id)
+            self._joined = Joined()
         else:
             slot = len(self.ids)
             self.ids.append(run_id)
@@ -106,6 +113,30 @@ class Index:
             for name, values in arrays.items():
                 arrays[name] = _longer(values, slots)
         self.created_ns, self.serials = _longer(self.created_ns, slots), _longer(self.serials, slots)
+        self.spent = _longer(self.spent, slots)
+
+    def copied(self) -> dict[str, np.ndarray]:
+        """All columns by slot, texts as the numbers of their values."""
+        told = {"created_ns": self.created_ns, "spent": self.spent}
+        told |= {IS + name: values for name, values in self.flags.items()}
+        told |= {NUMBER + name: values for name, values in self.numbers.items()}
+        told |= {TEXT + name: text.codes for name, text in self.texts.items()}
+        return {name: values[: len(self.ids)].copy() for name, values in told.items()}
+
+    def begin(self, run_ids: list[str], columns: Mapping[str, np.ndarray], values: Mapping[str, list[Any]]) -> None:
+        """Fill what is empty with rows by slot: columns as `copied` tells them, and the values of texts; a slot without
+        an id is free. Raises KeyError where one lacks."""
+        texts = {name: Coded.of(values[name], columns[TEXT + name]) for name in self.texts}
+        flags = {name: columns[IS + name] for name in self.flags}
+        numbers = {name: columns[NUMBER + name] for name in self.numbers}
+        self.created_ns, self.spent = columns["created_ns"], columns["spent"]
+        self.texts, self.flags, self.numbers = texts, flags, numbers
+        self.ids, self._folded = run_ids, [text_of(run_id) for run_id in run_ids]
+        self.slots = {run_id: slot for slot, run_id in enumerate(run_ids) if run_id}
+        self._free = [slot for slot in reversed(range(len(run_ids))) if not run_ids[slot]]  # the first is filled first
+        self.version += 1
+        self.serials = np.full(len(run_ids), self.version, dtype=np.int64)
+        self._moved = set(range(len(run_ids)))
 
     def tidy(self) -> None:
         """Let go of texts that no run has any more, where they are many."""
@@ -202,6 +233,17 @@ class Index:
         """Of each slot whether something holds of the run's id."""
         found = np.zeros(len(self.created_ns), dtype=bool)
         found[: len(self.ids)] = np.fromiter(map(holds, self._folded), dtype=bool, count=len(self.ids))
+        return found
+
+    def created_or_zero(self, slots: np.ndarray) -> np.ndarray:
+        """When runs were stored, ns since 1970; 0 where that is not known."""
+        created = self.created_ns[slots]
+        return np.where(created == _NONE_NS, 0, created)
+
+    def ids_holding(self, word: str) -> np.ndarray:
+        """Of each slot whether a word is in the run's id."""
+        found = np.zeros(len(self.created_ns), dtype=bool)
+        found[: len(self.ids)] = self._joined.holding(self._folded, word)
         return found
 
     def waiting(self, run_ids: Iterable[str]) -> set[str]:

@@ -109,10 +109,19 @@ def found_ids(
         return kept.index.ids_of(_narrowed(kept.index, found, name, group, unread))
 
 
-def found_slots(place: Workspace, query: str, known: np.ndarray) -> tuple[Slots, dict[int, tuple[str, int]]]:
-    """(the slots of the runs that `found_ids` finds, archived ones too, and after them of all that cannot be read; by
-    slot the id and the serial of those whose serial, another one when the row is, is not as `known`, by slot, has it).
-    A run that cannot be read is in every search, since nothing tells that it is not meant."""
+@dataclass(frozen=True, eq=False)
+class Changed:
+    """Runs by slot, in the order of these, with the serials of their rows."""
+
+    slots: Slots
+    run_ids: Sequence[str]
+    serials: np.ndarray
+
+
+def found_slots(place: Workspace, query: str, known: np.ndarray) -> tuple[Slots, Changed]:
+    """(the slots of the runs that `found_ids` finds, archived ones too, and after them of all that cannot be read;
+    those of them whose serial, another one when the row is, is not as `known`, by slot, has it). A run that cannot be
+    read is in every search, since nothing tells that it is not meant."""
     asked, kept = read(query), table(place)
     demo = asked.asks("demo") or not kept.hides_demo()
     with kept.still() as seen:
@@ -123,8 +132,7 @@ def found_slots(place: Workspace, query: str, known: np.ndarray) -> tuple[Slots,
         before = np.zeros(len(index.serials), dtype=np.int64)
         before[: len(known)] = known[: len(before)]
         changed = np.sort(slots[index.serials[slots] != before[slots]])
-        told = zip(index.ids_of(changed), index.serials[changed].tolist(), strict=True)
-        return slots, dict(zip(changed.tolist(), told, strict=True))
+        return slots, Changed(changed, index.ids_of(changed), index.serials[changed])
 
 
 def _narrowed(index: Index, slots: Slots, name: str, group: str, unread: bool) -> Slots:

@@ -35,6 +35,7 @@ class Columns(Protocol):
     flags: dict[str, np.ndarray]
 
     def ids_where(self, holds: Callable[[str], bool]) -> np.ndarray: ...
+    def ids_holding(self, word: str) -> np.ndarray: ...
     def compared(self, column: Column) -> tuple[np.ndarray, np.ndarray]: ...
 
 
@@ -236,11 +237,11 @@ def _words(values: tuple[str, ...]) -> Test:
     word = folded("".join(values))
 
     def over(index: Columns) -> Held:
-        held = index.texts["tags"].where(tag_words, lambda text: word in text)
+        held = index.texts["tags"].holding(tag_words, word)
         for name in _IN_WORDS:
-            held |= index.texts[name].where(text_of, lambda text: word in text)
+            held |= index.texts[name].holding(text_of, word)
         if _OF_AN_ID.fullmatch(word):
-            held |= index.ids_where(lambda run_id: word in run_id)
+            held |= index.ids_holding(word)
         return held, None
 
     return Test(lambda row: word in row.words, over)
@@ -253,7 +254,9 @@ def _text(field: str, value: str, whole: bool) -> Test:
         return (value == text if whole else value in text) or (value == UNKNOWN and not text)
 
     def over(index: Columns) -> Held:
-        return index.ids_where(holds) if field == "id" else index.texts[field].where(text_of, holds), None
+        if whole or value == UNKNOWN:
+            return index.ids_where(holds) if field == "id" else index.texts[field].where(text_of, holds), None
+        return index.ids_holding(value) if field == "id" else index.texts[field].holding(text_of, value), None
 
     return Test(lambda row: holds(folded(of(row) or "")), over)
 
@@ -283,7 +286,7 @@ def _group(value: str) -> Test:
 def _note(value: str) -> Test:
     return Test(
         lambda row: value in row.folded_notes,
-        lambda index: (index.texts["notes"].where(note_text, lambda text: value in text), None),
+        lambda index: (index.texts["notes"].holding(note_text, value), None),
     )
 
 

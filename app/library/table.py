@@ -9,21 +9,26 @@ shown, and of all others within LOOK_S, or as long as it takes where they are ma
 import contextlib
 import threading
 import time
-from collections.abc import Collection, Generator, Iterable, Iterator, Sequence
+from collections.abc import Collection, Generator, Iterable, Sequence
 from dataclasses import replace
 from functools import cache, partial
-from typing import Any, overload
+from typing import Any
 
 import numpy as np
 
+from analyzers.fleet.columns import Known
+from analyzers.fleet.packed import NOTHING, Packed
 from app.facts.settled import settled
 from app.identity.asking import acting_as
 from app.identity.base import SERVER
 from app.library.additions import Added, Additions
 from app.library.columns import Row
 from app.library.index import Index
+from app.library.laid import Spending, known_of
+from app.library.listed_rows import Rows
 from app.library.remembered import LEAST, Remembered, Told, told_of
 from app.library.seen import Seen
+from app.library.snapshot import Same, Snapshot, number_of_added, taken
 from app.library.working import UNDER_PENDING, Numbers, key_of_told
 from app.workspace import Workspace
 from errors import ChipledgerError
@@ -40,6 +45,7 @@ AT_ONCE = 20_000  # runs, of whose folder nobody waits for the reading
 MOST_MADE = 100_000  # rows that are kept
 _SETTLED_NS = 2_000_000_000  # a folder touched more recently may change again without another time
 _REST = 3.0  # of the time that looking at many runs takes, before the next
+_SHARE = 4  # of all rows, that were made since the index was kept: then it is kept anew
 _FEW_ROWS = 8  # rows whose manifests are read
 
 
@@ -54,36 +60,6 @@ def table(place: Workspace) -> "Table":
     return Table(place)
 
 
-class Rows(Sequence[Row]):
-    """Rows that one set of people sees, made as they are asked for. Those of runs that are gone by then are passed
-    over."""
-
-    def __init__(self, of: "Table", run_ids: Sequence[str]):
-        self._of, self.run_ids = of, run_ids
-
-    def __len__(self) -> int:
-        return len(self.run_ids)
-
-    @overload
-    def __getitem__(self, at: int) -> Row: ...
-    @overload
-    def __getitem__(self, at: slice) -> "Rows": ...
-    def __getitem__(self, at: int | slice) -> "Row | Rows":
-        if isinstance(at, slice):
-            return Rows(self._of, self.run_ids[at])
-        run_id = self.run_ids[at]
-        return next(iter(self._of.made([run_id])), gone(run_id))
-
-    def __iter__(self) -> Iterator[Row]:
-        for at in range(0, len(self.run_ids), CHUNK):
-            yield from self._of.made(self.run_ids[at : at + CHUNK])
-
-
-def gone(run_id: str) -> Row:
-    """In the place of a row whose run is no more."""
-    return Row(run_id=run_id, address=run_id, name=run_id, readable=False, problem="was removed meanwhile")
-
-
 class Table:
     """Runs of a store, the newest first, those that cannot be read after them.
 
@@ -96,6 +72,9 @@ class Table:
         self._numbers = Numbers(place, self._shelf)
         self._additions = Additions(place, self._shelf)
         self._remembered = Remembered(place.store.root)
+        self._snapshot = Snapshot(place.store.root)
+        self._recalled, self._since = False, 0  # rows that were made since the index was kept
+        self._spending = Spending(self._remembered, self._numbers, self.made)
         self.index = Index()
         self._made: dict[str, Row] = {}
         self._marks: dict[str, int] = {}  # what tells a manifest from another
@@ -156,6 +135,15 @@ class Table:
                     rows[run_id] = self._made[run_id] = row
                 self._make_room()
             return [rows[i] for i in ids if i in rows]
+
+    def laid(self, run_ids: Iterable[str]) -> tuple[list[str], Known, list[Packed]]:
+        """Of those of the runs that are still there their ids, what is known of them, and what they spent."""
+        with self._lock, acting_as(SERVER):
+            ids = [i for i in run_ids if i in self.index.slots]
+            slots = np.array([self.index.slots[i] for i in ids], dtype=np.int64)
+            marks = {i: mark for i, mark in zip(ids, self.index.spent[slots].tolist(), strict=True) if mark}
+            spent = self._spending.of(marks, keep=len(self._marks) > LEAST)
+            return ids, known_of(self.index, slots, self._live), [spent.get(i, NOTHING) for i in ids]
 
     def fresh(self, rows: Iterable[Row]) -> Sequence[Row]:
         """Rows that are shown, as they are now."""
@@ -229,11 +217,36 @@ class Table:
 
     def _update(self) -> None:
         self._place.store.check()
+        if not self._recalled:
+            self._recall()
         live = self._place.store.live.all()
         for told in (self._additions.changed, self._scanned, self._numbers.done, partial(self._followed, live)):
             self._stale |= told()  # each tells it once, and what is asked after it may fail
         if self._stale:
             self._renew()
+        if self._since > max(LEAST, len(self.index) // _SHARE):
+            self._keep()
+
+    def _recall(self) -> None:
+        """Begin with the rows that were kept and are the same: of a store of many the others alone are made."""
+        self._stale |= self._additions.changed()
+        kept = self._snapshot.read()
+        if kept is not None:
+            others = {i for i, added in kept.added.items() if added != number_of_added(self._additions.of(i))}
+            with contextlib.suppress(KeyError):  # of a version with other columns
+                self.index.begin(kept.run_ids, kept.columns, kept.values)
+                self._marks, self._folders = kept.marks, kept.folders
+                self._stale = others | self._stale.difference(self.index.slots) | self._scan()
+        self._recalled = True
+
+    def _keep(self) -> None:
+        """Keep the index as it is for whoever starts next, where runs are many."""
+        if told := self._taken():
+            self._snapshot.write(told)
+
+    def _taken(self) -> dict[str, np.ndarray]:
+        self._since, same = 0, Same(self._marks, self._folders, self._additions.of)
+        return taken(self.index, same, self._numbers.unkept()) if len(self._marks) > LEAST else {}
 
     def _followed(self, live: Iterable[Live]) -> set[str]:
         """Runs of which a live run tells something else than it did."""
@@ -262,9 +275,11 @@ class Table:
         told = store.runs_folder.stat()
         settled_ = abs(now_ns - told.st_mtime_ns) > _SETTLED_NS
         folder = (told.st_ino, told.st_mtime_ns, told.st_ctime_ns) if settled_ else ()
+        folders = store.folders()
         if len(self._marks) <= FEW:
-            return folder, {i: hash(state) for i, state in store.states().items()}, {}
-        folders, known, marks = store.folders(), self._folders, self._marks
+            marks = {i: hash(state) for i, state in store.states().items()}
+            return folder, marks, {i: folders[i] for i in marks if i in folders}
+        known, marks = self._folders, self._marks
         same = {i for i, inode in folders.items() if known.get(i) == inode and i in marks}
         return folder, {i: marks[i] if i in same else hash(store.state(i)) for i in folders}, folders
 
@@ -291,7 +306,7 @@ class Table:
     def _renew(self, changed: Iterable[str] = ()) -> None:
         """Make the rows of these runs anew, and of those that are stale."""
         self._stale.update(changed)
-        ids = [i for i in self._stale if i in self._marks and i not in self._superseded]
+        ids = sorted(i for i in self._stale if i in self._marks and i not in self._superseded)
         self._drop(self._stale.difference(ids))
         self._stale.intersection_update(ids)
         for at in range(0, len(ids), CHUNK):
@@ -303,6 +318,7 @@ class Table:
             self._lose(i for i in some if i not in rows)
             self._stale.difference_update(some)
             self._make_room()
+        self._since += len(ids)
         self.index.tidy()
 
     def _put(self, rows: Iterable[tuple[str, Row]]) -> None:
@@ -329,6 +345,8 @@ class Table:
             self._made.pop(run_id, None)
         if dropped:
             self._remembered.forget(dropped)
+            self._snapshot.forget()
+            self._since += LEAST + 1  # it is kept anew once all was looked at
 
     def _read(self, run_ids: Sequence[str]) -> dict[str, Row]:
         """The rows of these runs, without those that are gone."""
@@ -391,6 +409,10 @@ class Table:
                     self._look_at(run_id)
                 if many:
                     time.sleep(_REST * (time.monotonic() - began))
+            with self._lock:
+                told = self._taken() if self._since > LEAST else {}
+            if told:
+                self._snapshot.write(told)
         self._looked_s = time.monotonic()
 
 

@@ -71,6 +71,10 @@ class Numbers:
             return mine[1]
         return Glimpse.from_json(known[1]) if known is not None and known[0] == key else None
 
+    def unkept(self) -> list[str]:
+        """Runs whose numbers this process alone knows."""
+        return list(self._unkept)
+
     def done(self) -> set[str]:
         """Runs whose numbers came to be known since this was last asked."""
         with self._lock:

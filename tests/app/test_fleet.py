@@ -308,8 +308,8 @@ def test_a_run_under_other_labels_is_counted_under_these(fleet_store):
 
 def test_of_many_runs_those_are_read_anew_that_are_others(fleet_store, monkeypatch):
     first, read = ask_fleet(fleet_store, {"by": "kind"}, "now"), []
-    real = table(fleet_store).made
-    monkeypatch.setattr(table(fleet_store), "made", lambda ids: real(read.extend(ids) or ids))
+    real = table(fleet_store).laid
+    monkeypatch.setattr(table(fleet_store), "laid", lambda ids: real(read.extend(ids) or ids))
     other = steps(fleet_store, "another", MONDAY_NS, 20)
     found = ask_fleet(fleet_store, {"by": "kind"}, "now")
     assert found.total.runs == first.total.runs + 1 and {*read} == {other.run_id}
@@ -320,8 +320,8 @@ def test_of_many_runs_those_are_read_anew_that_are_others(fleet_store, monkeypat
 
 
 def test_a_run_that_goes_while_others_are_read_is_in_no_fleet(fleet_store, monkeypatch):
-    real, gone = table(fleet_store).made, next(r.run_id for r in runs_of(fleet_store, "now").runs if r.name == "priced")
-    monkeypatch.setattr(table(fleet_store), "made", lambda ids: [row for row in real(ids) if row.run_id != gone])
+    real, gone = table(fleet_store).laid, next(r.run_id for r in runs_of(fleet_store, "now").runs if r.name == "priced")
+    monkeypatch.setattr(table(fleet_store), "laid", lambda ids: real([run_id for run_id in ids if run_id != gone]))
     kept.kept_fleet.cache_clear()
     assert "priced" not in {r.run.name for r in ask_fleet(fleet_store, {}, "now").runs}
     monkeypatch.undo()

@@ -5,6 +5,7 @@ import unicodedata
 from dataclasses import replace
 from datetime import UTC, datetime
 
+import numpy as np
 import pytest
 
 from analyzers.fleet import FleetAsked, fleet
@@ -12,8 +13,8 @@ from analyzers.fleet.budget import left_of, of_team
 from analyzers.fleet.periods import period_of
 from app.fleet import budgets, digest
 from app.fleet.asking import ask_fleet, runs_of
-from app.fleet.kept import run_of
 from app.follow.alerts.webhook import SLACK_NAME, SLACK_TEXT, slack
+from app.library.laid import known_of
 from app.library.table import table
 from app.mcp.tools.fleet import FLEET
 from app.pages.fleet.figure import by_group, spent_of
@@ -167,10 +168,12 @@ def test_scheduling_goodput_counts_the_time_since_up_to_now_and_none_that_has_no
 
 def test_a_live_run_that_ended_is_not_said_to_be_followed(place):
     steps(place, "a", MONDAY_NS, 5)
-    (row,) = table(place).made(run.run_id for run in runs_of(place, "kept").runs)
+    (run,) = runs_of(place, "kept").runs
+    index = table(place).index
     for state, live in (("following", True), ("finished", False), ("stopped", False)):
         followed = Live(name="x", project="", job="", state=state, last_poll_ns=time.time_ns())
-        assert run_of(replace(row, live=followed)).live is live
+        known = known_of(index, np.array([index.slots[run.run_id]]), {run.run_id: followed})
+        assert known.of["live"].tolist() == [live]
 
 
 def test_what_is_not_counted_is_said_once(place, capsys):

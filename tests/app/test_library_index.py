@@ -7,9 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from app.library import joined
 from app.library.coded import FEW, Coded, Ranked
 from app.library.columns import COLUMNS, Row, named
 from app.library.index import Index
+from app.library.joined import Joined
 from app.library.search import read
 from app.library.seen import Seen
 from runs.live import Live
@@ -222,6 +224,36 @@ def test_names_that_come_one_by_one_stand_between_those_that_were_there():
         keys.append(key)
         ranks = ranked.ranks(keys)
     assert np.argsort(ranks[-len(closer) :]).tolist() == sorted(range(len(closer)), key=closer.__getitem__)
+
+
+def test_a_word_is_found_in_texts_that_were_put_together_and_in_those_that_came_since(monkeypatch):
+    rng, texts, together = random.Random(3), list[str](), Joined()
+    words = ("a", "ab", "aa", "ba", "é", "éa", "\udcff", "b\udcff", "", "abababab", "日", "z")
+    monkeypatch.setattr(joined, "FEW", 5)
+    for _ in range(60):
+        texts.extend("".join(rng.choices("abé日\udcff", k=rng.randrange(5))) for _ in range(rng.randrange(4)))
+        for word in words:
+            assert together.holding(texts, word).tolist() == [word in text for text in texts]
+
+
+def test_most_texts_are_looked_at_together(monkeypatch):
+    class Text(str):
+        def __contains__(self, word):
+            pytest.fail("it is looked at by itself")
+
+    texts = [Text(f"name {n}") for n in range(joined.FEW + 1)]
+    assert Joined().holding(texts, "name 100").sum() == 2
+
+
+def test_a_run_whose_slot_another_had_is_found_by_its_own_id(monkeypatch):
+    monkeypatch.setattr(joined, "FEW", 0)
+    index = Index()
+    for run_id in ("first", "second"):
+        index.put(Row(run_id=run_id, address=run_id, name="x", created_ns=1))
+        assert index.ids_of(index.matching(read(run_id), index.order())) == [run_id]
+        index.remove(run_id)
+    index.put(Row(run_id="third", address="third", name="x", created_ns=1))
+    assert not len(index.matching(read("second"), index.order()))
 
 
 def test_a_function_is_asked_once_of_each_value():

@@ -7,7 +7,7 @@ import pytest
 
 from app.identity.asking import acting_as
 from app.identity.base import Identity, Role
-from app.library import additions, changes, remembered
+from app.library import additions, changes, listed_rows, remembered
 from app.library import table as tables
 from app.library.rows import found_ids, library, most
 from app.library.table import Table, table
@@ -26,6 +26,7 @@ def size(request, monkeypatch):
             monkeypatch.setattr(module, name, 0)
         monkeypatch.setattr(tables, "MOST_MADE", 2)
         monkeypatch.setattr(tables, "CHUNK", 2)
+        monkeypatch.setattr(listed_rows, "CHUNK", 2)
     return request.param
 
 
