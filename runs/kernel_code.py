@@ -21,7 +21,8 @@ import os
 import platform
 import struct
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+import weakref
+from collections.abc import Iterable, Sequence
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -40,7 +41,7 @@ WORDS = {NUMBER: "i", "uint64": "u", REAL: "f", TRUTH: "b"}  # the letter of eac
 _BEYOND = 1 << 63
 _DONE, _NONE = 0, -2  # how a kernel says that it ended, the second where it gives nothing back
 ENDING = ".so"
-_SMALL_BYTES = 1 << 20
+_SMALL_BYTES = 16 << 20
 _DIGITS = 32  # of the digest of a file's content, in its name
 # what a processor has at the least of a level, as Linux names it
 _V2 = {"cx16", "lahf_lm", "pni", "popcnt", "sse4_1", "sse4_2", "ssse3"}
@@ -200,13 +201,18 @@ def load(kernel: str, forms: Forms, path: Path) -> Loaded | None:
 
 
 class Call:
-    """A kernel with arguments as it was called with last, of one thread. A small array that is the very object it was
-    is not looked at again; it is kept alive for that, a large one or a part of another is not."""
+    """A kernel with arguments as it was called with last, of one thread. What is the very object that it was is not
+    looked at again: an array of its own memory, or a tuple, is kept alive for that, unless it is large; a part of
+    another array is not."""
 
     def __init__(self, code: Loaded, given: tuple[Any, ...]):
-        leaves = list(_leaves(given))
+        each = [_leaves(value) for value in given]
+        leaves = list(itertools.chain(*each))
         words = [words_of(leaf) for leaf in leaves]
-        self._code, self._seen, self._forms = code, [_seen(leaf) for leaf in leaves], [form_of(leaf) for leaf in leaves]
+        self._code, self._seen, self._forms = code, list(map(_seen, leaves)), list(map(form_of, leaves))
+        self._sizes = list(map(_size, leaves))
+        self._first = list(itertools.accumulate(map(len, each), initial=0))  # leaf of each argument
+        self._whole = [_whole(value, some) for value, some in zip(given, each, strict=True)]
         self._at = list(itertools.accumulate(map(len, words), initial=0))
         self._words = (ctypes.c_int64 * self._at[-1])(*itertools.chain(*words))
         self._reals = (ctypes.c_double * self._at[-1]).from_buffer(self._words)
@@ -215,18 +221,39 @@ class Call:
         self._run = partial(code.function, ctypes.addressof(self._words), ctypes.addressof(self._given_back))
 
     def takes(self, given: tuple[Any, ...]) -> bool:
-        """Whether it can be run with these, and is about to be."""
-        leaves, seen = list(_leaves(given)), self._seen
-        if len(leaves) != len(seen):
+        """Whether it can be run with these, and is about to be. Readers call this for each line of a trace."""
+        if len(given) != len(self._whole):
             return False
-        for n, leaf in enumerate(leaves):
-            before = seen[n]
-            if leaf is before or (before.__class__ is _Array and before.array is leaf and before.shape == leaf.shape):
-                continue
-            if not (form := form_of(leaf)) or form != self._forms[n]:
+        for k, value in enumerate(given):
+            if isinstance(value, tuple):
+                if not (_as_it_was(self._whole[k], value) or self._takes_tuple(k, value)):
+                    return False
+            elif not self._takes_leaf(self._first[k], value):
                 return False
-            self._put(self._at[n], form, leaf)
-            seen[n] = _seen(leaf)
+        return True
+
+    def _takes_tuple(self, k: int, value: tuple[Any, ...]) -> bool:
+        leaves, first = _leaves(value), self._first[k]
+        if first + len(leaves) != self._first[k + 1] or not all(map(self._takes_leaf, itertools.count(first), leaves)):
+            return False
+        self._whole[k] = _whole(value, leaves)
+        return True
+
+    def _takes_leaf(self, n: int, leaf: Any) -> bool:
+        before = self._seen[n]
+        if leaf is before:
+            if self._sizes[n] < 0 or leaf.size == self._sizes[n]:
+                return True
+        elif before.__class__ is weakref.ref:
+            if before() is leaf:
+                return True
+        elif leaf.__class__ is int and before.__class__ is int and -_BEYOND <= leaf < _BEYOND:
+            self._words[self._at[n]] = self._seen[n] = leaf
+            return True
+        if not (form := form_of(leaf)) or form != self._forms[n]:
+            return False
+        self._put(self._at[n], form, leaf)
+        self._seen[n], self._sizes[n] = _seen(leaf), _size(leaf)
         return True
 
     def _put(self, at: int, form: Form, value: Any) -> None:
@@ -251,27 +278,41 @@ class Call:
         return tuple(_value(word, letter) for word, letter in zip(back, gives, strict=True))
 
 
-class _Array(NamedTuple):
-    """An array that was seen, which may have been made larger since, where it is."""
-
-    array: np.ndarray
-    shape: tuple[int, ...]
-
-
-def _leaves(given: tuple[Any, ...]) -> Iterator[Any]:
+def _leaves(value: Any) -> list[Any]:
     """What is passed, and the type of each tuple before what that holds: a tuple of another type is other code."""
-    for value in given:
-        if isinstance(value, tuple):
-            yield type(value)
-            yield from _leaves(value)
-        else:
-            yield value
+    if not isinstance(value, tuple):
+        return [value]
+    return [value.__class__, *itertools.chain.from_iterable(map(_leaves, value))]
+
+
+_Whole = tuple[tuple[Any, ...], list[tuple[np.ndarray, int]]]
+
+
+def _whole(value: Any, leaves: list[Any]) -> _Whole | None:
+    """A tuple that is known again, with its arrays that may be made larger where they are; None of anything else, and
+    where it holds large ones or parts of others, which would be kept alive."""
+    arrays = [leaf for leaf in leaves if isinstance(leaf, np.ndarray)]
+    small = all(array.flags.owndata and array.nbytes <= _SMALL_BYTES for array in arrays)
+    return (value, [(array, array.size) for array in arrays]) if isinstance(value, tuple) and small else None
+
+
+def _as_it_was(known: _Whole | None, value: tuple[Any, ...]) -> bool:
+    return known is not None and known[0] is value and all([array.size == size for array, size in known[1]])
 
 
 def _seen(leaf: Any) -> Any:
+    """What is known again. An array of which there are weak references cannot be made larger where it is; one of memory
+    that is not its own cannot in any case."""
     if not isinstance(leaf, np.ndarray):
         return leaf
-    return _Array(leaf, leaf.shape) if leaf.flags.owndata and leaf.nbytes <= _SMALL_BYTES else None
+    if not leaf.flags.owndata:
+        return weakref.ref(leaf)
+    return leaf if leaf.nbytes <= _SMALL_BYTES else None
+
+
+def _size(leaf: Any) -> int:
+    """Of an array, which may have been made larger where it is; -1 of anything else."""
+    return leaf.size if isinstance(leaf, np.ndarray) else -1
 
 
 def _value(word: int, letter: str) -> Any:

@@ -24,8 +24,7 @@ from runs.tables import Tables, frame, int_column
 
 HOST_CODE, WAITING, LAUNCHING, COMPILING = "host_code", "waiting", "launching", "compilation"
 COLLECTING, COPYING = "garbage_collection", "device_to_host"
-MANY = (LAUNCHING, COPYING)  # what is called by the thousand
-AT_ONCE_NS = 20_000  # within which Python does hardly more than make its next call
+AT_ONCE_NS = 20_000  # from one copy to the next: within that Python does hardly more than ask for it
 STEPS = ""
 """In place of a thread's name: the one on which the profile shows the steps."""
 
@@ -173,8 +172,7 @@ def _work(tables: Tables, capture: int, start_ns: int, mine: pd.DataFrame) -> di
     found[COLLECTING] = union(joined([found[COLLECTING], collected]))
     read = np.flatnonzero(_among(op, ids[names == _READ]) & plain)
     copied = outside(spans(start[read], end[read]), found[WAITING])
-    found[COPYING] = union(joined([found[COPYING], copied]))
-    found |= {kind: _one_after_another(found[kind]) for kind in MANY}
+    found[COPYING] = _one_after_another(union(joined([found[COPYING], copied])))
     call = _among(op, ids[_told(names, _CALL)]) & inner
     compiling = found[COMPILING]
     call &= _contains(start, end, compiling.start, compiling.end)
@@ -183,7 +181,7 @@ def _work(tables: Tables, capture: int, start_ns: int, mine: pd.DataFrame) -> di
 
 
 def _one_after_another(x: Spans) -> Spans:
-    """Calls that follow one another at once as one: what passes between them is making the next."""
+    """Copies that follow one another at once as one: what passes between them is asking for the next."""
     if not len(x.start):
         return x
     apart = x.start[1:] - x.end[:-1] >= AT_ONCE_NS

@@ -165,7 +165,7 @@ def test_an_array_that_was_made_larger_where_it_is_is_looked_at_anew(kept, witho
     assert kernel(of, 2.0) == 1 << 20
 
 
-@pytest.mark.parametrize("of", [lambda: np.ones((1 << 17) + 1), lambda: np.ones(9)[:3]], ids=["large", "a part"])
+@pytest.mark.parametrize("of", [lambda: np.ones((1 << 21) + 1), lambda: np.ones(9)[:3]], ids=["large", "a part"])
 def test_what_was_given_is_not_kept_alive(kept, without_numba, of):
     kernel, given = kept[0](powers), of()
     assert kernel(given, 2.0) == given.size
