@@ -90,9 +90,9 @@ def test_a_profile_of_an_own_loop_in_jax_tells_what_its_chips_waited_for(visit, 
     assert done.returncode == 0, done.stderr[-2000:]
     person = Person(visit(started))
     person.adds("Choose a folder", tmp_path / "profile")
-    person.reads("Devices wait while hosts run code that no event marks, such as Python of the job:")
+    person.reads("Devices wait while hosts run code of their own, ")
     said = person.page.locator("h5").first.inner_text()
-    told = re.search(r"job: (\d+) % of the chip time\. Mending it gives back", said)
+    told = re.search(r" % of it in sleep: (\d+) % of the chip time\. Mending it gives back", said)
     assert told, said
     share = float(told[1])
     assert share == pytest.approx(100 * json.loads(done.stdout), abs=6), "what the loop slept, by its own clock"
