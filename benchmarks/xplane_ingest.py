@@ -32,9 +32,9 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 TRACES = ROOT / "reference" / "runs" / "training" / "profiles"
 FLOORS = {
-    "protobuf": 1.18,
-    "xprof": 12.9,
-}  # just below 1.25 and 13.75, measured last; to be raised with them
+    "protobuf": 1.27,
+    "xprof": 13.2,
+}  # just below 1.33 to 1.35 and 13.76 to 14.16, measured last; to be raised with them
 
 # What was installed has its bytecode beside it, and so has a checkout that was run once, unless Python is told not to.
 ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}

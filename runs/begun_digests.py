@@ -45,7 +45,7 @@ def _take_all(found: list[tuple[Path, Future[str]]]) -> None:
 
 
 def _digest(path: Path) -> str:
-    """In few large pieces: after each, this thread waits for Python's lock, which one that loads code keeps for 5 ms."""
+    """In few large pieces: after each this thread waits for Python's lock, which who loads code keeps for 5 ms."""
     digest, piece = hashlib.sha256(), memoryview(bytearray(PIECE_BYTES))
     with path.open("rb", buffering=0) as file:
         while n_bytes := file.readinto(piece):

@@ -52,7 +52,7 @@ def test_a_file_that_cannot_be_read_then_is_read_later(file, monkeypatch, error)
         raise error
 
     with monkeypatch.context() as patch:
-        patch.setattr(hashlib, "file_digest", refused)
+        patch.setattr(begun_digests, "_digest", refused)
         begin([file])
         assert begun_digests._begun[file, state_of(file)].exception(10)
     assert digest_of(file) == hashlib.sha256(b"12345").hexdigest()
