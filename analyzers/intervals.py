@@ -24,6 +24,9 @@ def spans(start: Sequence[int] | np.ndarray = (), end: Sequence[int] | np.ndarra
     return Spans(s[keep], e[keep])
 
 
+NOTHING = spans()
+
+
 def union(x: Spans) -> Spans:
     """The same instants as sorted, disjoint intervals. O(n log n)."""
     if len(x.start) == 0 or _apart(x):

@@ -9,10 +9,9 @@ import pandas as pd
 
 from analyzers.device.activity import activities
 from analyzers.device.host_work import HOST_CODE, STEPS, ThreadWork
-from analyzers.intervals import Spans, joined, length, outside, overlap_with, spans, union
+from analyzers.intervals import NOTHING, Spans, joined, length, outside, overlap_with, union
 from runs.tables import Tables, frame
 
-NOTHING = spans()
 MOST = 0.5  # of the time: a function in which less passed is one of many
 MOST_CAPTURES = 64
 LONGEST = 80  # characters of a name that are told

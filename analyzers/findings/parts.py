@@ -10,7 +10,7 @@ from analyzers.base import Facts
 from analyzers.device.activity import profiled_steps
 from analyzers.device.host_work import COMPILING, HOST_CODE, LAUNCHING, WAITING, host_work
 from analyzers.device.waiting import host_fetches
-from analyzers.intervals import Spans, joined, overlap_with, spans, union
+from analyzers.intervals import NOTHING, Spans, joined, overlap_with, spans, union
 from analyzers.time.job_past import kept_by_state
 from analyzers.time.step_changes import step_changes
 from runs.kept import Answers
@@ -20,7 +20,6 @@ MOST_BYTES = 32 << 20
 MOST_CAPTURES = 64
 """Hosts' captures that are looked at, the first ones: what one host does in a step holds up all of them."""
 FETCH = "fetch"
-NOTHING = spans()
 SAME = 0.7
 """Of what a log says that steps took, as a profile saw the same: more or less apart, they are not the same."""
 REPORTED = ("data_loading", "checkpoint_save", "checkpoint_restore", "custom", "eval")
