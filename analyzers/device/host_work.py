@@ -59,7 +59,7 @@ KINDS: Mapping[str, re.Pattern[str]] = {
                 rf"(?<!partial_)(?<!time_)(?:eval|evaluate)(?!{_NO_MODEL})", "evaluation", "validate(?!_)", "validation"
             ),
         ),
-        (COLLECTING, r"\bgc\.collect\b|garbage[ _]collect"),
+        (COLLECTING, r"\bgc\.collect\b|garbage[ _]collect|^<built-in (?:function|method) collect"),
         ("profiling", r"(start|stop)_trace|ProfilerSession|profiler[ _.:]+(start|stop)"),
         (
             COMPILING,
@@ -83,6 +83,7 @@ _CALLED = rf"{_FRAME.pattern}|^\$"
 _READS = re.compile(r"^\$array\.py:\d+ _value$")
 """Where JAX takes a whole array to the host, whatever asks for it: `float`, `np.asarray`, `device_get`, `print`."""
 _READ = "an array is read"
+_COLLECTS = re.compile(r"^\$gc collect$")  # the interpreter's own, of which no file is told
 _CALL = re.compile(r"^PjitFunction")  # what traces, lowers, compiles and launches a function, whichever is needed
 
 
@@ -222,6 +223,8 @@ def _judged(name: str) -> str:
         return "operator of a framework"
     if _READS.match(name):
         return _READ
+    if _COLLECTS.match(name):
+        return "gc.collect"
     frame = _FRAME.match(name)
     return frame[1] or frame[2] or "" if frame else name
 

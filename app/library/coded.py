@@ -2,6 +2,7 @@
 search asks of a value is asked once for all runs that have it.
 """
 
+import contextlib
 from bisect import bisect_left
 from collections.abc import Callable, Hashable
 from typing import Any
@@ -10,6 +11,7 @@ import numpy as np
 
 from app.library.joined import Joined
 
+MANY = 10_000  # keys that are sorted elsewhere than in Python, where nothing else goes on meanwhile
 FEW = 64  # values that came since the ranks were made, and are put between the others one by one
 SPARE = 1_000  # values that no run has any more, before they are let go
 
@@ -76,6 +78,14 @@ class Coded:
         """Of each slot whether a word is in what `of` makes of its value."""
         return self._joined.setdefault(of, Joined()).holding(self.told(of), word)[self.codes]
 
+    def keep(self, of: Callable[[Any], Any], values: list[Any], told: list[Any], made: "Ranked | Joined") -> None:
+        """Sort, or look for words, by what was made of `told`, which `of` made of these values, unless others have
+        their numbers by now."""
+        if self.values[: len(values)] == values:
+            self._told.setdefault(of, told)
+            kept: dict[Any, Any] = self._ranked if isinstance(made, Ranked) else self._joined
+            kept.setdefault(of, made)
+
     def equal(self, value: Hashable) -> np.ndarray:
         """Of each slot whether it has this value."""
         return self.codes == self._code.get(value, -1)
@@ -106,18 +116,25 @@ class Ranked:
         self._ranks = np.zeros(0)
 
     def ranks(self, keys: list[Any]) -> np.ndarray:
+        self.prepare(keys)
+        return self._ranks
+
+    def prepare(self, keys: list[Any]) -> None:
+        """Give numbers to those that have none."""
         done = len(self._ranks)
         if len(keys) > done:
             new = keys[done:]
-            some = [self._between(key) for key in new] if done and len(new) <= FEW else [None]
-            self._ranks = self._anew(keys) if None in some else np.append(self._ranks, some)
-        return self._ranks
+            found = [self._between(key) for key in new] if done and len(new) <= FEW else []
+            some = [number for number in found if number is not None]
+            self._ranks = self._anew(keys) if len(some) < len(new) else np.append(self._ranks, some)
 
     def _anew(self, keys: list[Any]) -> np.ndarray:
-        self._keys = sorted({key for key in keys if key is not None})
-        self._numbers = [float(n) for n in range(len(self._keys))]
-        number = dict(zip(self._keys, self._numbers, strict=True))
-        return np.array([np.nan if key is None else number[key] for key in keys])
+        order, first = _sorted(keys)
+        self._keys = [keys[at] for at in order[first].tolist()]
+        self._numbers = np.arange(len(self._keys), dtype=float).tolist()
+        ranks = np.full(len(keys), np.nan)
+        ranks[order] = np.cumsum(first) - 1.0
+        return ranks
 
     def _between(self, key: Any) -> float | None:
         """None where there is no room."""
@@ -134,3 +151,20 @@ class Ranked:
         self._keys.insert(at, key)
         self._numbers.insert(at, number)
         return number
+
+
+def _sorted(keys: list[Any]) -> tuple[np.ndarray, np.ndarray]:
+    """(where those stand that are not None, in their order; of each of these whether it is the first of its kind)"""
+    if len(keys) > MANY:
+        import pyarrow as pa  # late: lists of few do without
+        import pyarrow.compute as pc
+
+        with contextlib.suppress(UnicodeEncodeError, pa.ArrowTypeError):  # half characters, and what is no text
+            told = pa.array(keys, pa.large_string())  # bytes of UTF-8 stand in the order of their characters
+            order = pc.sort_indices(told)[: len(keys) - told.null_count]
+            there = told.take(order)
+            others = pc.not_equal(there[1:], there[:-1]).to_numpy(zero_copy_only=False)
+            return order.to_numpy().astype(np.int64), np.append(np.ones(min(len(order), 1), dtype=bool), others)
+    order = sorted((at for at, key in enumerate(keys) if key is not None), key=keys.__getitem__)
+    first = [not n or keys[order[n - 1]] != keys[at] for n, at in enumerate(order)]
+    return np.array(order, dtype=np.int64), np.array(first, dtype=bool)

@@ -96,7 +96,7 @@ class Index:
         if self._free:
             slot = self._free.pop()
             self.ids[slot], self._folded[slot] = run_id, text_of(run_id)
-            self._joined = Joined()
+            self._joined.replaced(slot)
         else:
             slot = len(self.ids)
             self.ids.append(run_id)
@@ -203,7 +203,7 @@ class Index:
             return self.flags["starred"].astype(float), self.flags["starred"]
         if column.kind == "text":
             text = self.texts[column.name]
-            values = text.ranks(_tags_key if column.name == "tags" else _key_of)
+            values = text.ranks(tags_key if column.name == "tags" else text_key)
         else:
             values = self.numbers[column.name]
         return values, ~np.isnan(values)
@@ -246,6 +246,15 @@ class Index:
         found[: len(self.ids)] = self._joined.holding(self._folded, word)
         return found
 
+    def folded_ids(self) -> list[str]:
+        """By slot, as searches compare them."""
+        return list(self._folded)
+
+    def keep_joined(self, ids: list[str], made: Joined) -> None:
+        """Search ids by what was made of these, unless others stand in their places by now."""
+        if self._folded[: len(ids)] == ids:
+            self._joined = made
+
     def waiting(self, run_ids: Iterable[str]) -> set[str]:
         """Those of the runs whose numbers are not known yet."""
         flags = self.flags["pending"]
@@ -272,10 +281,11 @@ def _stretches(at: np.ndarray) -> Sequence[tuple[int, int]]:
     return list(zip(at[first].tolist(), (at[last] + 1).tolist(), strict=True))
 
 
-def _key_of(value: str | None) -> str | None:
-    """What texts are sorted by."""
-    return value.casefold() if value else None
+def text_key(value: str | None) -> str | None:
+    """What texts are sorted by: the same object where it is the same, of which there may be a million."""
+    found = value.casefold() if value else None
+    return value if found == value else found
 
 
-def _tags_key(value: tuple[tuple[str, str], ...] | None) -> str | None:
+def tags_key(value: tuple[tuple[str, str], ...] | None) -> str | None:
     return " ".join(f"{k}={v}" if v else k for k, v in value).casefold() or None if value else None

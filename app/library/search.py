@@ -229,7 +229,7 @@ def _any_over(tests: Sequence[Test], index: Columns) -> Held:
     return held, None if unknown is None else unknown & ~held
 
 
-_IN_WORDS = ("name", "kind", "chip", "topology", "job", "model", "group")  # and a run's id and tags: `Row.words`
+IN_WORDS = ("name", "kind", "chip", "topology", "job", "model", "group")  # and a run's id and tags: `Row.words`
 _OF_AN_ID = re.compile(r"[a-z0-9._-]*")
 
 
@@ -238,7 +238,7 @@ def _words(values: tuple[str, ...]) -> Test:
 
     def over(index: Columns) -> Held:
         held = index.texts["tags"].holding(tag_words, word)
-        for name in _IN_WORDS:
+        for name in IN_WORDS:
             held |= index.texts[name].holding(text_of, word)
         if _OF_AN_ID.fullmatch(word):
             held |= index.ids_holding(word)

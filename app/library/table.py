@@ -22,6 +22,7 @@ from app.facts.settled import settled
 from app.identity.asking import acting_as
 from app.identity.base import SERVER
 from app.library.additions import Added, Additions
+from app.library.ahead import work_ahead
 from app.library.columns import Row
 from app.library.index import Index
 from app.library.laid import Spending, known_of
@@ -112,6 +113,10 @@ class Table:
             if not isinstance(seen.rows, Rows):
                 seen.rows = Rows(self, self.index.ids_of(seen.slots))
             return seen.rows
+
+    def work_ahead(self) -> None:
+        """Work out what the first search and the first sort would wait for."""
+        work_ahead(self.index, self._lock)
 
     def _seen_now(self) -> Seen:
         """A run is hidden before it is there: whoever looks up what is hidden last misses none."""

@@ -26,6 +26,7 @@ def upkeep(place: Workspace) -> Generator[None]:
 def _keep(place: Workspace, stop: threading.Event) -> None:
     with contextlib.suppress(ChipledgerError):  # a store that cannot be read: its pages say so
         table(place).rows()
+        table(place).work_ahead()
     keep_tidy(place.store, place.registry.at, stop)
 
 

@@ -1,5 +1,6 @@
 """What the index of runs finds, sorts and counts is what looking at each row tells, whatever the rows are."""
 
+import contextlib
 import random
 from collections import Counter
 from dataclasses import replace
@@ -7,7 +8,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from app.library import joined
+from app.library import ahead, coded, joined
+from app.library.ahead import work_ahead
 from app.library.coded import FEW, Coded, Ranked
 from app.library.columns import COLUMNS, Row, named
 from app.library.index import Index
@@ -254,6 +256,96 @@ def test_a_run_whose_slot_another_had_is_found_by_its_own_id(monkeypatch):
         index.remove(run_id)
     index.put(Row(run_id="third", address="third", name="x", created_ns=1))
     assert not len(index.matching(read("second"), index.order()))
+
+
+def test_slots_that_others_took_since_are_looked_at_by_themselves_until_they_are_many():
+    index = Index()
+    for number in range(2 * joined.FEW):
+        index.put(Row(run_id=f"old-{number}", address="a", name="x", created_ns=1))
+    assert len(index.matching(read("id:old"), index.order())) == 2 * joined.FEW
+    for number in range(0, 2 * joined.FEW, 3):
+        index.remove(f"old-{number}")
+        index.put(Row(run_id=f"new-{number}", address="a", name="x", created_ns=1))
+        if number in (0, 9, joined.FEW):
+            assert len(index.matching(read("id:new"), index.order())) == number // 3 + 1
+    assert len(index.matching(read("id:new"), index.order())) == len(range(0, 2 * joined.FEW, 3))
+    assert len(index.matching(read("id:old"), index.order())) == 2 * joined.FEW - len(range(0, 2 * joined.FEW, 3))
+
+
+@pytest.mark.parametrize("many", [0, 10**9])
+def test_keys_get_the_same_numbers_wherever_they_are_sorted(monkeypatch, many):
+    monkeypatch.setattr(coded, "MANY", many)
+    rng, letters = random.Random(2), ("", "é", "日", "\U0001f600", "a", "\uffff", "\udcff", "b")
+    for _ in range(300):
+        keys = [rng.choice((None, "".join(rng.choices(letters, k=rng.randrange(4))))) for _ in range(rng.randrange(9))]
+        known = sorted({key for key in keys if key is not None})
+        numbers = [np.nan if key is None else known.index(key) for key in keys]
+        np.testing.assert_array_equal(Ranked().ranks(keys), numbers)
+
+
+def meddle(index: Index, change: str) -> None:
+    """What somebody does while it is worked ahead."""
+    if change == "another slot":
+        index.remove("r-3")
+        index.put(Row(run_id="late", address="a", name="late", tags={"late": ""}, created_ns=9))
+    elif change == "more":
+        index.put(Row(run_id="late", address="a", name="late", tags={"late": ""}, created_ns=9))
+    elif change == "tidied":
+        for number in range(40):
+            index.remove(f"r-{number}")
+        for text in index.texts.values():
+            text.tidy()
+        index.put(Row(run_id="late", address="a", name="late", tags={"late": ""}, created_ns=9))
+
+
+@pytest.mark.parametrize("change", ["", "another slot", "more", "tidied"])
+@pytest.mark.parametrize("turn", range(0, 44, 3))
+def test_what_was_worked_ahead_finds_and_sorts_the_same_whatever_came_meanwhile(monkeypatch, change, turn):
+    monkeypatch.setattr(ahead, "MANY", 10)
+    rows = [
+        Row(run_id=f"r-{n}", address="a", name=f"name {n % 50}", tags={f"k{n % 30}": ""}, created_ns=n)
+        for n in range(60)
+    ]
+    index, plain, turns = Index(), Index(), iter(range(1000))
+    for row in rows:
+        index.put(row)
+        plain.put(row)
+
+    @contextlib.contextmanager
+    def held():
+        if next(turns) == turn:
+            meddle(index, change)
+        yield
+
+    class Held:
+        def __enter__(self):
+            self.within = held()
+            self.within.__enter__()
+
+        def __exit__(self, *error):
+            self.within.__exit__(*error)
+
+    work_ahead(index, Held())
+    assert (used := next(turns)) > 20
+    meddle(plain, change if turn < used else "")
+    for search in ("name", "late", "k2", "r-3", "name:late", "tag:late", "id:late"):
+        found = [one.ids_of(one.matching(read(search), one.order())) for one in (index, plain)]
+        assert sorted(found[0]) == sorted(found[1]), search
+    for column in ("name", "tags"):
+        found = [one.ids_of(one.sorted(one.order(), named(column), False)) for one in (index, plain)]
+        assert found[0] == found[1], column
+
+
+def test_after_it_was_worked_ahead_no_text_is_looked_at_again(monkeypatch):
+    monkeypatch.setattr(ahead, "MANY", 10)
+    index = Index()
+    for number in range(2 * joined.FEW):
+        index.put(Row(run_id=f"r-{number}", address="a", name=f"Name {number}", created_ns=1))
+    work_ahead(index, contextlib.nullcontext())
+    monkeypatch.setattr(Joined, "_put_together", lambda *_: pytest.fail("they are put together once more"))
+    monkeypatch.setattr(Ranked, "_anew", lambda *_: pytest.fail("they are sorted once more"))
+    assert len(index.matching(read("name"), index.order())) == 2 * joined.FEW
+    assert len(index.sorted(index.order(), named("name"), False)) == 2 * joined.FEW
 
 
 def test_a_function_is_asked_once_of_each_value():
