@@ -9,6 +9,7 @@ used rows are made.
 
 import contextlib
 import json
+import time
 import uuid
 import zipfile
 from collections.abc import Callable, Collection, Mapping
@@ -25,6 +26,7 @@ from app.library.index import IS, TEXT, Index
 from runs.derived import FOLDER
 from runs.durable import PRIVATE, keep_private
 
+ABANDONED_S = 3600.0  # since it was last written to: by nobody who is still at it
 _VALUES = "values "
 _FORM = 1  # another one when the file is laid out otherwise
 _OTHERS = ("pending", "live")  # rows in such a state are made anew
@@ -59,6 +61,7 @@ class Snapshot:
         """What `taken` told."""
         with contextlib.suppress(*_BAD):
             self._path.parent.mkdir(mode=PRIVATE, exist_ok=True)
+            self._sweep()
             partial = self._path.with_name(f".{self._path.name}.{uuid.uuid4().hex}")
             try:
                 with partial.open("xb") as file:
@@ -66,6 +69,12 @@ class Snapshot:
                     np.savez(file, **taken)  # pyright: ignore[reportArgumentType]
                 partial.replace(self._path)
             finally:
+                partial.unlink(missing_ok=True)
+
+    def _sweep(self) -> None:
+        """What writers left that were killed."""
+        for partial in self._path.parent.glob(f".{self._path.name}.*"):
+            if time.time() - partial.stat().st_mtime > ABANDONED_S:
                 partial.unlink(missing_ok=True)
 
     def forget(self) -> None:

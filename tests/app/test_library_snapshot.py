@@ -3,6 +3,7 @@ found and counted is what reading all of it tells."""
 
 import os
 import random
+import time
 
 import pytest
 
@@ -146,6 +147,17 @@ def test_a_file_that_cannot_be_used_is_passed_over(runs, monkeypatch, damage):
     file.write_bytes({"cut": whole[:-99], "a byte": bytes(changed), "empty": b""}.get(damage, whole))
     begun(place)
     assert told(place) == before
+
+
+def test_what_a_writer_left_that_was_killed_goes_with_the_next_and_no_other_s(runs):
+    place, _ = runs
+    folder = place.store.root / "derived"
+    for name, age_s in (("left", 2 * snapshot.ABANDONED_S), ("at-it", 0)):
+        (file := folder / f".index.npz.{name}").write_bytes(b"half")
+        os.utime(file, (now := time.time() - age_s, now))
+    kept(place)
+    assert {f.name for f in folder.iterdir()} >= {"index.npz", ".index.npz.at-it"}
+    assert not (folder / ".index.npz.left").exists()
 
 
 def test_a_store_of_few_keeps_no_such_file(tmp_path):
