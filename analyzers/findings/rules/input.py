@@ -44,11 +44,16 @@ def find(seen: Seen) -> Told:
     long = stalling(found)
     steps = [int(s) for s in long.index]
     share = len(steps) / max(int((found.rows["kept"] & found.rows["fetch_s"].notna()).sum()), 1)
-    cause = "loader_stalls" if steps and (found.verdict == "stalls" or share < OFTEN) else "slow_loader"
-    usual = fmt.whole_share(found.usual_waited_share or 0.0)
-    title = f"Devices wait for input in {usual} of a usual step."
-    if cause == "loader_stalls":
-        title = f"The loader stalls {_often(steps)}, {fmt.duration(float(long.max()))} at the longest."
+    stalls = likely * of_stalls(found, long)
+    cause = "slow_loader"
+    title = f"Devices wait for input in {fmt.whole_share(found.usual_waited_share or 0.0)} of a usual step."
+    if steps and (found.verdict == "stalls" or share < OFTEN):
+        if stalls >= seen.least:
+            cause, likely = "loader_stalls", stalls
+            title = f"The loader stalls {_often(steps)}, {fmt.duration(float(long.max()))} at the longest."
+        elif likely - stalls < seen.least:
+            why = f"devices waited for input in {fmt.share(likely / seen.whole) if seen.whole else 'nothing'}"
+            return Told(ruled_out=tuple(RuledOut(c, why, QUESTION) for c in OTHERS))
     return Told(
         (
             Finding(
@@ -125,6 +130,16 @@ def stalling(found: InputResult) -> pd.Series:
     return fetch[fetch > max(STALL * float(fetch.max()), 0.0)] if len(fetch) else fetch
 
 
+def of_stalls(found: InputResult, long: pd.Series) -> float:
+    """Of what devices waited the share that stalls are, beyond usual fetches; all, where no profile looked and stalls
+    alone are known to have held them up."""
+    rows = found.rows[found.rows["kept"] & found.rows["fetch_s"].notna()]
+    if not (rows["devices"] > 0).any():
+        return 1.0
+    fetch = rows["fetch_s"].to_numpy(dtype=float)[1:]
+    return float((long - np.median(fetch)).clip(lower=0.0).sum()) / float(fetch.sum()) if fetch.sum() > 0 else 0.0
+
+
 def _place(steps: list[int]) -> Steps | tuple[int, ...]:
     """As first, last and every where they follow one another at one distance."""
     gaps = {b - a for a, b in zip(steps[:-1], steps[1:], strict=True)}
@@ -136,6 +151,8 @@ def _often(steps: list[int]) -> str:
     if isinstance(place, Steps):
         each = f"every {place.every} steps" if place.every > 1 else "in each step"
         return f"{each} from {place.first:,} to {place.last:,}"
+    if len(steps) == 1:
+        return f"in step {steps[0]:,}"
     return f"in {fmt.count(len(steps), 'step')} between {steps[0]:,} and {steps[-1]:,}"
 
 
