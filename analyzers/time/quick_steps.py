@@ -5,6 +5,7 @@ the job's end does. Where a profile shows that devices were as busy within such 
 as it says: the others were slow. So it was where no later step, and not the end, took what the quick ones lack.
 """
 
+from collections.abc import Hashable
 from dataclasses import replace
 
 import numpy as np
@@ -30,13 +31,13 @@ def as_run(past: History, tables: Tables) -> History:
     return replace(past, rows=rows.assign(implausible=rows["implausible"].where(~ran, ""))) if ran.any() else past
 
 
-def _waited_for_by_none(past: History) -> list[int]:
+def _waited_for_by_none(past: History) -> list[Hashable]:
     """Segments, by number, after whose quick steps nothing took longer by what these lack. Only goodput entries tell
     it, by which each step lasts until the next begins and the last until the job has ended: whoever hands steps over
     waits for them by then."""
     if past.origin != "goodput entries" or past.jobs is None:
         return []
-    found = list[int]()
+    found = list[Hashable]()
     for segment, rows in past.rows.groupby("segment", sort=False):
         start = rows["start_ns"].to_numpy(dtype=np.int64)
         ends = past.jobs.ends[past.jobs.ends >= start[-1]]
@@ -51,7 +52,7 @@ def _waited_for_by_none(past: History) -> list[int]:
         beyond = took - float(np.median(took[usual]))
         later = np.arange(len(took)) > int(fast.argmax())
         if beyond[later & ~fast].clip(min=0.0).sum() < -HELD * beyond[fast].sum():
-            found.append(int(segment))
+            found.append(segment)
     return found
 
 
