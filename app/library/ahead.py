@@ -1,6 +1,5 @@
-"""What the first search and the first sort of a process would wait for, worked out before somebody asks. It takes
-seconds of a million runs, in which lists are answered: what was worked out is taken over where its texts are the same
-by then.
+"""What the first search and the first sort of a process would wait for, worked out before somebody asks. Lists are
+answered meanwhile: what was worked out is taken over where its texts are the same by then.
 """
 
 from collections.abc import Callable, Iterator

@@ -1,5 +1,5 @@
-"""What a server does for its library in the background: rows are read before somebody waits, and the bin is emptied,
-and the weekly digest is told."""
+"""What a server does for its library in the background: rows, and what the first search of them needs, are there
+before somebody waits, the bin is emptied, and the weekly digest is told."""
 
 import contextlib
 import threading

@@ -9,9 +9,10 @@ import pytest
 
 from app.identity.asking import acting_as
 from app.identity.base import Identity, Role
-from app.library import index, snapshot
+from app.library import ahead, index, snapshot
 from app.library import table as tables
 from app.library.answers import Glimpse
+from app.library.coded import Ranked
 from app.library.rows import found_ids, library
 from app.library.table import Table, table
 from app.library.working import NOT_TOLD
@@ -158,6 +159,18 @@ def test_what_a_writer_left_that_was_killed_goes_with_the_next_and_no_other_s(ru
     kept(place)
     assert {f.name for f in folder.iterdir()} >= {"index.npz", ".index.npz.at-it"}
     assert not (folder / ".index.npz.left").exists()
+
+
+def test_what_a_table_works_ahead_is_used_and_changes_nothing_that_is_told(runs, monkeypatch):
+    place, _ = runs
+    before = told(place)
+    begun(place).rows()
+    monkeypatch.setattr(ahead, "MANY", 0)
+    table(place).work_ahead()
+    with monkeypatch.context() as m:
+        m.setattr(Ranked, "_anew", lambda *_: pytest.fail("names are sorted once more"))
+        assert len(library(place, sort="name", numbers="kept").rows) == 6
+    assert told(place) == before
 
 
 def test_a_store_of_few_keeps_no_such_file(tmp_path):
