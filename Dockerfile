@@ -3,6 +3,7 @@
 #   PYTHON  the base, with Python 3.11 or newer
 #   LIBTPU  yes: with Google's TPU compiler (700 MB, under Google's terms), so that `chipledger compile` works
 #   XPROF   yes: with XProf's own tools (118 MB)
+#   S3      yes: with what asks storage that speaks S3, for a store in a bucket
 #   CPU     what kernels are compiled for, as LLVM calls it: x86-64-v3 has AVX2; generic runs everywhere, also on ARM
 # Where packages come from a mirror, its pip.conf is the secret `pip` of the build, and the certificates that it is asked
 # with may be the secret `ca`, which that file calls /run/secrets/ca: neither is in a layer.
@@ -11,14 +12,16 @@ ARG PYTHON=python:3.12-slim
 FROM ${PYTHON} AS build
 ARG LIBTPU=no
 ARG XPROF=no
+ARG S3=no
 ARG CPU=x86-64-v3
 ENV NUMBA_CPU_NAME=$CPU NUMBA_CPU_FEATURES="" PIP_CONFIG_FILE=/run/secrets/pip
 WORKDIR /src
-COPY requirements-run.lock requirements-xprof.lock requirements-tpu.lock ./
+COPY requirements-run.lock requirements-xprof.lock requirements-s3.lock requirements-tpu.lock ./
 RUN --mount=type=secret,id=pip --mount=type=secret,id=ca \
     python3 -m venv /venv \
     && /venv/bin/pip install --no-cache-dir --no-compile --require-hashes -r requirements-run.lock \
     && { [ "$XPROF" != yes ] || /venv/bin/pip install --no-cache-dir --no-compile --require-hashes -r requirements-xprof.lock; } \
+    && { [ "$S3" != yes ] || /venv/bin/pip install --no-cache-dir --no-compile --require-hashes -r requirements-s3.lock; } \
     && { [ "$LIBTPU" != yes ] || /venv/bin/pip install --no-cache-dir --no-compile --require-hashes -r requirements-tpu.lock; }
 COPY requirements-make.lock requirements-audit.lock ./
 # what makes the docs, the wheel and the list of parts: never in the image that runs

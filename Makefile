@@ -150,6 +150,7 @@ lock: ## write the locks anew (needs uv)
 	$(LOCK) --extra tpu --constraints requirements.lock pyproject.toml -o requirements-tpu.lock
 	$(LOCK) --extra mcp --extra postgres --constraints requirements.lock pyproject.toml -o requirements-run.lock
 	$(LOCK) --extra xprof --constraints requirements.lock pyproject.toml -o requirements-xprof.lock
+	$(LOCK) --extra s3 --constraints requirements.lock pyproject.toml -o requirements-s3.lock
 	$(LOCK) --extra build --extra docs --constraints requirements.lock pyproject.toml -o requirements-make.lock
 	$(LOCK) requirements-audit.in -o requirements-audit.lock
 
