@@ -4,6 +4,7 @@ The loop of `reference.train.worker` with its recorders, and with places where h
 as measured, to `truth/attempt_<a>.process_<p>.jsonl`, which no tool is given.
 """
 
+import itertools
 import os
 import time
 from collections.abc import Callable
@@ -171,6 +172,7 @@ def _train(scene: hooks.Scene, log: MetricLogger, first: int, state, mesh, pipel
     windows = ProfileWindows(folder, scene.process, events, frames=case.frames)
     window, bad = window_of(case, scene.attempt, first), 0
     poison = next((p for p in case.planted if p.cause == "nan_rollback" and scene.attempt == 0), None)
+    read = list(itertools.islice(pipeline, case.steps - first))  # what a job waits for then is planted
     completed_ns = time.time_ns()
     for step in range(first, case.steps):
         events.write("step_start", step=step)
@@ -180,7 +182,7 @@ def _train(scene: hooks.Scene, log: MetricLogger, first: int, state, mesh, pipel
                 hooks.do(hooks.INPUT, scene, step)
                 batch = [
                     jax.make_array_from_process_local_data(sharding, _batch(case, step, rows))
-                    for rows in next(pipeline)
+                    for rows in read[step - first]
                 ]
             goodput.now("data_loading_end_time")
             hooks.do(hooks.BEFORE, scene, step)
