@@ -87,8 +87,9 @@ def test_without_arrivals_nobody_is_cleared():
 
 
 def test_of_a_test_of_several_loads_it_is_not_told_that_requests_queue():
-    requests = client(world(n=30, rate=8, slots=2))
-    told = told_of({**requests, "stage": ["one"] * 15 + ["two"] * 15})
+    """Nor that they wait for the long prompts among them, which wait in the same queue."""
+    requests = client(world(n=60, rate=8, slots=2, prompts=SHORT_AND_LONG))
+    told = told_of({**requests, "stage": ["one"] * 30 + ["two"] * 30})
     assert not told.findings and ("queueing",) in [gap.causes for gap in told.not_told]
 
 

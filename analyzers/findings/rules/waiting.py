@@ -245,7 +245,10 @@ def _queued(seen: Seen, rows: pd.DataFrame) -> Finding | None:
 
 
 def _long(seen: Seen, rows: pd.DataFrame) -> Finding | None:
-    """Long prompts among short ones: others wait while one is read, or reading is what first tokens mostly take."""
+    """Long prompts among short ones: others wait while one is read, or reading is what first tokens mostly take. In a
+    queue a long prompt waits like the others, and who waits while it does tells nothing."""
+    if _shown(queue(rows)):
+        return None
     return _behind_long(rows) or (_reading(seen, rows) if _roomy(seen, rows) else None)
 
 
