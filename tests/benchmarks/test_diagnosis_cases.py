@@ -21,7 +21,7 @@ from errors import InputError
 SELECTION = Path(__file__).parent / "selection"
 """A few cases of seed 4101 with their truths; from 100 on small serving runs of other seeds: requests that queue,
 prompts that are read in full (as the engine tells it and as its client does), a machine that stood still and nothing
-else, and programs that are compiled while requests wait."""
+else, programs that are compiled while requests wait, and wrong drafts where few passes are without any."""
 SELECTED = {
     "garbage_collection",
     "loader_spikes",
