@@ -26,12 +26,14 @@ JUDGED = 1000  # requests, taken evenly
 @dataclass(frozen=True)
 class Held:
     """`share`: what the `requests` that are held up wait beyond `usual_s`, by the time to first token of all that are
-    compared; `chance`: how likely it is that they take so much longer than the others by chance."""
+    compared; `chance`: how likely it is that they take so much longer than the others by chance; `free`: whether those
+    others had nothing ahead, so that they tell what a request takes that waits for none."""
 
     share: float
     chance: float
     requests: int
     usual_s: float
+    free: bool = True
 
 
 def queue(rows: pd.DataFrame) -> Held | None:
@@ -46,7 +48,8 @@ def queue(rows: pd.DataFrame) -> Held | None:
         return None
     usual, late = float(ttft[quiet].mean()), (ttft - passes)[~quiet]
     waited = max(float((late - usual).sum()), 0.0)
-    return Held(waited / float(ttft.sum()), chance_of(late, ttft[quiet]), len(late), usual)
+    free = bool((before[quiet] <= 0).all())
+    return Held(waited / float(ttft.sum()), chance_of(late, ttft[quiet]), len(late), usual, free)
 
 
 def held_up(rows: pd.DataFrame, long: np.ndarray) -> Held | None:

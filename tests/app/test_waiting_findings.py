@@ -105,13 +105,27 @@ def test_long_prompts_that_nobody_waits_for_are_no_finding():
 
 
 def test_requests_whose_engine_says_that_they_wait_but_for_passes_alone_do_not_queue():
-    made = world(n=60, rate=8, slots=64, seed=3, prompts=(100,))
+    made = world(n=60, rate=1.5, slots=64, seed=3, prompts=(100,))
     late = [a + round(0.8 * (f - a)) for a, f in zip(*(made.requests[n] for n in OURS[1:3]), strict=True)]
     told = told_of({**client(made), "scheduled_ns": late})
     assert "queueing" in {r.cause for r in told.ruled_out} and not told.findings
     queued = world(n=60, rate=8, slots=3, seed=3)
     told = told_of({**client(queued), "scheduled_ns": queued.requests["scheduled_ns"]})
     assert named(told) == ["queueing"] and "before the engine takes them up" in told.findings[0].title
+
+
+def test_where_all_find_others_ahead_the_engine_is_believed():
+    """Eight clients, each of which asks again when it is answered: all wait alike."""
+    at = [round((c / 8 + k) * 1e9) for k in range(6) for c in range(8)]
+    requests = {
+        "arrival_ns": at,
+        "scheduled_ns": [a + 800_000_000 for a in at],
+        "first_token_ns": [a + 900_000_000 for a in at],
+        "last_token_ns": [a + 999_999_999 for a in at],
+        "output_tokens": [10] * len(at),
+        "status": ["completed"] * len(at),
+    }
+    assert named(told_of(requests)) == ["queueing"]
 
 
 def test_an_engine_that_stands_still_from_the_first_request_on_compiles():

@@ -210,7 +210,7 @@ def _queued(seen: Seen, rows: pd.DataFrame) -> Finding | None:
     """First tokens that mostly wait for the engine: by its own times, else by its samples, else by what those take that
     find others ahead. Where requests tell that they wait for no more than the passes of others, nothing queues."""
     told = queue(rows)
-    if told is not None and told.chance > CHANCE:
+    if told is not None and told.free and told.chance > CHANCE:
         return None
     queued, waited = _queue_share(rows), _waiting_share(seen)
     if queued is not None and queued >= MUCH_QUEUE:
