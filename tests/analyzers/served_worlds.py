@@ -3,6 +3,7 @@
 Every time it hands out follows from its own passes, so that what analyzers say of them can be checked against it.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -40,12 +41,14 @@ def world(
     fail_every: int = 0,
     preempt_every: int = 0,
     tenants: tuple[str, ...] = ("batch", "chat"),
+    prompts: Sequence[int] = (),
 ) -> World:
-    """Serve `n` requests. Passes take `slower` times as long. Every `preempt_every`-th pass that only generates puts
-    back the request that came last, for 40 passes."""
+    """Serve `n` requests, with prompts of these lengths in turn where some are given. Passes take `slower` times as
+    long. Every `preempt_every`-th pass that only generates puts back the request that came last, for 40 passes."""
     rng = np.random.default_rng(seed)
     arrival = np.cumsum(rng.exponential(1 / rate, n))
     prompt, output = rng.integers(50, 2000, n), rng.integers(1, 120, n)
+    prompt = np.resize(prompts, n) if prompts else prompt
     fails = np.arange(n) % fail_every == fail_every - 1 if fail_every else np.zeros(n, dtype=bool)
     scheduled, times = np.full(n, np.nan), [[] for _ in range(n)]
     unread, preempted = prompt.astype(float).copy(), np.zeros(n, dtype=int)

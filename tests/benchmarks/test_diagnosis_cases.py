@@ -19,7 +19,18 @@ from benchmarks.diagnosis.tools.readings import NAMES
 from errors import InputError
 
 SELECTION = Path(__file__).parent / "selection"
-"""A few cases of seed 4101 with their truths."""
+"""A few cases of seed 4101 with their truths; from 100 on small serving runs of other seeds: requests that queue,
+prompts that are read in full (as the engine tells it and as its client does), a machine that stood still and nothing
+else, programs that are compiled while requests wait, and wrong drafts where few passes are without any."""
+SELECTED = {
+    "garbage_collection",
+    "loader_spikes",
+    "step_up",
+    "slow_network",
+    "queueing",
+    "long_prompts",
+    "cold_start",
+}
 USUAL_RUN_S = 4.5
 """What a run without a fault takes on two cores, from its first process to its last."""
 
@@ -88,12 +99,16 @@ def test_real_cases_are_told_by_cause_place_and_gain_and_a_sound_one_is_not_accu
     said = answers(SELECTION, lambda line: None)
     truths = {path.stem: json.loads(path.read_text()) for path in (SELECTION / "truth").glob("*.json")}
     scored = score(truths, said)
-    assert {o.cause for o in scored.outcomes} >= {"garbage_collection", "loader_spikes", "step_up", "slow_network"}
+    assert {o.cause for o in scored.outcomes} >= SELECTED
     assert all(o.named and o.place is not False for o in scored.outcomes)
     assert all(o.top for o in scored.outcomes if o.top is not None)
-    assert not scored.alarms and scored.sound == ("case-000",)
-    close = [o for o in scored.outcomes if o.error is not None and o.family in ("hosts", "input", "network")]
-    assert len(close) >= 4 and all(o.amount and o.band for o in close)
+    assert not scored.alarms and set(scored.sound) == {"case-000", "case-103"}
+    close = [
+        o
+        for o in scored.outcomes
+        if o.error is not None and o.family in ("hosts", "input", "network") or o.cause == "cold_start"
+    ]
+    assert len(close) >= 5 and all(o.amount and o.band for o in close)
 
 
 def test_simulated_fleets_are_dominated_by_their_fault_and_its_twin_is_not():
