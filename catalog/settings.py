@@ -15,7 +15,7 @@ HOLDERS = ("XLA_FLAGS", "LIBTPU_INIT_ARGS")
 HIDDEN = "(set)"
 """What stands for a value that is kept out: a path, or whatever else is no plain word."""
 _ON = r"1|true|t|yes|y|on"
-_IDLE = ("device_idle", "idle_launching", "idle_host_code", "idle_between_kernels", "idle_unexplained")
+_IDLE = ("device_idle",)
 _SENT = ("exposed_communication", "straggler_wait")
 _COMPUTED = ("below_roofline", "useful_maths")
 _NCCL = "https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/env.html"
@@ -51,7 +51,7 @@ class Setting:
     kind       VARIABLE, FLAG (of one of HOLDERS) or ARGUMENT
     costs      pattern of the values that cost
     says       what it does then, in a clause that follows its name and value
-    accounts   of the ledger, which hold what it costs; none: no account holds it alone
+    accounts   of the ledger, none within another, which hold what it costs; none: no account holds it alone
     shown      whether its cost depends on machine and job, so that it is told only where these accounts hold much
     dtype      format of numbers without which it costs nothing
     gives      what leaving it out gives back; None: not known
@@ -154,7 +154,7 @@ SETTINGS: tuple[Setting, ...] = (
         kind=VARIABLE,
         costs=_ON,
         says="what each program gives back is fetched and looked at for NaN before the next one may start",
-        accounts=(*_IDLE, "idle_device_to_host"),
+        accounts=_IDLE,
         source=_JAX_DEBUG,
     ),
     Setting(
@@ -162,7 +162,7 @@ SETTINGS: tuple[Setting, ...] = (
         kind=VARIABLE,
         costs=_ON,
         says="what each program gives back is fetched and looked at for infinity before the next one may start",
-        accounts=(*_IDLE, "idle_device_to_host"),
+        accounts=_IDLE,
         source=_JAX,
     ),
     Setting(
@@ -236,7 +236,7 @@ SETTINGS: tuple[Setting, ...] = (
         kind=VARIABLE,
         costs="[123]",
         says="the runtime waits before or after each copy; it is meant for debugging",
-        accounts=(*_IDLE, "exposed_copies", "idle_device_to_host"),
+        accounts=(*_IDLE, "exposed_copies"),
         source=_HIP,
     ),
     Setting(
