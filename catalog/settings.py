@@ -226,7 +226,7 @@ SETTINGS: tuple[Setting, ...] = (
     Setting(
         name="AMD_SERIALIZE_KERNEL",
         kind=VARIABLE,
-        costs="[123]",
+        costs="1|2|3",
         says="the runtime waits before or after each kernel; it is meant for debugging",
         accounts=_IDLE,
         source=_HIP,
@@ -234,7 +234,7 @@ SETTINGS: tuple[Setting, ...] = (
     Setting(
         name="AMD_SERIALIZE_COPY",
         kind=VARIABLE,
-        costs="[123]",
+        costs="1|2|3",
         says="the runtime waits before or after each copy; it is meant for debugging",
         accounts=(*_IDLE, "exposed_copies"),
         source=_HIP,
