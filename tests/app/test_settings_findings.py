@@ -6,7 +6,7 @@ from analyzers.findings.base import Seen
 from analyzers.findings.rules import settings
 from app.questions.asking import ask
 from app.questions.findings import FINDINGS
-from app.questions.findings.words import value
+from app.questions.findings.words import value, verdict
 from catalog.settings import BY_NAME
 from collectors.ingest import ingest
 from runs.ledger import Account, Ledger
@@ -45,7 +45,7 @@ def test_a_setting_that_costs_is_told_with_its_line_and_no_amount_beside_what_it
     run = job(tmp_path, "HOME=/root\nCUDA_LAUNCH_BLOCKING=1\n")
     result, (found,) = told(place, run)
     assert found.title.startswith("CUDA_LAUNCH_BLOCKING=1 is set: every launch waits")
-    assert (found.evidence[0].name, found.evidence[0].value) == ("launch.log:2", "CUDA_LAUNCH_BLOCKING=1")
+    assert (found.evidence[0].name, found.evidence[0].value) == ("printed in", "launch.log:2: CUDA_LAUNCH_BLOCKING=1")
     assert found.gain is None and found.draws == {} and found.confidence == settings.AGREED
     (slow,) = (f for f in result.findings if f.cause == "launch_bound")
     assert result.joint[-1] == pytest.approx(slow.gain.likely), "what it makes slow is given once"
@@ -73,9 +73,9 @@ def test_values_that_do_not_cost_are_ruled_out_and_no_setting_at_all_is_not_spok
 
 def test_the_last_value_before_the_steps_counts_and_both_are_told(place, tmp_path):
     _, (found,) = told(place, job(tmp_path, "CUDA_LAUNCH_BLOCKING=0\nCUDA_LAUNCH_BLOCKING=1\n"))
-    assert [(e.name, e.value) for e in found.evidence[:2]] == [
-        ("launch.log:2", "CUDA_LAUNCH_BLOCKING=1"),
-        ("launch.log:1", "CUDA_LAUNCH_BLOCKING=0"),
+    assert [e.value for e in found.evidence[:2]] == [
+        "launch.log:2: CUDA_LAUNCH_BLOCKING=1",
+        "launch.log:1: CUDA_LAUNCH_BLOCKING=0",
     ]
     assert all(value(e.value, e.unit) for e in found.evidence)
 
@@ -86,7 +86,14 @@ def test_hosts_that_disagree_are_named(place, tmp_path):
     _, (found,) = told(place, job(tmp_path, log))
     assert "is set on 1 of 4 hosts (node-2): NCCL prints" in found.title
     assert found.where.hosts == ("node-2",)
-    assert ("launch.log:1", "NCCL_DEBUG=INFO") in [(e.name, e.value) for e in found.evidence]
+    assert "launch.log:1: NCCL_DEBUG=INFO" in [e.value for e in found.evidence]
+
+
+def test_several_settings_are_not_said_over_and_over(place, tmp_path):
+    log = "CUDA_LAUNCH_BLOCKING=1\nPYTHONDEVMODE=1\nPYTORCH_NO_CUDA_MEMORY_CACHING=1\n"
+    result, found = told(place, job(tmp_path, log))
+    assert len(found) == 3
+    assert str(verdict(result)).count("it runs with a setting that costs") == 1
 
 
 def ops(fused_s, products_s):

@@ -17,6 +17,7 @@ from runs.tables import frame
 
 CAUSE, QUESTION = "wrong_flags", "ledger"
 COLUMNS = ["source", "host", "name", "value", "step", "line", "order"]
+PRINTED = "printed in"
 SHOWN = 3
 """Places in logs, and hosts, that are named: a thousand ranks print the same."""
 LIBRARY = ("matmul", "convolution", "custom-call")
@@ -41,12 +42,7 @@ class Use:
         counted = self.rows["value"] == self.value
         ordered = pd.concat([self.rows[counted].tail(1), self.rows[~counted].drop_duplicates("value")])
         return [
-            Evidence(
-                _place(row),
-                setting.written(str(row["value"])) if row["value"] else f"{setting.name} not set",
-                "",
-                QUESTION,
-            )
+            Evidence(PRINTED, f"{_place(row)}: {_written(setting, row)}", "", QUESTION)
             for row in ordered.to_dict("records")
         ]
 
@@ -128,6 +124,10 @@ def _place(row: dict[str, object]) -> str:
     """The file and the line; the file alone where its lines were taken out of an export."""
     line = row["line"]
     return str(row["source"]) if pd.isna(line) else f"{row['source']}:{int(line)}"  # type: ignore[arg-type, call-overload]
+
+
+def _written(setting: Setting, row: dict[str, object]) -> str:
+    return setting.written(str(row["value"])) if row["value"] else f"{setting.name} not set"
 
 
 def _computes_in(seen: Seen, dtype: str) -> bool:
