@@ -95,7 +95,7 @@ SETTINGS: tuple[Setting, ...] = (
             0.9,
             "measured",
             "training steps of small transformers on CPU, with level 0 and with the default: loops that XLA wrote took "
-            "5.0 times as long (of single kinds 0.8 to 13 times), matrix products as long, and of their time steps gave "
+            "5.0 times as long (of single kinds 0.8 to 13 times), matrix products as long, and of that time steps gave "
             "back 0.67 to 0.79; level 1 took as long as the default",
         ),
         source=_XLA,

@@ -16,7 +16,7 @@ or to its end. Of an environment nothing else is kept: it holds secrets.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -32,7 +32,8 @@ MOST = 10_000  # rows of one input: more hosts than that need not be told apart
 LONGEST = 1 << 16  # characters of a line that are looked at: a list of flags may be long
 _HEAD = 200
 _PIECE_BYTES = 1 << 20
-_VARIABLES = "|".join((*(s.name for s in BY_NAME.values() if s.kind == VARIABLE), *HOLDERS))
+_NAMES = (*(s.name for s in BY_NAME.values() if s.kind == VARIABLE), *HOLDERS)
+_VARIABLES = "|".join(_NAMES)
 _ARGUMENTS = "|".join(s.name for s in BY_NAME.values() if s.kind == ARGUMENT)
 _FLAGS = {s.name for s in BY_NAME.values() if s.kind == FLAG}
 _BEFORE = (
@@ -126,16 +127,28 @@ class Settings:
 
     def see(self, line: str, following: str, offset: int, attempt: int | None, step: int | None) -> None:
         """Look at a line, and at the one below it. `attempt` and `step` are those that it stands in."""
-        told = told_by(line, following)
-        if not told:
-            return
-        prefix = host_prefix(line[:_HEAD])
-        told = [one._replace(host=one.host or prefix) for one in told]
+        if told := told_by(line, following):
+            self._note(told, host_prefix(line[:_HEAD]), offset, attempt, step)
+
+    def environment(self, variables: Mapping[str, object], host: str | None) -> None:
+        """An environment that a profile keeps as a whole, not in a line of a log."""
+        known = (name for name in _NAMES if isinstance(variables.get(name), str))
+        self._note([one for name in known for one in _assigned(name, str(variables[name]))], host)
+
+    def _note(
+        self,
+        told: Sequence[Told],
+        host: str | None,
+        offset: int | None = None,
+        attempt: int | None = None,
+        step: int | None = None,
+    ) -> None:
+        told = [one._replace(host=one.host or host) for one in told]
         for one in (*told, *self._left_out(told)):
             if one.name and self._last.get((one.name, one.host)) != (one.value, attempt):
                 self._take(one, offset, attempt, step)
 
-    def _left_out(self, told: list[Told]) -> list[Told]:
+    def _left_out(self, told: Sequence[Told]) -> list[Told]:
         """Flags that a variable held before and holds no more."""
         gone: list[Told] = []
         for key in {(one.holder, one.host) for one in told if one.holder}:
@@ -145,7 +158,7 @@ class Settings:
                 self._flags[key] = now
         return gone
 
-    def _take(self, told: Told, offset: int, attempt: int | None, step: int | None) -> None:
+    def _take(self, told: Told, offset: int | None, attempt: int | None, step: int | None) -> None:
         if len(self._found) >= MOST:
             self._tally.add("settings of the job", f"of one input {MOST:,} are kept", offset)
             return
@@ -157,9 +170,9 @@ class Settings:
         if not self._found:
             return
         rows = Buffer("settings", "attempt", "step", "host", "name", "value", "offset", "line", "order", "source")
-        numbers = self._line_numbers([offset for *_, offset in self._found])
+        numbers = self._line_numbers([offset for *_, offset in self._found if offset is not None])
         for order, (*told, offset) in enumerate(self._found):
-            rows.add(*told, offset, numbers.get(offset), order, clean(self._source.name))
+            rows.add(*told, offset, offset if offset is None else numbers.get(offset), order, clean(self._source.name))
         self._found = []
         yield from rows.rest()
 

@@ -6,8 +6,7 @@ cost are known to hold little, it is ruled out. No amount is told of one of whic
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-
-import pandas as pd
+from typing import NamedTuple
 
 from analyzers.findings.base import Band, Evidence, Finding, Rule, RuledOut, Seen, Told, Where
 from analyzers.findings.carried import carried, covering
@@ -16,7 +15,6 @@ from errors import format as fmt
 from runs.tables import frame
 
 CAUSE, QUESTION = "wrong_flags", "ledger"
-COLUMNS = ["source", "host", "name", "value", "step", "line", "order"]
 PRINTED = "printed in"
 SHOWN = 3
 """Places in logs, and hosts, that are named: a thousand ranks print the same."""
@@ -28,46 +26,67 @@ SURE, AGREED, ALONE = 0.9, 0.85, 0.6
 MOSTLY = 0.5  # of matrix products: in the format that a setting is about
 
 
+class Printed(NamedTuple):
+    """A row of `settings`: a value that a line tells."""
+
+    source: str
+    order: int
+    host: str | None
+    name: str
+    value: str
+    step: int | None
+    line: int | None
+
+    @property
+    def place(self) -> str:
+        """The file and the line; the file alone where its lines were taken out of an export."""
+        return self.source if self.line is None else f"{self.source}:{self.line}"
+
+
 @dataclass(frozen=True)
 class Use:
-    """A setting as one host, or one log, has it: the value that counted, and the rows that told its values."""
+    """A setting as one host, or one log, has it: the line whose value counted, and those that told others."""
 
-    value: str
-    host: str | None
-    source: str
-    rows: pd.DataFrame
+    counted: Printed
+    others: tuple[Printed, ...]
+
+    @property
+    def value(self) -> str:
+        return self.counted.value
+
+    @property
+    def host(self) -> str | None:
+        return self.counted.host
 
     def evidence(self, setting: Setting) -> list[Evidence]:
-        """Each value that was told, and where, the one that counted first."""
-        counted = self.rows["value"] == self.value
-        ordered = pd.concat([self.rows[counted].tail(1), self.rows[~counted].drop_duplicates("value")])
         return [
-            Evidence(PRINTED, f"{_place(row)}: {_written(setting, row)}", "", QUESTION)
-            for row in ordered.to_dict("records")
+            Evidence(PRINTED, f"{one.place}: {_written(setting, one.value)}", "", QUESTION)
+            for one in (self.counted, *self.others)
         ]
 
 
 def find(seen: Seen) -> Told:
-    rows = frame(seen.tables, "settings", COLUMNS)
-    rows = rows[rows["name"].isin(BY_NAME.keys())]
-    if not len(rows):
+    rows = seen.tables.arrow("settings", list(Printed._fields)).to_pylist()
+    printed = sorted((Printed(**row) for row in rows if row["name"] in BY_NAME), key=lambda one: one[:2])
+    if not printed:
         return Told()
-    told = Told()
-    for name in (n for n in BY_NAME if (rows["name"] == n).any()):
-        told += _told(seen, BY_NAME[name], _uses(rows[rows["name"] == name]))
-    named = sorted({str(name) for name in rows["name"]})
-    why = f"of the settings that are known to cost, logs print {', '.join(named)}, with values that do not"
+    told, named = Told(), {one.name for one in printed}
+    for name in (name for name in BY_NAME if name in named):
+        told += _told(seen, BY_NAME[name], _uses([one for one in printed if one.name == name]))
+    why = f"of the settings that are known to cost, logs print {', '.join(sorted(named))}, with values that do not"
     return told if told.findings or told.ruled_out else Told(ruled_out=(RuledOut(CAUSE, why, QUESTION),))
 
 
-def _uses(rows: pd.DataFrame) -> list[Use]:
+def _uses(printed: Sequence[Printed]) -> list[Use]:
     """The value of each host, or of each log where none names one: the last that was printed before the first step."""
+    whose: dict[tuple[str, str | None], list[Printed]] = {}
+    for one in printed:
+        whose.setdefault((one.source, one.host), []).append(one)
     uses: list[Use] = []
-    for (source, host), mine in rows.groupby(["source", "host"], dropna=False, observed=True, sort=True):
-        mine = mine.sort_values("order", kind="stable")
-        before = mine[mine["step"].isna()]
-        last = (before if len(before) else mine).iloc[-1]
-        uses.append(Use(str(last["value"]), None if pd.isna(host) else str(host), str(source), mine))
+    for mine in whose.values():
+        counted = ([one for one in mine if one.step is None] or mine)[-1]
+        others = {one.value: one for one in reversed(mine) if one.value != counted.value}
+        uses.append(Use(counted, tuple(others.values())))
     return uses
 
 
@@ -120,14 +139,8 @@ def _whose(uses: Sequence[Use], wrong: Sequence[Use]) -> str:
     return f" on {len(hosts):,} of {len(known):,} hosts ({', '.join(hosts[:SHOWN])}{more})"
 
 
-def _place(row: dict[str, object]) -> str:
-    """The file and the line; the file alone where its lines were taken out of an export."""
-    line = row["line"]
-    return str(row["source"]) if pd.isna(line) else f"{row['source']}:{int(line)}"  # type: ignore[arg-type, call-overload]
-
-
-def _written(setting: Setting, row: dict[str, object]) -> str:
-    return setting.written(str(row["value"])) if row["value"] else f"{setting.name} not set"
+def _written(setting: Setting, value: str) -> str:
+    return setting.written(value) if value else f"{setting.name} not set"
 
 
 def _computes_in(seen: Seen, dtype: str) -> bool:
