@@ -48,8 +48,9 @@ def _settings() -> tuple[str, str, str]:
         "Nothing else of an environment is kept: it holds secrets. A flag of XLA may stand in `XLA_FLAGS` or "
         "`LIBTPU_INIT_ARGS`. The last value before the first step counts."
     )
-    rows = [(f"`{s.name}`", _values(s.costs), f"{marks.cell(s.says)} ([documented]({s.source}))") for s in SETTINGS]
-    return "## Settings that cost", said, marks.table(("setting", "values that cost", "what it does then"), rows)
+    rows = [(f"`{s.name}`", _values(s.costs), marks.cell(s.says), f"`{s.source}`") for s in SETTINGS]
+    head = ("setting", "values that cost", "what it does then", "where that is documented")
+    return "## Settings that cost", said, marks.table(head, rows)
 
 
 def _values(pattern: str) -> str:
