@@ -206,7 +206,7 @@ SETTINGS: tuple[Setting, ...] = (
         says="NVIDIA's libraries may not use TF32, so that products of float32 miss the tensor cores",
         accounts=_COMPUTED,
         dtype="f32",
-        source="https://docs.nvidia.com/cuda/cublas/index.html",
+        source="https://deeprec.readthedocs.io/en/latest/NVIDIA-TF32.html",
     ),
     Setting(
         name="CUDA_LAUNCH_BLOCKING",
@@ -345,7 +345,7 @@ SETTINGS: tuple[Setting, ...] = (
         name="VLLM_TRACE_FUNCTION",
         kind=VARIABLE,
         costs="1",
-        says="vLLM writes down each call of a function; it is meant for debugging",
+        says="vLLM writes down each call of a function, which slows generating more than a hundred times",
         source="https://docs.vllm.ai/en/stable/usage/troubleshooting/",
     ),
     Setting(
