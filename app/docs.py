@@ -16,6 +16,7 @@ from app.pages.all import every_page
 from app.questions import QUESTIONS
 from app.whatif import WHATIFS
 from app.words import sentence
+from catalog.settings import SETTINGS
 from collectors import COLLECTORS
 from errors.options import Option
 
@@ -35,7 +36,27 @@ def formats_text() -> str:
         "read: a flag of `chipledger ingest`, or by the same name a field of `POST /api/ingest`, where tags are an "
         "object `tags`."
     )
-    return marks.page("Formats", head, table, "## What can be said besides", said, marks.flags(OPTIONS))
+    return marks.page("Formats", head, table, *_settings(), "## What can be said besides", said, marks.flags(OPTIONS))
+
+
+def _settings() -> tuple[str, str, str]:
+    """What logs tell of the settings that a job ran with."""
+    said = (
+        "Wherever a log of text prints its environment or arguments (`env`, `export -p`, `set -x`, Python's "
+        "`os.environ`, NCCL's `set by environment to`, DeepSpeed's launcher, `kubectl describe`, a manifest, the "
+        "arguments of vLLM, SGLang and Megatron), these are read, with file and line, and told among the findings. "
+        "Nothing else of an environment is kept: it holds secrets. A flag of XLA may stand in `XLA_FLAGS` or "
+        "`LIBTPU_INIT_ARGS`. The last value before the first step counts."
+    )
+    rows = [(f"`{s.name}`", _values(s.costs), marks.cell(s.says), f"`{s.source}`") for s in SETTINGS]
+    head = ("setting", "values that cost", "what it does then", "where that is documented")
+    return "## Settings that cost", said, marks.table(head, rows)
+
+
+def _values(pattern: str) -> str:
+    """Values that a pattern of alternatives matches."""
+    said = {".+": "any", r"[1-9]\d*": "any number above 0"}
+    return said.get(pattern) or ", ".join(f"`{value}`" for value in pattern.split("|"))
 
 
 def whatifs_text() -> str:

@@ -85,18 +85,24 @@ def cause_of(line: str) -> str | None:
     return "software" if EXCEPTION.search(line) and not HARMLESS.search(low) else None
 
 
-def causes_of(lines: Sequence[str], bare: Callable[[str], str] = str) -> list[str | None]:
-    """`cause_of` of each line, ten times faster for thousands of lines of which most are ordinary. `bare` takes from
-    a line what a launcher put before it: where a line begins tells much."""
+def telling(lines: Sequence[str], also: str = "") -> list[int]:
+    """Which of the lines may tell of a cause, or hold `also`, another pattern for RE2: one pass over all of them, ten
+    times faster than to ask `cause_of` of each where most are ordinary. Their case does not matter."""
     text = [line[:LINE_LIMIT] for line in lines]
     try:
         array = pa.array(text, pa.string())
     except UnicodeEncodeError:  # lone surrogates
         array = pa.array([line.encode("utf-8", "replace").decode() for line in text], pa.string())
-    told = pc.match_substring_regex(array, GATE, ignore_case=True)
+    told = pc.match_substring_regex(array, f"{GATE}|{also}" if also else GATE, ignore_case=True)
+    return [int(i) for i in np.flatnonzero(told.to_numpy(zero_copy_only=False))]
+
+
+def causes_of(lines: Sequence[str], bare: Callable[[str], str] = str) -> list[str | None]:
+    """`cause_of` of each line. `bare` takes from a line what a launcher put before it: where a line begins tells
+    much."""
     causes: list[str | None] = [None] * len(lines)
-    for i in np.flatnonzero(told.to_numpy(zero_copy_only=False)):
-        causes[i] = cause_of(bare(text[i]))
+    for i in telling(lines):
+        causes[i] = cause_of(bare(lines[i][:LINE_LIMIT]))
     return causes
 
 

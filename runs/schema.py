@@ -219,6 +219,22 @@ TABLES: tuple[TableSchema, ...] = (
         ),
     ),
     TableSchema(
+        "settings",
+        "a variable, flag or argument that a log says the job ran with; of an environment none but those of "
+        "catalog.settings",
+        (
+            Column("attempt", ID, "which start of the job, from 0, as far as its input tells"),
+            Column("step", INT, "last step seen before it in its input, if any"),
+            Column("host", TEXT, "host or rank that the line is of; null where it names none"),
+            Column("name", TEXT, "its name, of catalog.settings.SETTINGS"),
+            Column("value", TEXT, "its value where that is a plain word, (set) where it is anything else"),
+            Column("offset", INT, "its place in the input, bytes from the start"),
+            Column("line", INT, "the line of the file, from 1; null where lines were taken out of an export"),
+            Column("order", INT, "position among those of its input, from 0"),
+            SOURCE,
+        ),
+    ),
+    TableSchema(
         "matmuls",
         "a matrix multiplication in a program",
         (

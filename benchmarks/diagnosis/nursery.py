@@ -24,6 +24,13 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 LOOK_S = 0.01
+ENVIRONMENT = {
+    "JAX_PLATFORMS": "cpu",
+    "OPENBLAS_NUM_THREADS": "1",
+    "OMP_NUM_THREADS": "1",
+    "TF_CPP_MIN_LOG_LEVEL": "1",
+}
+"""What every child finds in its environment, besides what it is started with."""
 
 
 class Child:
@@ -51,13 +58,7 @@ class Nursery:
     """Starts the nursery, and children in it. A context: all of them are gone when it is left."""
 
     def __init__(self) -> None:
-        environment = os.environ | {
-            "PYTHONPATH": str(ROOT),
-            "JAX_PLATFORMS": "cpu",
-            "OPENBLAS_NUM_THREADS": "1",
-            "OMP_NUM_THREADS": "1",
-            "TF_CPP_MIN_LOG_LEVEL": "1",
-        }
+        environment = os.environ | ENVIRONMENT | {"PYTHONPATH": str(ROOT)}
         command = [sys.executable, "-m", "benchmarks.diagnosis.nursery"]
         self._process = subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         self._children: dict[int, Child] = {}

@@ -2,15 +2,17 @@
 
 The collector shows every line to `Evidence.see`; those with a cause (`catalog.causes`) become rows of `evidence`. Of
 the lines of one attempt with the same cause, the first and the last KEPT stay, since a failing job may repeat one
-line without end; the others are counted.
+line without end; the others are counted. The settings that lines tell of become rows of `settings`.
 """
 
 from collections import OrderedDict, deque
 from collections.abc import Iterator
 
-from catalog.causes import LINE_LIMIT, causes_of, device_of, host_of
+from catalog.causes import LINE_LIMIT, cause_of, device_of, host_of, telling
+from catalog.settings import gate
 from collectors.base import Rows, Source
 from collectors.reading.line_prefix import Clock, bare, host_prefix, plain, severity
+from collectors.reading.settings import LONGEST, Settings, gated
 from collectors.reading.textlog import Buffer, Tally, clean
 
 KEPT = 200
@@ -22,12 +24,14 @@ _COUNTED = 10_000  # causes and attempts that are counted: a file that has more 
 
 
 class Evidence:
-    """Rows of `evidence` from the lines of one input. `order` counts the lines shown, from 0."""
+    """Rows of `evidence`, and of `settings`, from the lines of one input. `order` counts the lines shown, from 0."""
 
     def __init__(self, source: Source, tally: Tally, clock: Clock | None = None):
         self._name, self._tally = source.name, tally
         self._clock = clock or Clock(source, tally)
-        self._waiting: list[tuple] = []
+        self._settings = Settings(source, tally)
+        self._waiting: list[tuple[int, str, int | None, int | None]] = []  # offset, line, attempt, step
+        self._long: list[int] = []  # which of them are longer than causes are looked for in
         self._characters = self._order = 0
         self._counts: dict[tuple[str, int | None], int] = {}
         self._last: OrderedDict[tuple[str, int | None], deque[tuple]] = OrderedDict()
@@ -48,8 +52,10 @@ class Evidence:
 
     def see(self, offset: int, line: str, attempt: int | None = 0, step: int | None = None) -> None:
         """Look at a line; `attempt` and `step` are those that it stands in."""
-        line = plain(line[:LINE_LIMIT])
-        self._waiting.append((offset, line, attempt, step, self._order))
+        if len(line) > LINE_LIMIT:
+            self._long.append(len(self._waiting))
+        line = plain(line[:LONGEST])
+        self._waiting.append((offset, line, attempt, step))
         self._order += 1
         self._characters += len(line)
         if len(self._waiting) >= _BATCH_LINES or self._characters >= _BATCH_CHARACTERS:
@@ -73,14 +79,21 @@ class Evidence:
         while self._last:
             self._let_go()
         yield from self._rows.rest()
+        yield from self._settings.rest()
 
     def _judge(self) -> None:
-        if self._waiting:
-            causes = causes_of([line for _, line, *_ in self._waiting], bare)
-            for (offset, line, attempt, step, order), cause in zip(self._waiting, causes, strict=True):
-                if cause is not None:
-                    self._take(cause, offset, line, attempt, step, order)
-            self._waiting, self._characters = [], 0
+        if not self._waiting:
+            return
+        lines = [line for _, line, *_ in self._waiting]
+        told = {*telling(lines, gate()), *(self._long[i] for i in gated([lines[i] for i in self._long]))}
+        first = self._order - len(lines)
+        for i in sorted(told):
+            offset, line, attempt, step = self._waiting[i]
+            self._settings.see(line, "".join(lines[i + 1 : i + 2]), offset, attempt, step)
+            cause = cause_of(bare(line[:LINE_LIMIT]))
+            if cause is not None:
+                self._take(cause, offset, line, attempt, step, first + i)
+        self._waiting, self._long, self._characters = [], [], 0
 
     def _take(
         self, cause: str, offset: int, line: str, attempt: int | None, step: int | None, order: int, **told: object

@@ -1,8 +1,9 @@
-"""Any other log that may tell why a job was interrupted: kernel messages, journals, scheduler and Kubernetes events,
-the output of programs that print no step this project reads. It brings `evidence` and nothing else.
+"""Any other log that may tell why a job was interrupted, or what it ran with: kernel messages, journals, scheduler and
+Kubernetes events, a launcher's dump of its environment, the output of programs that print no step this project reads.
+It brings `evidence` and `settings` and nothing else.
 
 Such files look like nothing in particular, so every other collector goes first. What is taken is named like a log and
-reads like one: lines that begin with a time, a level, a rank or a host, or that tell of a failure outright.
+reads like one: lines that begin with a time, a level, a rank or a host, or that tell of a failure or of a setting.
 """
 
 import re
@@ -12,12 +13,16 @@ from catalog.causes import cause_of
 from collectors.base import Item, Source
 from collectors.reading.evidence import Evidence
 from collectors.reading.line_prefix import Clock, bare
+from collectors.reading.settings import tells
 from collectors.reading.textlog import Tally, lines, tail
 from errors import InputError
 
 NAME = "job_log"
 TITLE = "job log"
-HELP = "Other logs (dmesg, journal, Slurm, kubectl get events, stderr): the lines that tell why a job was interrupted."
+HELP = (
+    "Other logs (dmesg, journal, Slurm, kubectl get events, stderr, a launcher's environment): the lines that tell why "
+    "a job was interrupted, and settings that are known to cost."
+)
 
 _SURE = 0.5  # just enough to be read, and less than any format that knows its files
 _NAMED = re.compile(
@@ -52,11 +57,13 @@ def sniff(source: Source) -> float:
         return 0.0
     if any(_share(_LOG_LINE, found) >= _LEAST_SHARE for found in ends):
         return _SURE
+    if any(tells(found) for found in ends):
+        return _SURE
     return _SURE if named and any(cause_of(bare(line)) for found in ends for line in found[-200:]) else 0.0
 
 
 def read(source: Source) -> Iterator[Item]:
-    """Evidence. Raises InputError where no line tells of a failure."""
+    """Evidence and settings. Raises InputError where no line tells of either."""
     tally = Tally()
     evidence = Evidence(source, tally, Clock(source, tally))
     told = False
@@ -71,9 +78,10 @@ def read(source: Source) -> Iterator[Item]:
         yield rows
     if not told:
         raise InputError(
-            "no line in it tells of a failure, and it is no format that brings anything else",
+            "no line in it tells of a failure or of a setting, and it is no format that brings anything else",
             where=source.name,
-            expected="lines such as `NVRM: Xid ...`, `Traceback ...`, `CANCELLED ... DUE TO TIME LIMIT`, `OOMKilled`",
+            expected="lines such as `NVRM: Xid ...`, `Traceback ...`, `CANCELLED ... DUE TO TIME LIMIT`, `OOMKilled`, "
+            "`XLA_FLAGS=...`",
         )
     yield from tally.lost()
 

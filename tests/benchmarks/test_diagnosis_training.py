@@ -15,6 +15,7 @@ from benchmarks.diagnosis.score import score
 from benchmarks.diagnosis.tools.chipledger import answers
 from benchmarks.diagnosis.training import bundle, launch, truth
 from benchmarks.xspace import XSpace
+from collectors.reading.settings import told_by
 
 WAIT_S = 0.15
 
@@ -55,6 +56,9 @@ def test_a_job_whose_loader_is_slow_is_made_measured_answered_and_scored(tmp_pat
     bundle.write(case, ran, given, 1e10)
     files = [p for p in given.rglob("*") if p.is_file()]
     assert {p.name.split("_")[0] for p in (given / "logs").iterdir()} == {"attempt", "launcher"}
+    (launched,) = (p.read_text() for p in (given / "logs").iterdir() if p.name.startswith("launcher"))
+    for variable in ("XLA_FLAGS=--xla_cpu_multi_thread_eigen=false", "PJRT_NPROC=1", "JAX_PLATFORMS=cpu"):
+        assert f"] {variable}\n" in launched
     assert any(p.name.endswith(".xplane.pb.gz") for p in files)
     assert not any(b"slow_loader" in p.read_bytes() for p in files), "what was planted is sealed"
     said = answers(tmp_path / "set", lambda line: None)
@@ -74,6 +78,14 @@ def test_a_job_whose_loader_is_slow_is_made_measured_answered_and_scored(tmp_pat
     off = replace(case, companions=(Planted("missing_profile", (0,)),))
     bundle.write(off, ran, tmp_path / "without", 1e10)
     assert not list((tmp_path / "without").rglob("*.xplane.pb.gz"))
+
+
+def test_what_the_launcher_writes_of_wrong_flags_is_read(tmp_path):
+    case = Case("case-000", 3, "training", "tiny", 1, 10, planted=(Planted("wrong_flags"),))
+    log = launch.LauncherLog(tmp_path)
+    log.line(f"XLA_FLAGS={launch._flags(case)}")
+    (line,) = (p.read_text().rstrip("\n") for p in tmp_path.iterdir())
+    assert [(one.name, one.value) for one in told_by(line)] == [("xla_backend_optimization_level", "0")]
 
 
 def test_children_are_gone_when_the_nursery_is(tmp_path):

@@ -15,7 +15,8 @@ _COLUMNS: Mapping[str, str] = {
     "metadata": "id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT, tag TEXT, value TEXT",
     "string": "id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT, guid TEXT, string TEXT",
     "info_node": "id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT, guid TEXT, machine_id TEXT, hostname TEXT",
-    "info_process": "id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT, guid TEXT, nid INTEGER, pid INTEGER, command TEXT",
+    "info_process": "id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT, guid TEXT, nid INTEGER, pid INTEGER, command TEXT, "
+    "environment JSONB",
     "info_thread": "id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT, guid TEXT, nid INTEGER, pid INTEGER, tid INTEGER, "
     "name TEXT",
     "info_agent": "id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT, guid TEXT, nid INTEGER, pid INTEGER, type TEXT, "

@@ -47,6 +47,25 @@ def launched(result):
     return [(of[r["event"]], r["call"]) for r in result.rows.get("launches", [])]
 
 
+@pytest.mark.parametrize("environment", ["", "[1]", "{", "[" * 100_000, None, '{"AMD_SERIALIZE_KERNEL": 3}'])
+def test_an_environment_that_is_none_tells_nothing(got, environment):
+    process = everything()
+    process.rows["info_process"][0]["environment"] = environment
+    assert "settings" not in got(process).rows
+
+
+def test_of_an_environment_settings_that_cost_are_kept_alone(got):
+    process = everything()
+    told = {"HF_TOKEN": "hunter2", "AMD_SERIALIZE_KERNEL": "3", "XLA_FLAGS": "--xla_dump_to=/x --a=hunter2"}
+    process.rows["info_process"][0]["environment"] = json.dumps(told)
+    result = got(process)
+    assert [(r["host"], r["name"], r["value"], r["line"]) for r in result.rows["settings"]] == [
+        ("node-7", "AMD_SERIALIZE_KERNEL", "3", None),
+        ("node-7", "xla_dump_to", "(set)", None),
+    ]
+    assert "hunter2" not in str(result)
+
+
 @each_file
 def test_each_is_known_by_its_content_alone(tmp_path, what):
     collector, made, _ = FILES[what]

@@ -13,6 +13,7 @@ from analyzers.findings.rules import (
     profiling,
     program,
     serving,
+    settings,
     stops,
     stragglers,
 )
@@ -27,11 +28,12 @@ TRAINING: tuple[Rule, ...] = (
     copies.RULE,
     profiling.RULE,
     pace.RULE,
+    settings.RULE,
     *host.RULES,
     *program.RULES,
     communication.RULE,
 )
-SERVING: tuple[Rule, ...] = serving.RULES
+SERVING: tuple[Rule, ...] = (*serving.RULES, settings.RULE)
 COMPILED: tuple[Rule, ...] = program.RULES
 """Of a program that nobody ran: what it does too much of."""
-RULES: tuple[Rule, ...] = (*TRAINING, *SERVING)
+RULES: tuple[Rule, ...] = tuple(dict.fromkeys((*TRAINING, *SERVING)))

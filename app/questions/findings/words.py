@@ -16,7 +16,8 @@ def verdict(result: FindingsResult) -> Verdict:
     if not result.findings:
         return headline(*(_unjudged(*result.unjudged) if result.unjudged else (nothing(result),)))
     first, *rest = result.findings
-    following = f"Next: {', then '.join(_short(f, result) for f in rest[:2])}." if rest else ""
+    others = list(dict.fromkeys(_short(f, result) for f in rest))  # of several settings that cost one is enough
+    following = f"Next: {', then '.join(others[:2])}." if rest else ""
     dark = "" if result.told_share >= 0.5 else f"{fmt.share(1 - result.told_share)} of the chip time cannot be told."
     idle = _besides(*result.unjudged) if result.unjudged else ()
     return headline(first.title, _worth(result, first), *idle[:1], following, dark, *idle[1:])

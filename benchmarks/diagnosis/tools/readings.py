@@ -25,6 +25,7 @@ NAMES: dict[str, tuple[str, ...]] = {
     "dims_padding": ("dims_padding",),
     "precision": ("precision",),
     "recomputation": ("recomputation",),
+    "wrong_flags": ("wrong_flags",),
     "frequent_checkpoints": ("frequent_checkpoints", "fleet_frequent_saves"),
     "rare_checkpoints": ("fleet_rare_saves",),
     "slow_checkpoint": ("slow_checkpoint",),

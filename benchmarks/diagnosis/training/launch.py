@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.diagnosis.case import Case
-from benchmarks.diagnosis.nursery import Child, Nursery
+from benchmarks.diagnosis.nursery import ENVIRONMENT, Child, Nursery
 from reference.train.launch import Tail, free_port
 
 POLL_S = 0.01
@@ -84,6 +84,9 @@ def _attempt(case: Case, job: Path, attempt: int, log: LauncherLog, nursery: Nur
     record: dict[str, Any] = {"attempt": attempt, "launched_ns": time.time_ns()}
     port = free_port()
     log.line(f"starting attempt {attempt} with {case.processes} ranks")
+    environment = {"XLA_FLAGS": _flags(case), "PJRT_NPROC": "1"}
+    for name, value in sorted({**ENVIRONMENT, **environment}.items()):
+        log.line(f"{name}={value}")
     wire, ports = _slow_wire(case, job, attempt, port, nursery)
     workers = [
         nursery.start(
@@ -91,8 +94,7 @@ def _attempt(case: Case, job: Path, attempt: int, log: LauncherLog, nursery: Nur
             ["case.json", attempt, p, ports[p], port],
             cwd=job,
             stem=job / "logs" / f"attempt_{attempt}.process_{p}",
-            XLA_FLAGS=_flags(case),
-            PJRT_NPROC="1",
+            **environment,
         )
         for p in range(case.processes)
     ]

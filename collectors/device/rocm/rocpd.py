@@ -12,7 +12,7 @@ NAME = "rocpd"
 TITLE = "rocprofv3 database"
 HELP = (
     "Databases of rocprofv3 on AMD GPUs (`*_results.db`, the default since ROCm 7): kernels, copies, HIP, HSA and RCCL "
-    "calls with what each launched, ROCTX ranges as steps and modules."
+    "calls with what each launched, ROCTX ranges as steps and modules, and of the environment settings that cost."
 )
 _TABLES = (b"rocpd_info_", b"rocpd_kernel_dispatch", b"rocpd_region", b"rocpd_memory_copy", b"rocpd_memory_allocate")
 
@@ -32,3 +32,4 @@ def read(source: Source) -> Iterator[Item]:
 
     with RocpdStream(source) as stream:
         yield from Reader(source, stream, NAME).items()
+        yield from stream.besides()

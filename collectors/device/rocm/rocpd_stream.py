@@ -12,12 +12,14 @@ from typing import Any, Self
 
 import numpy as np
 
-from collectors.base import Lost, Source
+from collectors.base import Lost, Rows, Source
 from collectors.device.kineto.columns import Batch, Stats
 from collectors.device.rocm.filling import EXPECTED, Filling
 from collectors.device.rocm.names import OTHER, RANGE, RCCL, call_kind, copy_name
 from collectors.device.rocm.rocpd_tables import READ, Tables, processes, symbol, unknown
+from collectors.reading.settings import Settings
 from collectors.reading.sqlite import NULL, Database
+from collectors.reading.textlog import Tally
 
 _TIMES = ("start", "end")
 _WHOSE = ("pid", "tid")
@@ -38,6 +40,8 @@ class RocpdStream:
         self._counted: Counter[tuple[str, str]] = Counter()
         self._machine = ""
         self._texts_of: dict[tuple[str, int, int], int] = {}
+        self._tally = Tally()
+        self._settings = Settings(source, self._tally)
 
     def __enter__(self) -> Self:
         self._database.__enter__()
@@ -53,7 +57,11 @@ class RocpdStream:
     @property
     def lost(self) -> list[Lost]:
         told = [Lost(f"{count:,} {what}", why) for (what, why), count in self._counted.items() if count]
-        return [*self._database.lost, *told]
+        return [*self._database.lost, *told, *self._tally.lost()]
+
+    def besides(self) -> Iterator[Rows]:
+        """Settings of the environments of processes, once the events are read."""
+        yield from self._settings.rest()
 
     def batches(self) -> Made:
         """All events, process by process."""
@@ -89,6 +97,8 @@ class RocpdStream:
         yield from self._samples(tables)
         yield from self._allocations(tables)
         yield self._fill.thread_names(list(tables.thread_names()))
+        for variables in tables.environments():
+            self._settings.environment(variables, tables.machine or None)
 
     def _kernels(self, tables: Tables) -> Made:
         columns = (*_TIMES, "agent_id", "queue_id", "stream_id", "kernel_id")

@@ -4,6 +4,8 @@ Two layouts are known. In released versions a row holds its own times, thread, a
 refers to `rocpd_timestamp` and `rocpd_track` for them.
 """
 
+import contextlib
+import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -15,6 +17,7 @@ from collectors.device.rocm.filling import Filling
 from collectors.device.rocm.names import is_hip
 from collectors.reading.keyed import Keyed
 from collectors.reading.sqlite import NULL, Database, Strings
+from errors.shapes import is_object
 
 READ = ("kernel_dispatch", "memory_copy", "memory_allocate", "region", "sample")
 _JOINED = ("string", "event", "timestamp", "track", "metadata")
@@ -138,6 +141,14 @@ class Tables:
             out = np.where(found, at, out)
             at = np.where(found, NULL, calls.of("parent_stack_id", at))
         return out
+
+    def environments(self) -> Iterator[dict[str, object]]:
+        """The environment of each process, where the database keeps it."""
+        for (text,) in self._database.rows(self.name("info_process"), ("environment",), _MOST):
+            with contextlib.suppress(ValueError, RecursionError):
+                told = json.loads(text) if isinstance(text, str) else None
+                if is_object(told):
+                    yield told
 
     def thread_names(self) -> Iterator[tuple[int, int, str]]:
         """(process, thread, name) of those that have one; a process's first thread has the name of its program."""
