@@ -2,10 +2,14 @@
 
 from catalog.chips import Chip
 
+MOST = 1 << 31
 
-def devices_of_a_chip(said: int | float | None, chip: Chip | None) -> int:
-    """Devices that a framework makes of one chip: as the run says, else by the catalogue, else 1."""
-    return int(said or (chip and chip.value("jax_devices_per_chip")) or 1)
+
+def devices_of_a_chip(said: object, chip: Chip | None) -> int:
+    """Devices that a framework makes of one chip: as the run says, where that is a number from 1; else by the
+    catalogue, else 1."""
+    told = said if isinstance(said, int | float) and 1 <= said < MOST else None
+    return int(told or (chip and chip.value("jax_devices_per_chip")) or 1)
 
 
 def chips_seen(devices: int, per_chip: int) -> int:

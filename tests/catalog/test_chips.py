@@ -4,6 +4,7 @@ from dataclasses import FrozenInstanceError
 import pytest
 
 from catalog import chip, chips, entry
+from catalog.chip_count import devices_of_a_chip
 from catalog.chips import UNITS, Chip, shown_as
 from catalog.traits import Jax
 from errors import QuestionError
@@ -90,6 +91,13 @@ def test_devices_are_cores_where_jax_shows_cores():
         "7x": 2,
         "8i": 2,
     }
+
+
+@pytest.mark.parametrize("said", ["x", float("nan"), float("inf"), 0, -2, 1 << 70, None, [2]])
+def test_a_number_of_devices_that_is_none_is_not_known(said):
+    assert devices_of_a_chip(said, None) == 1
+    assert devices_of_a_chip(said, chip("v4")) == devices_of_a_chip(None, chip("v4"))
+    assert devices_of_a_chip(2, None) == 2
 
 
 def test_what_is_not_known_is_none_and_asking_for_it_says_why():

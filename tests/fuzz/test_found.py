@@ -4,6 +4,7 @@ import contextlib
 import gzip
 import json
 import pickle
+import re
 import sqlite3
 import tempfile
 
@@ -19,6 +20,7 @@ from collectors.training import pipeline_trace
 from errors import InputError
 from tests.collectors import nsys_exports, snapshots
 from tests.collectors.rocm_files import rocpd_bytes
+from tests.collectors.rocprofv3_files import whole_tool
 from tests.collectors.traces import PlaneBuilder, XSpace
 
 
@@ -44,6 +46,14 @@ def wordless() -> bytes:
     return space.SerializeToString()
 
 
+def with_half_a_letter(kind: str, text: str) -> bytes:
+    """JSON of rocprofv3 in which each text under this key begins with half of a letter beyond 16 bits."""
+    told = whole_tool().text()
+    found = re.sub(rf'("{kind}": ?)"{text}', r'\1"\\ud800', told)
+    assert found != told
+    return found.encode()
+
+
 VIEWED = [
     {"ph": "M", "pid": 1, "name": "process_name", "args": {"name": "/host:CPU"}},
     {"ph": "X", "pid": 1, "tid": 2, "ts": 10**400, "dur": 1, "name": "step"},
@@ -65,6 +75,16 @@ FOUND = {
     "blocks of memory in no segment": (memory_snapshot, without_segments()),
     "blocks of memory in no segment and nowhere": (memory_snapshot, without_segments(address=None)),
     "a session that started where 64 bits end": (nsys, began_at_the_end_of_time()),
+    **{
+        f"half a letter in a {kind} of rocprofv3": (rocprofv3, with_half_a_letter(kind, text))
+        for kind, text in (
+            ("formatted_kernel_name", ""),
+            ("kind", ""),
+            ("value", ""),
+            ("hostname", ""),
+            ("name", "gfx"),
+        )
+    },
     "a database that is packed and cut": (rocpd, gzip.compress(rocpd_bytes())[:-9]),
 }
 

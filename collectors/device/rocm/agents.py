@@ -5,6 +5,8 @@ from typing import Any
 
 import numpy as np
 
+from collectors.reading.textlog import clean
+
 _DEVICES = 1 << 16  # numbers of devices beyond it are damage
 _LONGEST = 1 << 20  # bytes of what is told of an agent beside its columns
 
@@ -59,7 +61,9 @@ def shown_by(agent: dict[str, Any], product: Any = None, name: Any = None) -> di
     The catalogue knows a product's name (`AMD Instinct MI300X`); where there is none, or one that it does not know,
     the generation (`gfx942`: 9.4) and the number of compute units tell what it may be.
     """
-    texts = [t.strip() for t in (product, agent.get("product_name"), name, agent.get("name")) if isinstance(t, str)]
+    texts = [
+        clean(t.strip()) for t in (product, agent.get("product_name"), name, agent.get("name")) if isinstance(t, str)
+    ]
     version = agent.get("gfx_target_version")
     version = version if isinstance(version, int) and 0 < version < 1 << 31 else None
     banks = agent.get("mem_banks")

@@ -7,6 +7,7 @@ import numpy as np
 
 from collectors.device.rocm.agents import Agents, shown_by
 from collectors.reading.sqlite import NULL
+from collectors.reading.textlog import clean
 
 _CPU, _GPU = 1, 2
 _LIMIT = 1 << 63
@@ -29,10 +30,10 @@ class Process:
         self.pid = whole(metadata.get("pid"))
         node = metadata.get("node")
         host = node.get("hostname") or node.get("machine_id") if isinstance(node, dict) else None
-        self.machine = host.strip()[:80] if isinstance(host, str) else ""
+        self.machine = clean(host.strip()[:80]) if isinstance(host, str) else ""
         command = metadata.get("command")
         if isinstance(command, list) and command and isinstance(command[0], str):
-            self.program = command[0].rsplit("/", 1)[-1][:80]
+            self.program = clean(command[0].rsplit("/", 1)[-1][:80])
 
     def agents(self, found: Any, agents: Agents) -> None:
         """Takes what stands under `agents`."""
@@ -54,7 +55,7 @@ class Process:
             names = (symbol.get(key) for key in ("formatted_kernel_name", "demangled_kernel_name", "kernel_name"))
             name = next((n for n in names if isinstance(n, str) and n), None)
             if name and (key := whole(symbol.get("kernel_id"))) != NULL:
-                self._kernels[key] = name
+                self._kernels[key] = clean(name)
 
     def strings(self, found: Any) -> None:
         """Takes what stands under `strings`."""
@@ -63,11 +64,13 @@ class Process:
         for kind in kinds if isinstance(kinds, list) else ():
             told = kind if isinstance(kind, dict) else {}
             operations = told.get("operations")
-            self._kinds.append((str(told.get("kind", ""))[:80], operations if isinstance(operations, list) else ()))
+            self._kinds.append(
+                (clean(str(told.get("kind", ""))[:80]), operations if isinstance(operations, list) else ())
+            )
         markers = found.get("marker_api")
         for marker in markers if isinstance(markers, list) else ():
             if isinstance(marker, dict) and isinstance(text := marker.get("value"), str):
-                self._markers[whole(marker.get("key"))] = text
+                self._markers[whole(marker.get("key"))] = clean(text)
 
     def nodes(self, handles: np.ndarray) -> np.ndarray:
         """Agent of each handle."""
@@ -83,7 +86,7 @@ class Process:
         """(category, name) of a call; the category is empty where the file does not tell it."""
         category, operations = self._kinds[kind] if 0 <= kind < len(self._kinds) else ("", ())
         name = operations[operation] if 0 <= operation < len(operations) else None
-        return category, name if isinstance(name, str) and name else f"{category or 'call'} {operation}"
+        return category, clean(name) if isinstance(name, str) and name else f"{category or 'call'} {operation}"
 
     def marker(self, number: int) -> str | None:
         """What a program wrote into a range or a mark."""
