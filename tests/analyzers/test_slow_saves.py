@@ -1,0 +1,33 @@
+"""Whether saves are slow or too many, beside steps that are slow for another reason."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from analyzers.findings.rules.checkpoints import _saves
+from analyzers.lost.saves import Spread
+
+SAVE_S, STEP_S, STEPS = 1.3, 0.02, 8
+
+
+def told(waited_s: float, save_s: float = SAVE_S) -> str:
+    """What is said of saves every 8 steps of 20 ms, which wait so long for their input besides."""
+    found = SimpleNamespace(
+        save=Spread(4, save_s, save_s, save_s, 4 * save_s),
+        interval_s=STEPS * (STEP_S + waited_s),
+        interval_steps=float(STEPS),
+        synchronous=True,
+        mttf=SimpleNamespace(mean_s=None, low_s=5.0, count=0),
+    )
+    amounts = {"productive": 40 * (STEP_S + waited_s), "input_wait": 40 * waited_s, "checkpoint_save": 4 * save_s}
+    (finding,) = _saves(SimpleNamespace(amount=amounts.__getitem__), found)
+    return finding.cause
+
+
+@pytest.mark.parametrize("waited_s", [0.0, 0.06, 0.2])
+def test_a_save_is_as_slow_however_long_steps_wait_for_their_input(waited_s):
+    assert told(waited_s) == "slow_checkpoint"
+
+
+def test_a_save_of_few_steps_that_comes_too_often_is_not_slow():
+    assert told(0.0, save_s=10 * STEP_S) == "frequent_checkpoints"
