@@ -15,6 +15,7 @@ from analyzers.findings.base import FLOOR, Answers, Finding, NotTold, RuledOut, 
 from analyzers.findings.grade import Grade, grade
 from analyzers.findings.rank import MOST, joint, settled
 from analyzers.findings.rules import COMPILED, SERVING, TRAINING
+from analyzers.findings.rules.pace import NAMELESS
 from analyzers.findings.terms import TERMS as TERMS
 from analyzers.held import PRICE
 from analyzers.time.ledger import LedgerResult
@@ -180,12 +181,13 @@ def analyze(tables: Tables, facts: Facts, options: Mapping[str, Any], answers: A
         told += rule.find(seen)
     stand, explained = settled(told.findings, ledger, floor)
     named = {f.cause for f in stand}
+    dark = {cause for gap in told.not_told if gap is NAMELESS for cause in gap.causes}
     return FindingsResult(
         findings=tuple(stand[:MOST]),
         beyond=max(len(stand) - MOST, 0),
         joint=tuple(joint(stand[:MOST], ledger.chip_seconds)),
         explained=tuple(explained),
-        ruled_out=tuple(r for r in told.ruled_out if r.cause not in named),
+        ruled_out=tuple(r for r in told.ruled_out if r.cause not in named | dark),
         not_told=_untold(told.not_told, {f.cause for f in told.findings}),
         ledger=ledger,
         told_share=1 - ledger.unknown / ledger.chip_seconds,

@@ -32,6 +32,11 @@ WHERE = (
 )
 """Accounts that longer steps may lie in where no rank is blamed, the likeliest first."""
 PLAIN = 1.05  # times what is left of a usual step: up to here its duration is what is judged
+NAMELESS = NotTold(
+    ("evaluation", "logging"),
+    "every so many steps something holds one up that no event names",
+    "a profile of such a step, or a log that says what the job does then",
+)
 QUIET = 0.2  # of the steps: so many must be as quick as is called usual
 
 
@@ -47,7 +52,8 @@ def find(seen: Seen) -> Told:
     patterns = [p for p in _joined(step_patterns(changes_of(rows))) if _referred(p, rows)]
     told = [_finding(seen, pattern, taken_off) for pattern in patterns]
     named = {f.cause for f in told}
-    return Told(tuple(told), tuple(RuledOut(c, "steps keep their pace", "steps") for c in CAUSES if c not in named))
+    out = tuple(RuledOut(c, "steps keep their pace", "steps") for c in CAUSES if c not in named)
+    return Told(tuple(told), out, (NAMELESS,) if "periodic_pause" in named else ())
 
 
 def _unprofiled(seen: Seen, rows: pd.DataFrame) -> pd.DataFrame:
