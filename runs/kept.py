@@ -1,5 +1,7 @@
 """Answers that are kept: computed once for all who ask, bounded by the bytes in them."""
 
+import contextlib
+import copy
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping
@@ -32,7 +34,7 @@ class Answers:
         """The answer if it is there, else None. Raises the error where there is none to be had."""
         with self._lock:
             future = self._kept.get(key)
-        return future.result() if future is not None and future.done() else None
+        return _given(future) if future is not None and future.done() else None
 
     def get(self, key: Hashable, compute: Callable[[], Any]) -> Any:
         with self._lock:
@@ -41,11 +43,14 @@ class Answers:
             if future is None or mine:
                 future = self._kept[key] = Future()
             self._kept.move_to_end(key)
-        if mine:
-            try:
-                future.set_result(compute())
-            except BaseException as e:
-                future.set_exception(e)
+        if not mine:
+            return _given(future)
+        try:
+            future.set_result(compute())
+        except BaseException as e:
+            future.set_exception(_anew(e))
+            raise
+        finally:
             self._make_room(key, _size(future))
         return future.result()
 
@@ -62,6 +67,24 @@ class Answers:
                     break
                 total -= self._bytes.pop(key)
                 del self._kept[key]
+
+
+def _given(future: "Future[Any]") -> Any:
+    """The answer, once it is there; where it is an error, that error anew."""
+    error = future.exception()
+    if error is not None:
+        raise _anew(error)
+    return future.result()
+
+
+def _anew(error: BaseException) -> BaseException:
+    """The same error as one that was raised nowhere: each time that one is raised it gathers the frames of who asked,
+    with all that a page holds."""
+    with contextlib.suppress(Exception):
+        return copy.copy(error)
+    made = error.__class__.__new__(error.__class__, *error.args)  # of one that is made of more than its text
+    made.__dict__.update(error.__dict__)
+    return made
 
 
 def _may_be_gone(future: "Future[Any]") -> bool:

@@ -1,0 +1,48 @@
+"""An error that is kept like an answer: told to everybody, and holding nobody."""
+
+import gc
+import weakref
+
+import pytest
+
+from errors import QuestionError
+from runs.kept import Answers
+
+
+class Page:
+    """What stands in the frames of who asks."""
+
+
+class OddError(Exception):
+    def __init__(self, what, *, where):
+        super().__init__(f"{what} at {where}")
+
+
+def asked(kept: Answers, compute, how: str) -> tuple[weakref.ref, str]:
+    page = Page()
+    try:
+        kept.get("key", compute) if how == "get" else kept.known("key")
+    except Exception as e:
+        assert page is not None and e.__traceback__ is not None
+        return weakref.ref(page), f"{type(e).__name__} {e} {getattr(e, 'advice', '')}"
+    raise AssertionError("no error")
+
+
+def fails_in_words():
+    raise QuestionError("no steps", where="run 1", advice="Add a log.")
+
+
+def fails_oddly():
+    try:
+        raise KeyError("inner")
+    except KeyError as e:
+        raise OddError("broken", where="byte 7") from e
+
+
+@pytest.mark.parametrize("compute", [fails_in_words, fails_oddly])
+def test_whoever_is_told_of_an_error_again_is_not_held_by_it(compute):
+    kept = Answers(1 << 20)
+    told = [asked(kept, compute, how) for how in ("get", "get", "known", "known")]
+    gc.collect()
+    assert [page() for page, _ in told] == [None] * 4
+    assert len({said for _, said in told}) == 1
