@@ -21,8 +21,6 @@ FLAGS = (
     "--disable-component-update",
     "--disable-sync",
     "--no-first-run",
-    "--process-per-site",  # what a page compiled stands for the next one
-    "--js-flags=--no-opt,--no-maglev",  # pages live for seconds: to optimise their code takes longer than it saves
 )
 PATIENCE_MS = 60_000
 POLICY = "Content Security Policy"  # what Chromium says where a page does what its policy does not allow
@@ -85,58 +83,26 @@ def context(browser):
     """What visitors share: scripts that were fetched and compiled, which is most of what a first visit
     takes. Nothing of the dashboard's lives longer than its page."""
     made = browser.new_context(accept_downloads=True)
-    resident = made.new_page()  # the process that holds them ends with its last page
-    resident.route("**/*", lambda route: route.fulfill(body=""))
-    resident.goto("http://127.0.0.1/")
     yield made
     made.close()
 
 
-@pytest.fixture(scope=_lasting)
-def idle(context):
-    """Tabs that are at rest, with who watches them."""
-    return []
-
-
 @pytest.fixture
-def visit(browser, context, idle):
-    """Opens an address in a tab that no other test has meanwhile. `own`: in one that ends with the test, for who gives
-    it a listener, a route or a script that would live on; `fresh`: in a browser that was never here."""
-    lent, ended, owned = [], [], Watched()
+def visit(browser, context):
+    """Opens an address in a tab of its own; with `fresh`, in a browser that was never here."""
+    opened, watched = [], Watched()
 
-    def tab_for(own: bool, fresh: bool):
-        if not (own or fresh):
-            lent.append(idle.pop() if idle else watched_tab(context))
-            return lent[-1][0]
+    def open_(address: str, *, fresh: bool = False, dark: bool = False, width: int = 1440, height: int = 900):
         within = browser.new_context(accept_downloads=True) if fresh else context
         page = within.new_page()
-        ended.append(within if fresh else page)
-        owned.watch(page)
-        return page
-
-    def open_(address: str, *, own=False, fresh=False, dark: bool = False, width: int = 1440, height: int = 900):
-        return at(tab_for(own, fresh), address, dark, width, height)
+        opened.append(within if fresh else page)
+        watched.watch(page)
+        return at(page, address, dark, width, height)
 
     yield open_
-    for one in ended:
+    for one in opened:
         one.close()
-    for page, _ in lent:
-        rest(page)
-    idle += lent
-    for watched in (owned, *(watched for _, watched in lent)):
-        watched.check()
-
-
-def watched_tab(context):
-    page, watched = context.new_page(), Watched()
-    watched.watch(page)
-    return page, watched
-
-
-def rest(page) -> None:
-    """Ends what a page may still ask for, before it is judged; a picture of the next one has no mouse on it."""
-    page.mouse.move(0, 0)
-    page.goto("about:blank")
+    watched.check()
 
 
 def at(page, address: str, dark: bool, width: int, height: int):
@@ -148,7 +114,10 @@ def at(page, address: str, dark: bool, width: int, height: int):
 
 @pytest.fixture(scope="module")
 def tab(context):
-    return watched_tab(context)
+    watched = Watched()
+    page = context.new_page()
+    watched.watch(page)
+    return page, watched
 
 
 @pytest.fixture
@@ -160,7 +129,7 @@ def look(tab):
         return at(page, address, dark, width, height)
 
     yield open_
-    rest(page)
+    page.goto("about:blank")  # ends what the page may still ask for, before it is judged
     watched.check()
 
 

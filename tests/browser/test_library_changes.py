@@ -76,7 +76,7 @@ def test_a_run_is_renamed_starred_found_deleted_and_brought_back(visit, own):
 
 def test_a_note_is_shown_as_text_and_asks_nobody(visit, own):
     server, ids = own
-    page = visit(server, own=True)
+    page = visit(server)
     asked, dialogs = [], []
     page.on("request", lambda r: None if r.url.startswith((server, "data:", "blob:")) else asked.append(r.url))
     page.on("dialog", lambda d: (dialogs.append(d.message), d.dismiss()))

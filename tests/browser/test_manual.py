@@ -32,7 +32,7 @@ def refused(page) -> list[str]:
 
 
 def test_a_page_leads_to_its_own_page_of_the_docs(visit, server, run):
-    page = visit(f"{server}/mfu?run={run.run_id}", own=True)
+    page = visit(f"{server}/mfu?run={run.run_id}")
     told = refused(page)
     link = page.get_by_role("link", name="Docs", exact=True)
     expect(link).to_be_visible()
@@ -70,7 +70,7 @@ def test_it_reads_in_the_colours_that_the_browser_asks_for(look, server, tmp_pat
 
 
 def test_its_search_finds_what_is_asked(visit, server):
-    page = visit(f"{server}/docs/", own=True)
+    page = visit(f"{server}/docs/")
     told = refused(page)
     page.get_by_role("textbox", name="Search").click()
     page.keyboard.type("straggler wait")
@@ -81,7 +81,7 @@ def test_its_search_finds_what_is_asked(visit, server):
 @pytest.mark.parametrize("side", [128, 256])
 def test_a_shape_of_ones_own_goes_through_the_matrix_unit(visit, server, side):
     shape = "&".join(f"{name}={value}" for name, value in SHAPE.items())
-    page = visit(f"{server}/docs/explained/matrix-unit/?{shape}&side={side}", own=True)
+    page = visit(f"{server}/docs/explained/matrix-unit/?{shape}&side={side}")
     told = refused(page)
     said = page.locator(".matrix-unit .said")
     m, k, n = SHAPE.values()

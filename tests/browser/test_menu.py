@@ -140,7 +140,7 @@ def test_a_slash_leads_to_the_search_and_what_is_written_there_is_no_key(visit, 
 
 
 def test_a_question_mark_lists_every_key_and_escape_closes_it(visit, demo, runs):
-    page = visit("about:blank", own=True)
+    page = visit("about:blank")
     page.add_init_script("const now = performance.now.bind(performance); performance.now = () => now() / 1000")
     page.goto(f"{demo}/ledger?run={runs['reference-training']}")  # which by its clock was opened just now
     menu(page)

@@ -48,7 +48,7 @@ def noted(tmp_path):
 
 def test_no_note_runs_loads_or_becomes_html(visit, noted):
     server, run = noted
-    page = visit(server, own=True)
+    page = visit(server)
     asked, dialogs = [], []
     page.on("request", lambda r: None if r.url.startswith((server, "data:", "blob:")) else asked.append(r.url))
     page.on("dialog", lambda d: (dialogs.append(d.message), d.dismiss()))

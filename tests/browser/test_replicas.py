@@ -36,7 +36,7 @@ def test_who_is_looking_sees_the_same_page_once_the_replica_is_killed(folder, po
     assert done.returncode == 0, done.stderr
     with replicas(store, 2, CHIPLEDGER_REGISTRY_FILE=file) as (first, second):
         proxy = Proxy([first.port, second.port])
-        page = visit(f"{proxy.address}/ledger?run=steady", own=True)
+        page = visit(f"{proxy.address}/ledger?run=steady")
         click_bar(page, "badput")
         expect(page).to_have_url(re.compile(r"[?&]account=badput(&|$)"))
         back = page.get_by_role("button", name="Chip time held ›")

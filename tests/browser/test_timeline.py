@@ -195,7 +195,7 @@ def test_a_million_rows_scroll_to_the_last_and_ticks_beyond_what_floats_hold_are
     of, asked = get(f"{address}/api/runs/{run}/timeline")[1], []
     of["lanes"][-1] |= {"rows": 1_000_000, "group": "device"}
     of["span_ticks"] = 1 << 61
-    context = visit("about:blank", own=True)
+    context = visit("about:blank")
     context.route(f"**/api/runs/{run}/timeline", lambda route: route.fulfill(json=of))
     context.on("request", lambda request: asked.append(request.url) if "/tiles?" in request.url else None)
     context.goto(f"{address}/timeline?run={run}")

@@ -119,7 +119,7 @@ def test_what_is_hovered_and_clicked_says_of_which_run_and_names_are_text(both, 
 
 def test_a_second_run_that_goes_meanwhile_leaves_the_first_alive(both, visit):
     address, _, second = both
-    page = paired(visit(f"{address}&with={second.run_id}", own=True))
+    page = paired(visit(f"{address}&with={second.run_id}"))
     gone = re.compile(f"/api/runs/{second.run_id}/")
     page.route(gone, lambda route: route.fulfill(status=404, json={"error": "no such run"}))
     for _ in range(14):
@@ -132,7 +132,7 @@ def test_a_second_run_that_goes_meanwhile_leaves_the_first_alive(both, visit):
 @pytest.mark.parametrize("dark", [False, True])
 def test_colours_of_kinds_are_turned_on_by_a_key_for_both_and_stand_in_the_address(both, visit, dark):
     address, _, second = both
-    page = paired(visit(f"{address}&with={second.run_id}", own=True, dark=dark))
+    page = paired(visit(f"{address}&with={second.run_id}", dark=dark))
     asked = []
     page.on("request", lambda request: asked.append(request.url) if "/tiles?" in request.url else None)
     page.locator(".timeline .stage").first.press("c")

@@ -64,7 +64,7 @@ def test_a_chip_is_drawn_hovered_clicked_and_failed(visit, server):
 
 def test_9_600_chips_are_drawn_from_under_two_megabytes(visit, server):
     received = []
-    page = visit("about:blank", own=True)
+    page = visit("about:blank")
     page.on("websocket", lambda socket: socket.on("framereceived", lambda frame: received.append(len(frame))))
     page.goto(f"{server}/topology?spec=8t:20x20x24")
     settled(page)

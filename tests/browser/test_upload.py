@@ -45,7 +45,7 @@ def test_a_picked_file_shows_progress_and_lands_on_its_ledger(visit, server, sto
 
 
 def test_progress_moves_while_bytes_go_out(visit, server):
-    page = visit(server, own=True)
+    page = visit(server)
     expect(page.get_by_role("button", name="Choose files")).to_be_visible()
     network = page.context.new_cdp_session(page)
     network.send("Network.enable")
@@ -64,7 +64,7 @@ def test_progress_moves_while_bytes_go_out(visit, server):
 
 
 def test_a_large_file_goes_on_from_the_piece_at_which_its_connection_broke_off(visit, server, store):
-    page, asked = visit(server, own=True), []
+    page, asked = visit(server), []
     expect(page.get_by_role("button", name="Choose files")).to_be_visible()
 
     def cut(route):
