@@ -90,10 +90,11 @@ def serve(
     from app.serve.manual import Manual
     from app.serve.older import older_routes
     from app.serve.perfetto_viewer import PerfettoViewer
-    from app.serve.settled import settled
+    from app.serve.settled import few_arenas, settled
     from app.serve.stopping import heard
     from app.serve.xprof import Xprof
 
+    few_arenas()
     work = work or Working()
     jobs, xprof, agents = Jobs(workspace(), **work.of_jobs()), Xprof(workspace()), Mounted(workspace())
     door = door_of_this_server(workspace())

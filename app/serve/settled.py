@@ -28,6 +28,7 @@ LONG_S = 0.02  # of a processor: a look that takes longer sets aside what it fou
 IDLE_S = 15.0  # without a drawing: then nobody waits for a look at all
 LEFT_S = 135.0  # without a drawing: sessions that nobody came back to, which are kept for 120 s, can be given up
 AT_LEAST_S = 600.0  # a server that is never left alone looks at all so often
+ARENAS, ARENA_MAX = 2, -8  # of the GNU C library's memory for threads; how `mallopt` calls their number
 DRAWN_WITH = ("app.components", "app.figures", "app.pages", "app.questions")  # with all modules below them
 
 
@@ -67,6 +68,13 @@ def settled() -> Generator[None]:
         yield
     finally:
         stop.set()
+
+
+def few_arenas() -> None:
+    """Have threads share memory. Else each of those that draw pages may have an arena of its own, eight a processor at
+    most, of which none gives back what is free at its end: ten megabytes each. To be called before they start."""
+    with contextlib.suppress(OSError, AttributeError):  # as in `_give_back`
+        ctypes.CDLL(None).mallopt(ARENA_MAX, ARENAS)
 
 
 def _loop() -> asyncio.AbstractEventLoop | None:

@@ -131,3 +131,36 @@ assert set(sys.modules) == before
 def test_what_pages_are_drawn_with_is_loaded_before_somebody_asks():
     done = subprocess.run([sys.executable, "-c", BROUGHT], capture_output=True, text=True, cwd=PROJECT)
     assert done.returncode == 0, done.stderr
+
+
+ARENAS_OF = """
+import ctypes, os, sys, threading
+from app.serve.settled import few_arenas
+if sys.argv[1] == "few":
+    few_arenas()
+libc = ctypes.CDLL(None)
+libc.malloc.restype = ctypes.c_void_p
+together = threading.Barrier(12)
+def ask():
+    together.wait()
+    for _ in range(2000):
+        libc.free(ctypes.c_void_p(libc.malloc(50_000)))
+    together.wait()
+threads = [threading.Thread(target=ask) for _ in range(12)]
+[t.start() for t in threads], [t.join() for t in threads]
+libc.malloc_stats()
+"""
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="memory of the GNU C library")
+def test_threads_share_memory_that_each_would_keep():
+    def arenas(how: str) -> int:
+        told = subprocess.run(
+            [sys.executable, "-c", ARENAS_OF, how], cwd=PROJECT, capture_output=True, text=True, timeout=60
+        )
+        return told.stderr.count("Arena ")
+
+    every, few = arenas("every"), arenas("few")
+    if not every:
+        pytest.skip("not the GNU C library")
+    assert few <= settled.ARENAS < every
