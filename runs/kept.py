@@ -80,9 +80,16 @@ def _given(future: "Future[Any]") -> Any:
 def _anew(error: BaseException) -> BaseException:
     """The same error as one that was raised nowhere: each time that one is raised it gathers the frames of who asked,
     with all that a page holds."""
-    with contextlib.suppress(Exception):
-        return copy.copy(error)
-    made = error.__class__.__new__(error.__class__, *error.args)  # of one that is made of more than its text
+    for made_anew in (_without_its_init, copy.copy):
+        with contextlib.suppress(Exception):
+            if str(made := made_anew(error)) == str(error):
+                return made
+    return error.with_traceback(None)
+
+
+def _without_its_init(error: BaseException) -> BaseException:
+    """What an error is made of may be more than its text, or make another text of that."""
+    made = error.__class__.__new__(error.__class__, *error.args)
     made.__dict__.update(error.__dict__)
     return made
 

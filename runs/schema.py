@@ -8,6 +8,7 @@ because an epoch in picoseconds does not fit 64 bits. A column that is null mean
 import pyarrow as pa
 
 from runs.columns import FLAG, ID, INT, REAL, SOURCE, TEXT, Column, TableSchema
+from runs.log_schema import LOG_TABLES
 from runs.recorder_schema import ALLOCATION_TABLES, COLLECTIVE_TABLES
 from runs.serving_schema import SERVING_TABLES
 
@@ -201,39 +202,7 @@ TABLES: tuple[TableSchema, ...] = (
             SOURCE,
         ),
     ),
-    TableSchema(
-        "evidence",
-        "a line of a log, or an event, that may tell why something happened",
-        (
-            Column("ts_ns", INT, "when it was written, ns since the epoch; null where it does not say"),
-            Column("attempt", ID, "which start of the job, from 0, as far as its input tells"),
-            Column("step", INT, "last step seen before it in its input, if any"),
-            Column("host", TEXT, "host that it names, or that wrote it; null where neither is known"),
-            Column("device", ID, "device number on that host, if it names one"),
-            Column("cause", TEXT, "what it tells of, see catalog.causes.CAUSES; null where no pattern fits"),
-            Column("severity", TEXT, "fatal, error, warning or info, as written"),
-            Column("text", pa.string(), "the line as written, its first 500 characters"),
-            Column("offset", INT, "its place in the input, bytes from the start"),
-            Column("order", INT, "position in its input, from 0"),
-            SOURCE,
-        ),
-    ),
-    TableSchema(
-        "settings",
-        "a variable, flag or argument that a log says the job ran with; of an environment none but those of "
-        "catalog.settings",
-        (
-            Column("attempt", ID, "which start of the job, from 0, as far as its input tells"),
-            Column("step", INT, "last step seen before it in its input, if any"),
-            Column("host", TEXT, "host or rank that the line is of; null where it names none"),
-            Column("name", TEXT, "its name, of catalog.settings.SETTINGS"),
-            Column("value", TEXT, "its value where that is a plain word, (set) where it is anything else"),
-            Column("offset", INT, "its place in the input, bytes from the start"),
-            Column("line", INT, "the line of the file, from 1; null where lines were taken out of an export"),
-            Column("order", INT, "position among those of its input, from 0"),
-            SOURCE,
-        ),
-    ),
+    *LOG_TABLES,
     TableSchema(
         "matmuls",
         "a matrix multiplication in a program",

@@ -205,6 +205,7 @@ def test_what_runs_is_locked_as_everything_is_and_without_tests_or_benches():
 
     everything, runs = pinned("requirements.lock"), pinned("requirements-run.lock")
     assert runs <= everything and len(runs) < len(everything) / 2
+    assert pinned("requirements-s3.lock") <= everything
     names = {one.partition("==")[0] for one in runs}
     assert not names & {
         "pytest",

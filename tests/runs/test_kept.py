@@ -17,6 +17,11 @@ class OddError(Exception):
         super().__init__(f"{what} at {where}")
 
 
+class Counted(QuestionError):
+    def __init__(self, count):
+        super().__init__(f"{count} steps lack")
+
+
 def asked(kept: Answers, compute, how: str) -> tuple[weakref.ref, str]:
     page, said = Page(), ""
     try:
@@ -38,7 +43,18 @@ def fails_oddly():
         raise OddError("broken", where="byte 7") from e
 
 
-@pytest.mark.parametrize("compute", [fails_in_words, fails_oddly])
+def fails_of_a_number():
+    raise Counted(7)
+
+
+def fails_below_python():
+    b"\xff".decode()
+
+
+FAILING = [fails_in_words, fails_oddly, fails_of_a_number, fails_below_python]
+
+
+@pytest.mark.parametrize("compute", FAILING)
 def test_whoever_is_told_of_an_error_again_is_not_held_by_it(compute):
     kept = Answers(1 << 20)
     told = [asked(kept, compute, how) for how in ("get", "get", "known", "known")]
