@@ -6,6 +6,7 @@ import pytest
 
 from analyzers.findings.rules.checkpoints import _saves
 from analyzers.lost.saves import Spread
+from errors import format as fmt
 
 SAVE_S, STEP_S, STEPS = 1.3, 0.02, 8
 
@@ -21,6 +22,8 @@ def told(waited_s: float, save_s: float = SAVE_S) -> str:
     )
     amounts = {"productive": 40 * (STEP_S + waited_s), "input_wait": 40 * waited_s, "checkpoint_save": 4 * save_s}
     (finding,) = _saves(SimpleNamespace(amount=amounts.__getitem__), found)
+    if finding.cause == "slow_checkpoint":  # told against steps as they are
+        assert f"as long as {fmt.number(save_s / (STEP_S + waited_s), 2)} steps" in finding.title
     return finding.cause
 
 

@@ -40,9 +40,9 @@ def _saves(seen: Seen, found: CheckpointsResult) -> list[Finding | None]:
     if mttf_s is None:
         return []
     best_s = max(math.sqrt(2 * found.save.mean_s * mttf_s) - found.save.mean_s, found.save.mean_s)
-    usual_s = _step_s(seen, found)
+    usual_s = _bare_step_s(seen, found)
     if usual_s and found.save.mean_s >= SLOW_STEPS * usual_s and found.synchronous is not False:
-        return [_slow(seen, found, usual_s)]
+        return [_slow(seen, found)]
     if found.interval_s * FAR < best_s:
         return [_frequent(seen, found, best_s)]
     if found.interval_s > FAR * best_s and found.mttf.count:
@@ -50,19 +50,21 @@ def _saves(seen: Seen, found: CheckpointsResult) -> list[Finding | None]:
     return []
 
 
-def _step_s(seen: Seen, found: CheckpointsResult) -> float | None:
+def _step_s(found: CheckpointsResult) -> float | None:
+    return found.interval_s / found.interval_steps if found.interval_s and found.interval_steps else None
+
+
+def _bare_step_s(seen: Seen, found: CheckpointsResult) -> float | None:
     """A usual step without what it waits for its input, which is another fault and makes no save quicker."""
-    if not found.interval_s or not found.interval_steps:
-        return None
-    kept = seen.amount("productive")
+    usual_s, kept = _step_s(found), seen.amount("productive")
     waited = min(seen.amount("input_wait") / kept, 1.0) if kept else 0.0
-    return found.interval_s / found.interval_steps * (1 - waited)
+    return usual_s and usual_s * (1 - waited)
 
 
-def _slow(seen: Seen, found: CheckpointsResult, usual_s: float) -> Finding:
+def _slow(seen: Seen, found: CheckpointsResult) -> Finding:
     whole = seen.amount("checkpoint_save")
     each = fmt.duration(found.save.median_s)
-    steps = fmt.number((found.save.median_s or 0.0) / usual_s, 2)
+    steps = fmt.number((found.save.median_s or 0.0) / (_step_s(found) or 1.0), 2)
     return Finding(
         cause="slow_checkpoint",
         title=f"Training stands for {each} at each save, as long as {steps} steps: {found.save.count:,} saves.",
@@ -117,7 +119,7 @@ def _restores(seen: Seen, found: CheckpointsResult) -> Finding | None:
         or restore.median_s < SLOW_RESTORE * save.median_s
     ):
         return None
-    if (usual := _step_s(seen, found)) is not None and restore.median_s < SLOW_STEPS * usual:
+    if (usual := _bare_step_s(seen, found)) is not None and restore.median_s < SLOW_STEPS * usual:
         return None
     whole = seen.amount("checkpoint_restore")
     usual_part = min(save.median_s / restore.median_s, 1.0) / 2

@@ -297,7 +297,7 @@ def _reading(seen: Seen, rows: pd.DataFrame) -> Finding | None:
     return _of_long(
         title,
         0.5,
-        Evidence("of the first tokens with nothing ahead", slow, "1", "latency"),
+        Evidence("slow ones of the first tokens with nothing ahead", slow, "1", "latency"),
         Evidence("of the prompt tokens not found in the cache", read, "1", "engine"),
     )
 
@@ -319,7 +319,7 @@ def _read_long(rows: pd.DataFrame, slow: float) -> Finding | None:
         0.6,
         Evidence("of the prompt tokens that are read", held, "1", "traffic"),
         Evidence("read of a short prompt", quick, "tokens", "traffic"),
-        Evidence("of the first tokens with nothing ahead", slow, "1", "latency"),
+        Evidence("slow ones of the first tokens with nothing ahead", slow, "1", "latency"),
     )
 
 
