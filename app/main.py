@@ -3,6 +3,7 @@
 import streamlit as st
 
 from app.components.brand import ICON, LOGO
+from app.components.by_itself import whole_page
 from app.components.docs_link import docs_link
 from app.components.keys import keys
 from app.components.notice import noticed
@@ -40,7 +41,7 @@ def main() -> None:
     you_link()
     if said := warning():
         st.warning(said, icon=":material/lock_open:")
-    with noticed():
+    with whole_page(), noticed():
         opened.run()
     settle()
 

@@ -1,7 +1,6 @@
 """Answers that are kept: computed once for all who ask, bounded by the bytes in them."""
 
 import contextlib
-import copy
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping
@@ -80,7 +79,7 @@ def _given(future: "Future[Any]") -> Any:
 def _anew(error: BaseException) -> BaseException:
     """The same error as one that was raised nowhere: each time that one is raised it gathers the frames of who asked,
     with all that a page holds."""
-    for made_anew in (_without_its_init, copy.copy):
+    for made_anew in (_without_its_init, _by_its_init):
         with contextlib.suppress(Exception):
             if str(made := made_anew(error)) == str(error):
                 return made
@@ -90,6 +89,14 @@ def _anew(error: BaseException) -> BaseException:
 def _without_its_init(error: BaseException) -> BaseException:
     """What an error is made of may be more than its text, or make another text of that."""
     made = error.__class__.__new__(error.__class__, *error.args)
+    made.__dict__.update(error.__dict__)
+    return made
+
+
+def _by_its_init(error: BaseException) -> BaseException:
+    """One of Python's own is nothing without its init. Not `copy.copy`: Dask has that copy the frames too."""
+    reduced: Any = error.__reduce__()
+    made: BaseException = error.__class__(*reduced[1])
     made.__dict__.update(error.__dict__)
     return made
 

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import streamlit as st
 
+from app.components.by_itself import remember
 from app.components.live import address
 from app.components.notice import notice
 from app.pages.library import LIBRARY
@@ -57,6 +58,7 @@ def choose(name: str, value: str, default: str = "") -> None:
         st.query_params.pop(name, None)
     else:
         st.query_params[name] = value
+    remember(name, None if value == default else value)
 
 
 def switch(label: str, name: str, options: dict[str, str], default: str) -> str:

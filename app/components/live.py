@@ -4,6 +4,7 @@ import time
 
 import streamlit as st
 
+from app.components.by_itself import by_itself
 from app.components.text import md
 from app.workspace import Workspace, workspace
 from errors import format as fmt
@@ -31,7 +32,7 @@ def live_status(run: Run) -> None:
     live = workspace().store.live.current(run.run_id)
     if live is not None:
         idle = live.state_at(time.time_ns()) == "stopped"
-        st.fragment(_status, run_every=IDLE_SECONDS if idle else LOOK_SECONDS)(live.name, run.run_id)
+        by_itself(_status, IDLE_SECONDS if idle else LOOK_SECONDS)(live.name, run.run_id)
 
 
 def _status(name: str, shown: str) -> None:
@@ -57,7 +58,7 @@ def watch_live_runs(place: Workspace) -> bool:
     To be called before the runs are listed, so that what comes in between is noticed.
     """
     followed = any(v.state_at(time.time_ns()) != "stopped" for v in place.store.live.all())
-    st.fragment(_moved, run_every=LIVE_SECONDS if followed else None)(place, _snapshots(place))
+    by_itself(_moved, LIVE_SECONDS if followed else None)(place, _snapshots(place))
     return followed
 
 

@@ -3,6 +3,7 @@
 import streamlit as st
 
 from analyzers.timeline import large
+from app.components.by_itself import by_itself
 from app.components.current import current_run
 from app.components.header import header
 from app.components.text import md
@@ -34,7 +35,7 @@ def waiting() -> bool:
         st.button("Make it", type="primary", on_click=lambda: st.session_state.pop(ended, None))
     else:
         st.markdown("**The timeline of this run is being made.**")
-        st.fragment(lambda: _draw(build, ended), run_every=EVERY_S)()
+        by_itself(lambda: _draw(build, ended), EVERY_S)()
     return True
 
 
@@ -50,7 +51,7 @@ def still_made(run: Run, registry: Registry) -> bool:
     if build is None or build.wait(AT_ONCE_S):
         return False
     st.markdown("**The timeline of the second run is being made.**")
-    st.fragment(lambda: _draw(build, ended), run_every=EVERY_S)()
+    by_itself(lambda: _draw(build, ended), EVERY_S)()
     return True
 
 

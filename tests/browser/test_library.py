@@ -1,13 +1,16 @@
 """The run library in a browser: the small ledgers, tags, and the way into a run."""
 
 import re
+import time
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import expect
+from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 
 import app.pages.library
 from app.components.browser import script
+from runs.live import Live
 from runs.store import Store
 from tests.app import made_runs
 from tests.app.serving import get, serving
@@ -65,6 +68,48 @@ def test_a_column_sorts(visit, server, store):
     expect(names.first).to_have_text("!! first by name")
     page.get_by_role("button", name="Run ↑").click()
     expect(names.first).not_to_have_text("!! first by name")
+
+
+class Held:
+    """The way from the server to a page, which may be slow."""
+
+    def __init__(self, page):
+        self.holds, self.kept = False, []
+        page.route_web_socket(re.compile("/_stcore/stream"), self._begun)
+
+    def _begun(self, browser):
+        self.browser, server = browser, browser.connect_to_server()
+        server.on_message(self._told)
+        browser.on_message(server.send)
+
+    def _told(self, said):
+        self.kept.append(said) if self.holds else self.browser.send(said)
+
+    def answers(self):
+        return sum(ForwardMsg.FromString(said).WhichOneof("type") == "script_finished" for said in self.kept)
+
+    def let_go(self):
+        self.holds = False
+        for said in self.kept:
+            self.browser.send(said)
+
+
+def test_a_list_that_is_drawn_again_by_itself_stays_as_it_was_sorted(visit, own, tmp_path):
+    """The browser asks for it before it has heard of the order that was chosen."""
+    Store(tmp_path).live.write(Live("night", "p", "job", last_poll_ns=time.time_ns()))  # looked at again and again
+    page = visit("about:blank")
+    way = Held(page)
+    page.goto(own[0])
+    turned = page.get_by_role("button", name="Run ↑")
+    page.get_by_role("button", name="Run", exact=True).hover()
+    way.holds = True
+    page.mouse.down(), page.mouse.up()
+    while way.answers() < 3:  # to the click, and to what asks by itself
+        page.wait_for_timeout(100)
+    way.let_go()
+    expect(turned).to_be_visible()
+    page.wait_for_timeout(1000)
+    assert turned.is_visible()
 
 
 @pytest.mark.parametrize(

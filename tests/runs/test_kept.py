@@ -1,8 +1,10 @@
 """An error that is kept like an answer: told to everybody, and holding nobody."""
 
+import copyreg
 import weakref
 
 import pytest
+from tblib import pickling_support
 
 from errors import QuestionError
 from runs.kept import Answers
@@ -54,7 +56,17 @@ def fails_below_python():
 FAILING = [fails_in_words, fails_oddly, fails_of_a_number, fails_below_python]
 
 
+@pytest.fixture(params=["alone", "beside Dask"])
+def copied(request, monkeypatch):
+    """Dask has errors copied with their frames: wherever it was loaded, and it is with some stores."""
+    if request.param == "alone":
+        monkeypatch.delitem(copyreg.dispatch_table, UnicodeDecodeError, raising=False)
+    else:
+        monkeypatch.setitem(copyreg.dispatch_table, UnicodeDecodeError, pickling_support.pickle_exception)
+
+
 @pytest.mark.parametrize("compute", FAILING)
+@pytest.mark.usefixtures("copied")
 def test_whoever_is_told_of_an_error_again_is_not_held_by_it(compute):
     kept = Answers(1 << 20)
     told = [asked(kept, compute, how) for how in ("get", "get", "known", "known")]

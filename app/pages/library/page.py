@@ -2,6 +2,7 @@
 
 import streamlit as st
 
+from app.components.by_itself import by_itself
 from app.components.current import open_workspace
 from app.components.live import LIVE_SECONDS, watch_live_runs
 from app.components.notice import notice
@@ -42,7 +43,7 @@ def page() -> None:
     first_found = _first(shown)
     pending = first_found is not None and any(row.pending for row in first_found.rows)
     again = LOOK_AGAIN_SECONDS if pending else LIVE_SECONDS if followed else None
-    st.fragment(listed, run_every=again)(shown, [first_found] if first_found else [], pending)
+    by_itself(listed, again)(shown, [first_found] if first_found else [], pending)
 
 
 def _first(shown: Listed) -> Library | None:

@@ -7,6 +7,7 @@ from typing import Any
 import streamlit as st
 
 from app import theme
+from app.components.by_itself import by_itself
 from app.components.howto import PROFILE
 from app.components.price import assumed
 from app.components.text import md
@@ -102,7 +103,7 @@ def _folded(found: Sequence[tuple[Start, Run]]) -> None:
 def _card(start: Start, run: Run, place: Workspace) -> None:
     st.markdown(f"**:material/{start.icon}: {md(start.title)}**")
     size = _size(run, place)
-    st.fragment(_said, run_every=None if size else LOOK_AGAIN_SECONDS)(start, run, place)
+    by_itself(_said, None if size else LOOK_AGAIN_SECONDS)(start, run, place)
     st.page_link(
         start.first.file,
         query_params={"run": run.run_id},

@@ -8,6 +8,7 @@ from app.comparing.several.answer import Several, several
 from app.comparing.several.options import BASELINE, GROUP, QUERY, RUNS, SORT
 from app.components import baseline
 from app.components.answering import answering
+from app.components.by_itself import by_itself
 from app.components.current import switch
 from app.components.figures_row import Figure, figures_row
 from app.components.howto import terms_list
@@ -46,10 +47,9 @@ def page() -> None:
         baseline.keep(found.baseline.run_id)
     show(found)
     if found.chosen.pending:
-        wait(found)
+        by_itself(wait, LOOK_AGAIN_SECONDS)(found)
 
 
-@st.fragment(run_every=LOOK_AGAIN_SECONDS)
 def wait(found: Several) -> None:
     """Draws the page again once half of the figures that lack are there."""
     lacking = sum(row.pending for row in rows_of(found.place).fresh(found.chosen.rows))
