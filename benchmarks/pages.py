@@ -12,9 +12,9 @@ its picture. Seconds are the tab's own, from the begin of its navigation:
 
     python -m benchmarks.pages --fresh [--run all]
 
-Instead: deep links. A session opens each page once, so that the server is warm; then each is opened by a browser that
-has nothing of it yet, and nobody looks into it; told is when its first figure is there (where it has none, when it is
-drawn).
+Instead: deep links. A session opens each page once, so that the server is warm; then each is opened in an empty window
+of a browser that has nothing of it yet, and nobody looks into it; told is when its first figure is there (where it has
+none, when it is drawn).
 """
 
 import argparse

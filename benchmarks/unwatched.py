@@ -23,6 +23,7 @@ FLAGS = (
     *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
 )
 START_S, TRIES = 30.0, 10
+OPENED_S = 1.5  # a new window draws its own surface first, for a second of one processor: who follows a link has it
 
 
 class Browser:
@@ -32,13 +33,14 @@ class Browser:
         self._socket, self._sent = socket, 0
 
     def fresh(self, address: str, asked: str) -> Any:
-        """What the expression comes to, on a page that is opened by a browser that has nothing of it yet. Raises
-        RuntimeError where it comes to nothing."""
+        """What the expression comes to, on a page that is opened in an empty window of a browser that has nothing of it
+        yet. Raises RuntimeError where it comes to nothing."""
         context = self._send("Target.createBrowserContext")["browserContextId"]
         try:
             opened = {"browserContextId": context, "width": 1440, "height": 900}
             target = self._send("Target.createTarget", url="about:blank", **opened)["targetId"]
             session = self._send("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+            time.sleep(OPENED_S)
             self._send("Page.navigate", session, url=address)
             return self._told(session, asked)
         finally:
