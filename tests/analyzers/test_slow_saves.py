@@ -11,12 +11,12 @@ from errors import format as fmt
 SAVE_S, STEP_S, STEPS = 1.3, 0.02, 8
 
 
-def told(waited_s: float, save_s: float = SAVE_S) -> str:
-    """What is said of saves every 8 steps of 20 ms, which wait so long for their input besides."""
+def told(waited_s: float, save_s: float = SAVE_S, steps: int = STEPS) -> str:
+    """What is said of saves every so many steps of 20 ms, which wait so long for their input besides."""
     found = SimpleNamespace(
         save=Spread(4, save_s, save_s, save_s, 4 * save_s),
-        interval_s=STEPS * (STEP_S + waited_s),
-        interval_steps=float(STEPS),
+        interval_s=steps * (STEP_S + waited_s),
+        interval_steps=float(steps),
         synchronous=True,
         mttf=SimpleNamespace(mean_s=None, low_s=5.0, count=0),
     )
@@ -34,3 +34,7 @@ def test_a_save_is_as_slow_however_long_steps_wait_for_their_input(waited_s):
 
 def test_a_save_of_few_steps_that_comes_too_often_is_not_slow():
     assert told(0.0, save_s=10 * STEP_S) == "frequent_checkpoints"
+
+
+def test_a_slow_save_every_third_step_is_one_too_many():
+    assert told(0.0, steps=3) == "frequent_checkpoints"

@@ -13,6 +13,7 @@ from analyzers.findings.base import Band, Evidence, Finding, NotTold, Rule, Rule
 from analyzers.findings.carried import carried
 from analyzers.findings.parts import StepParts, step_parts
 from analyzers.findings.places import spaced, steps_of_events
+from analyzers.findings.rules.pace import SPREAD, named_pauses
 from errors import format as fmt
 
 QUESTION = "ledger"
@@ -71,15 +72,16 @@ def find(seen: Seen) -> Told:
             return Told(not_told=(NotTold(CAUSES, "no profile tells what devices and hosts did", "a profile"),))
         return Told(ruled_out=tuple(RuledOut(c, "devices were busy", QUESTION) for c in CAUSES))
     told, out, untold = [], [], []
-    held = step_parts(seen.tables, seen.facts)
+    held, pauses = step_parts(seen.tables, seen.facts), named_pauses(seen)
     for kind in KINDS:
-        amount = seen.amount(kind.account)
-        gain = _gain(seen, held, kind, amount)
+        amount, (pause, paused_s) = seen.amount(kind.account), pauses.get(kind.work, (None, 0.0))
+        gain = Band.within(paused_s * seen.chips, SPREAD) if pause else _gain(seen, held, kind, amount)
         if gain.likely >= max(kind.least, seen.floor) * seen.whole:
             if kind.cause in PACED and not len(held.rows):
                 untold.append(kind.cause)
             else:
-                told.append(_finding(seen, kind, amount, gain))
+                place = Steps(pause.first_step, pause.last_step, pause.every or 1) if pause else None
+                told.append(_finding(seen, kind, amount, gain, place))
         else:
             share = fmt.share(gain.likely / seen.whole) if seen.whole else "nothing"
             out.append(RuledOut(kind.cause, f"devices were idle for it in {share} of the chip time", QUESTION))
@@ -100,10 +102,10 @@ def _gain(seen: Seen, held: StepParts, kind: Kind, amount: float) -> Band:
     return carried(seen, spent, kind.work, of_all_ranks=spent > amount)
 
 
-def _finding(seen: Seen, kind: Kind, amount: float, gain: Band) -> Finding:
+def _finding(seen: Seen, kind: Kind, amount: float, gain: Band, place: Steps | None) -> Finding:
     held = step_parts(seen.tables, seen.facts)
     regular = kind.work and kind.work != LAUNCHING  # programs are launched in every step
-    place = spaced(held.steps_with(kind.work, LEAST_S)) if regular else None
+    place = place or (spaced(held.steps_with(kind.work, LEAST_S)) if regular else None)
     often = f", every {place.every} steps" if place is not None and place.every > 1 else ""
     share = fmt.whole_share(gain.likely / seen.whole)
     who = "Training stands" if kind.whole else "Devices wait"

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from analyzers.findings.base import Band, Evidence, Finding, NotTold, Rule, RuledOut, Seen, Steps, Told, Where
-from analyzers.findings.parts import step_parts
+from analyzers.findings.parts import StepParts, step_parts
 from analyzers.findings.rules.profiling import captured
 from analyzers.ranks.stragglers import StragglersResult
 from analyzers.time.step_changes import changes_of
@@ -37,23 +37,57 @@ NAMELESS = NotTold(
     "every so many steps something holds one up that no event names",
     "a profile of such a step, or a log that says what the job does then",
 )
+PAUSES = ("evaluation", "logging", "device_to_host", "garbage_collection")
+"""Kinds of host work that every so many steps may hold."""
+MOSTLY = 0.5  # of a pause: so much of it a kind of work must take to be what it is
+APART = 4  # steps between two pauses: of fewer, each step is next to one
 QUIET = 0.2  # of the steps: so many must be as quick as is called usual
 
 
 def find(seen: Seen) -> Told:
     if seen.answer("steps", StepsResult) is None:
         return Told(not_told=(NotTold(CAUSES, seen.answers.why("steps"), "a log that prints the job's steps"),))
+    patterns, taken_off = _patterns(seen)
+    held = step_parts(seen.tables, seen.facts)
+    told = [_finding(seen, p, taken_off) for p in patterns if _work_of(p, held) is None]
+    named = {f.cause for f in told}
+    out = tuple(RuledOut(c, "steps keep their pace", "steps") for c in CAUSES if c not in named)
+    return Told(tuple(told), out, (NAMELESS,) if "periodic_pause" in named else ())
+
+
+def named_pauses(seen: Seen) -> dict[str, tuple[StepPattern, float]]:
+    """By kind of host work: the pattern of the pauses that it makes, and their seconds in all steps."""
+    held = step_parts(seen.tables, seen.facts)
+    if all(held.of(work).max() <= 0 for work in PAUSES):
+        return {}
+    works = {work: pattern for pattern in _patterns(seen)[0] if (work := _work_of(pattern, held)) is not None}
+    return {work: (pattern, pattern.excess_s + float(held.of(work).sum())) for work, pattern in works.items()}
+
+
+def _work_of(pattern: StepPattern, held: StepParts) -> str | None:
+    """What a pause is, where a profile saw one and others that were none: hosts spend most of it on one kind of work,
+    and in no step of another place. A log and a profile may count steps from one to the next."""
+    if pattern.kind != "periodic" or not pattern.every:
+        return None
+    places = {0, 1, pattern.every - 1} if pattern.every >= APART else {0}
+    for work in PAUSES:
+        took = held.of(work)
+        there = took.index[took >= MOSTLY * (pattern.slow_s - pattern.usual_s)]
+        where = {int(step - pattern.first_step) % pattern.every for step in there}
+        if where and where <= places and len(there) < int(held.seen.sum()):
+            return work
+    return None
+
+
+def _patterns(seen: Seen) -> tuple[list[StepPattern], bool]:
+    """What steps show without what is named in them, and whether much was taken off a usual one."""
     held = step_parts(seen.tables, seen.facts)
     bare = held.bare()["dur_s"].to_numpy(dtype=float)
     whole = held.rows["dur_s"].to_numpy(dtype=float)
     late = whole - _late(seen, held.rows["step"])  # what a late rank did is among the parts, where an event names it
     rows = _unprofiled(seen, held.rows.assign(dur_s=np.minimum(bare, late).clip(min=0.0)))
     taken_off = float(np.median(whole)) > PLAIN * float(rows["dur_s"].median()) if len(rows) else False
-    patterns = [p for p in _joined(step_patterns(changes_of(rows))) if _referred(p, rows)]
-    told = [_finding(seen, pattern, taken_off) for pattern in patterns]
-    named = {f.cause for f in told}
-    out = tuple(RuledOut(c, "steps keep their pace", "steps") for c in CAUSES if c not in named)
-    return Told(tuple(told), out, (NAMELESS,) if "periodic_pause" in named else ())
+    return [p for p in _joined(step_patterns(changes_of(rows))) if _referred(p, rows)], taken_off
 
 
 def _unprofiled(seen: Seen, rows: pd.DataFrame) -> pd.DataFrame:

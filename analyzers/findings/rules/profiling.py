@@ -14,6 +14,7 @@ CAUSE = "profiler_inside"
 MANY, SHORT = 5, 3.0
 """Captures of one host from which on, and steps in each up to which, a profiler goes on and off all the time."""
 QUIET = 2  # steps beside them, at least: what a step takes without
+FIRM = 5  # of so many it is known; of fewer, a job's first ones, it may be less, and all outside of a capture the cost
 SPREAD = 0.25
 WHERE = ("idle_profiling", "unattributed", "idle_host_code")
 
@@ -39,8 +40,9 @@ def find(seen: Seen) -> Told:
     if most < MANY or long_s > SHORT * usual_s:
         why = f"{fmt.count(most, 'capture')} of a host, {fmt.duration(long_s)} each"
         return Told(ruled_out=(RuledOut(CAUSE, why, "steps"),))
-    numbers = _within(rows, captures)
-    gain = _gain(seen, rows, numbers)
+    ran_s = _ran_s(rows, captures)
+    numbers = [int(s) for s in rows.loc[ran_s > 0, "step"]]
+    gain = _gain(seen, rows, ran_s)
     if gain is not None and gain.likely < seen.least:
         return Told(ruled_out=(RuledOut(CAUSE, "steps with a capture are about as quick as others", "steps"),))
     return Told(
@@ -62,25 +64,29 @@ def find(seen: Seen) -> Told:
     )
 
 
-def _within(rows: pd.DataFrame, captures: pd.DataFrame) -> list[int]:
-    """Numbers of the steps in which a capture ran, by the times of both: a host whose clock is off by more than a step
+def _ran_s(rows: pd.DataFrame, captures: pd.DataFrame) -> np.ndarray:
+    """Seconds of each step in which a capture ran, by the times of both: a host whose clock is off by more than a step
     tells others."""
     if rows["start_ns"].isna().any():
-        return []
+        return np.zeros(len(rows))
     start = rows["start_ns"].to_numpy(dtype=np.int64)
     windows = Spans(start, start + (rows["dur_s"].to_numpy(dtype=float) * 1e9).astype(np.int64))
     ran = union(spans(captures["start_ns"].to_numpy(dtype=np.int64), captures["stop_ns"].to_numpy(dtype=np.int64)))
-    return [int(s) for s in rows.loc[overlap_with(ran, windows) > 0, "step"]]
+    return overlap_with(ran, windows) / 1e9
 
 
-def _gain(seen: Seen, rows: pd.DataFrame, numbers: list[int]) -> Band | None:
+def _gain(seen: Seen, rows: pd.DataFrame, ran_s: np.ndarray) -> Band | None:
     """What these steps took beyond those without a capture; None where there are none of these."""
-    within = rows["step"].isin(numbers)
+    within = ran_s > 0
     quiet = rows.loc[~within, "dur_s"]
-    if len(quiet) < QUIET or not numbers:
+    if len(quiet) < QUIET or not within.any():
         return None
     excess = float((rows.loc[within, "dur_s"] - float(quiet.median())).clip(lower=0).sum()) * seen.chips
-    return Band.within(excess, SPREAD)
+    band = Band.within(excess, SPREAD)
+    if len(quiet) >= FIRM:
+        return band
+    outside = float((rows["dur_s"] - ran_s)[within].clip(lower=0).sum()) * seen.chips
+    return Band(band.low, band.likely, max(band.high, outside))
 
 
 RULE = Rule(name="profiling", causes=(CAUSE,), find=find)

@@ -16,6 +16,7 @@ CAUSES = ("slow_rank", "garbage_collection", "uneven_loader", "jitter", "uneven_
 BY_REASON = {"input": "uneven_loader", "garbage_collection": "garbage_collection"}
 OWN = {"input": "input_wait", "garbage_collection": "idle_garbage_collection", "compute": "below_roofline"}
 """The account in which a late rank's own excess lies; of other reasons it is its idle host."""
+HOST_CODE = "idle_host_code"
 IN_TURN = 0.5  # of the ranks compared: where so many are named, and each for a part of the steps, they are late in turn
 AS_MUCH = 0.5  # of the blame of those named: where another rank has as much over all steps, it is not these alone
 GARBAGE = 0.3  # of a rank's excess: so much collecting of garbage is why
@@ -131,7 +132,7 @@ def _of_rank(seen: Seen, found: StragglersResult, row: dict[Hashable, Any]) -> F
         cause=cause,
         title=f"Rank {label}{host} makes the others wait: it is {late} late{often} in {steps}{why}.",
         gain=gain,
-        draws={"straggler_wait": waited, OWN.get(reason, "idle_host_code"): own, "unattributed": beyond},
+        draws={"straggler_wait": waited, **_drawn(seen, OWN.get(reason, HOST_CODE), own), "unattributed": beyond},
         question=QUESTION,
         confidence=float(row["confidence"]),
         where=Where(
@@ -145,6 +146,13 @@ def _of_rank(seen: Seen, found: StragglersResult, row: dict[Hashable, Any]) -> F
             Evidence("the others waited for it", waited, "chip-seconds", QUESTION),
         ),
     )
+
+
+def _drawn(seen: Seen, account: str, own: float) -> dict[str, float]:
+    """From which accounts a late rank's own excess comes: what the one of its reason does not hold its host's code
+    took, as the making of the garbage that is collected."""
+    held = min(own, seen.amount(account)) if account != HOST_CODE else 0.0
+    return {account: held, HOST_CODE: own - held} if held else {HOST_CODE: own}
 
 
 def _own(seen: Seen, found: StragglersResult, row: dict[Hashable, Any]) -> float:
@@ -165,7 +173,7 @@ def _in_turn(seen: Seen, found: StragglersResult, compared: int) -> Finding:
         title=f"Ranks are late in turn, none of the {compared:,} on its own: the last arrives {fmt.duration(apart)} "
         "after the first in a usual step.",
         gain=Band.within(likely, 0.1),
-        draws={"straggler_wait": waited, "idle_host_code": likely - waited},
+        draws={"straggler_wait": waited, HOST_CODE: likely - waited},
         question=QUESTION,
         confidence=0.8,
         evidence=(
