@@ -1,4 +1,4 @@
-"""A pause that comes back and has no name: what it may be is not ruled out."""
+"""What holds up steps and ranks for more than one reason, or for one without a name: each is told once."""
 
 from types import SimpleNamespace
 
@@ -7,8 +7,10 @@ import pandas as pd
 import pytest
 
 from analyzers.findings.parts import StepParts
+from analyzers.findings.rules.input import _told_already
 from analyzers.findings.rules.pace import _work_of
-from analyzers.findings.rules.stragglers import _drawn
+from analyzers.findings.rules.stragglers import _drawn, reasons
+from analyzers.ranks.stragglers.rank_causes import CAUSES, UNKNOWN
 from analyzers.time.step_patterns import StepPattern
 from app.questions.asking import ask
 from app.questions.findings import FINDINGS
@@ -57,3 +59,36 @@ def test_garbage_that_is_made_is_told_with_that_which_is_collected():
     seen = SimpleNamespace(amount={"idle_garbage_collection": 3.0}.__getitem__)
     assert _drawn(seen, "idle_garbage_collection", 4.0) == {"idle_garbage_collection": 3.0, "idle_host_code": 1.0}
     assert _drawn(seen, "idle_garbage_collection", 2.0) == {"idle_garbage_collection": 2.0, "idle_host_code": 0.0}
+
+
+@pytest.mark.parametrize(
+    ("garbage", "fetched", "other", "told"),
+    [
+        (1.0, 1.0, 0.0, {"garbage_collection": 0.5, "input": 0.5}),
+        (1.0, 1.0, 0.5, {"garbage_collection": 0.6, "input": 0.4}),  # garbage is made before it is collected
+        (1.0, 0.2, 0.0, {"garbage_collection": 1.0}),
+        (0.2, 1.0, 0.0, {"input": 1.0}),
+        (0.0, 0.0, 0.0, {"input": 1.0}),
+    ],
+)
+def test_a_rank_that_is_late_for_two_reasons_is_told_by_both(garbage, fetched, other, told):
+    excess = dict.fromkeys((*CAUSES, UNKNOWN), 0.0)
+    excess |= {"garbage_collection": garbage, "input": fetched, "idle": other}
+    found = SimpleNamespace(causes=pd.DataFrame([{"rank": 3, **excess}]))
+    assert reasons(found, {"rank": 3, "cause": "input"}) == pytest.approx(told)
+
+
+@pytest.mark.parametrize(
+    ("verdict", "cause", "already"),
+    [
+        ("unknown", "input", False),
+        ("persistent", "input", True),
+        ("persistent", "compute", False),  # of this rank something else is told, and not its input
+        ("rotating", "compute", False),
+        ("none", "compute", True),  # nobody is late, so a fetch keeps nobody waiting
+    ],
+)
+def test_what_stragglers_tells_of_an_input_is_not_told_twice(verdict, cause, already):
+    causes = pd.DataFrame([{"rank": 3, **dict.fromkeys((*CAUSES, UNKNOWN), 0.0)}])
+    named = pd.DataFrame([{"rank": 3, "host": "vm/3", "cause": cause}])
+    assert _told_already(SimpleNamespace(verdict=verdict, ranks=named, causes=causes), "vm/3") is already

@@ -8,6 +8,7 @@ from analyzers.findings.base import Band, Evidence, Finding, NotTold, Rule, Rule
 from analyzers.findings.carried import carried
 from analyzers.findings.parts import FETCH
 from analyzers.findings.places import rank_of
+from analyzers.findings.rules.stragglers import reasons
 from analyzers.ranks.stragglers import StragglersResult
 from errors import format as fmt
 
@@ -78,17 +79,17 @@ def find(seen: Seen) -> Told:
 
 
 def _one_host(seen: Seen, found: InputResult) -> Finding | None:
-    """One host whose fetches alone hold up all, where Stragglers does not tell of ranks: a few steps show it."""
-    told = seen.answer("stragglers", StragglersResult)
+    """One host whose fetches alone hold up all, where Stragglers does not tell of its rank's input: a few steps show
+    it."""
     hosts = found.hosts.sort_values("fetch_s", ascending=False, ignore_index=True)
-    if (told is not None and told.verdict != "unknown") or len(hosts) < 2 or not found.median_step_s:
+    if len(hosts) < 2 or not found.median_step_s:
         return None
     first, second = (float(s) for s in hosts["fetch_s"].iloc[:2])
     steps = int(hosts["steps"].iloc[0])
     if steps < FEW or first < APART * second or first - second < LATE * found.median_step_s:
         return None
     host = str(hosts["host"].iloc[0])
-    if not host:
+    if not host or _told_already(seen.answer("stragglers", StragglersResult), host):
         return None  # that of the job's own log: which it is, nothing says
     gain = carried(seen, float(hosts["beyond_s"].iloc[0]) * seen.chips, FETCH, of_all_ranks=True)
     rank = rank_of(seen, host, "")
@@ -106,6 +107,16 @@ def _one_host(seen: Seen, found: InputResult) -> Finding | None:
             Evidence("of the next slowest host", second, "s", QUESTION),
         ),
     )
+
+
+def _told_already(told: StragglersResult | None, host: str) -> bool:
+    """Whether Stragglers tells of this input: it names a rank of the host for it, or sees nobody late. Where it names
+    ranks for something else, or each in turn, the input of one is another fault."""
+    if told is None or told.verdict == "unknown":
+        return False
+    named = told.ranks[told.ranks["host"].astype(str) == host] if len(told.ranks) else told.ranks
+    rows = named.to_dict("records")
+    return told.verdict not in ("persistent", "rotating") or any("input" in reasons(told, row) for row in rows)
 
 
 def waited(seen: Seen, found: InputResult) -> float:

@@ -1,6 +1,6 @@
 """Ranks that make the others wait: a slow one, one that collects garbage or waits for input, or each in turn."""
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from typing import Any
 
 from analyzers.findings.base import Band, Evidence, Finding, NotTold, Rule, RuledOut, Seen, Steps, Told, Where
@@ -54,7 +54,7 @@ def find(seen: Seen) -> Told:
             1 < len(rows) >= IN_TURN * compared or _others_as_much(found, rows)
         ):
             return Told((_in_turn(seen, found, compared),))
-        return Told(tuple(_of_rank(seen, found, row) for row in rows if _own_doing(found, row, len(rows))))
+        return Told(tuple(f for row in rows if _own_doing(found, row, len(rows)) for f in _of_rank(seen, found, row)))
     if found.verdict == "rotating":
         return Told((_in_turn(seen, found, int(found.every["lag_s"].notna().sum())),))
     if found.verdict == "imbalance":
@@ -71,7 +71,7 @@ def _single(seen: Seen, found: StragglersResult, rows: list[dict[Hashable, Any]]
         steps = found.steps.loc[found.steps["culprit"].astype(str) == str(row["rank"]), "step"].tolist()
         taken = [max((float(held.of(k).get(s, 0.0)) for k in TAKEN), default=0.0) for s in steps]
         if not steps or min(taken) < float(row["lag_s"]):
-            told.append(_of_rank(seen, found, row))
+            told += _of_rank(seen, found, row)
     if told:
         return Told(tuple(told))
     why = "single steps in which a rank is late held compiling, a save or an evaluation"
@@ -95,13 +95,18 @@ def _others_as_much(found: StragglersResult, rows: list[dict[Hashable, Any]]) ->
     )
 
 
-def _reason(found: StragglersResult, row: dict[Hashable, Any]) -> str:
-    """Why it is late: by its largest excess, or garbage where that is a good part, since what is collected was made."""
+def reasons(found: StragglersResult, row: Mapping[Hashable, Any]) -> dict[str, float]:
+    """Why it is late, and each reason's part of it: its largest excess, or garbage where that is a good part, since
+    what is collected was made; both that and its input where either is."""
     mine = found.causes[found.causes["rank"].astype(str) == str(row["rank"])]
-    beyond = mine[[*SPLIT_CAUSES, UNKNOWN]].astype(float).clip(lower=0).sum() if len(mine) else None
-    if beyond is not None and beyond.sum() and beyond["garbage_collection"] >= GARBAGE * beyond.sum():
-        return "garbage_collection"
-    return str(row["cause"])
+    beyond = mine[[*SPLIT_CAUSES, UNKNOWN]].astype(float).clip(lower=0).sum()
+    whole = float(beyond.sum())
+    if not whole or beyond["garbage_collection"] < GARBAGE * whole:
+        return {str(row["cause"]): 1.0}
+    fetched = float(beyond["input"]) / whole
+    if fetched < GARBAGE:
+        return {"garbage_collection": 1.0}
+    return {"garbage_collection": 1.0 - fetched, "input": fetched}
 
 
 def _number(seen: Seen, label: str, host: str) -> int | str:
@@ -112,13 +117,18 @@ def _number(seen: Seen, label: str, host: str) -> int | str:
     return rank_of(seen, host, label)
 
 
-def _of_rank(seen: Seen, found: StragglersResult, row: dict[Hashable, Any]) -> Finding:
-    """One rank that is late."""
-    reason, waited = _reason(found, row), float(row["charge_chip_s"])
+def _of_rank(seen: Seen, found: StragglersResult, row: dict[Hashable, Any]) -> list[Finding]:
+    """One rank that is late, by each of its reasons."""
+    return [_for_a_reason(seen, found, row, reason, part) for reason, part in reasons(found, row).items()]
+
+
+def _for_a_reason(seen: Seen, found: StragglersResult, row: dict[Hashable, Any], reason: str, part: float) -> Finding:
+    """A rank's lateness as far as this is why."""
+    waited = float(row["charge_chip_s"]) * part
     cause = BY_REASON.get(reason, "slow_rank")
-    low, likely, high = (float(row[f"gain_{name}chip_seconds"]) for name in ("low_", "", "high_"))
+    low, likely, high = (float(row[f"gain_{name}chip_seconds"]) * part for name in ("low_", "", "high_"))
     beyond = likely - low  # in steps that no profile covers
-    own = max(low - waited, _own(seen, found, row))
+    own = max(low - waited, _own(seen, found, row) * part)
     most = max(high, own * max(int(found.every["lag_s"].notna().sum()), 1) + beyond)
     gain = Band((waited + min(own, low - waited)) * (1 - SPREAD), waited + own + beyond, most * (1 + SPREAD))
     why = f", because {REASONS[reason]}" if reason in REASONS else ""
@@ -126,7 +136,8 @@ def _of_rank(seen: Seen, found: StragglersResult, row: dict[Hashable, Any]) -> F
     number = _number(seen, str(row["rank"]), str(row["host"]))
     label = str(number)
     host = f" ({row['host']})" if row["host"] and not label.startswith(str(row["host"])) else ""
-    late = fmt.duration(row["lag_s"])
+    late_s = float(row["lag_s"]) * part
+    late = fmt.duration(late_s)
     steps = f"steps {row['first_step']:,} to {row['last_step']:,}"
     return Finding(
         cause=cause,
@@ -141,7 +152,7 @@ def _of_rank(seen: Seen, found: StragglersResult, row: dict[Hashable, Any]) -> F
             steps=Steps(int(row["first_step"]), int(row["last_step"]), int(row["every"])),
         ),
         evidence=(
-            Evidence("late by, mean", float(row["lag_s"]), "s", QUESTION),
+            Evidence("late by, mean", late_s, "s", QUESTION),
             Evidence("of the steps compared", float(row["share_of_steps"]), "1", QUESTION),
             Evidence("the others waited for it", waited, "chip-seconds", QUESTION),
         ),
