@@ -14,6 +14,7 @@ from analyzers.findings.carried import carried
 from analyzers.findings.parts import StepParts, step_parts
 from analyzers.findings.places import spaced, steps_of_events
 from analyzers.findings.rules.pace import SPREAD, named_pauses
+from analyzers.time.step_patterns import StepPattern
 from errors import format as fmt
 
 QUESTION = "ledger"
@@ -80,8 +81,7 @@ def find(seen: Seen) -> Told:
             if kind.cause in PACED and not len(held.rows):
                 untold.append(kind.cause)
             else:
-                place = Steps(pause.first_step, pause.last_step, pause.every or 1) if pause else None
-                told.append(_finding(seen, kind, amount, gain, place))
+                told.append(_finding(seen, kind, amount, gain, pause))
         else:
             share = fmt.share(gain.likely / seen.whole) if seen.whole else "nothing"
             out.append(RuledOut(kind.cause, f"devices were idle for it in {share} of the chip time", QUESTION))
@@ -102,10 +102,18 @@ def _gain(seen: Seen, held: StepParts, kind: Kind, amount: float) -> Band:
     return carried(seen, spent, kind.work, of_all_ranks=spent > amount)
 
 
-def _finding(seen: Seen, kind: Kind, amount: float, gain: Band, place: Steps | None) -> Finding:
+def _finding(seen: Seen, kind: Kind, amount: float, gain: Band, pause: StepPattern | None) -> Finding:
+    """`pause`: the steps that it holds up, where a profile saw one of them."""
     held = step_parts(seen.tables, seen.facts)
     regular = kind.work and kind.work != LAUNCHING  # programs are launched in every step
-    place = place or (spaced(held.steps_with(kind.work, LEAST_S)) if regular else None)
+    place = spaced(held.steps_with(kind.work, LEAST_S)) if regular else None
+    evidence = [Evidence("devices idle meanwhile", amount, "chip-seconds", QUESTION)]
+    if pause is not None:
+        place = Steps(pause.first_step, pause.last_step, pause.every or 1)
+        evidence += [
+            Evidence("a step without it", pause.usual_s, "s", "steps"),
+            Evidence("a step with it", pause.slow_s, "s", "steps"),
+        ]
     often = f", every {place.every} steps" if place is not None and place.every > 1 else ""
     share = fmt.whole_share(gain.likely / seen.whole)
     who = "Training stands" if kind.whole else "Devices wait"
@@ -116,9 +124,9 @@ def _finding(seen: Seen, kind: Kind, amount: float, gain: Band, place: Steps | N
         draws=seen.drawn(gain.likely, kind.account, *BESIDE),
         question="launches" if kind.cause in LAUNCHED and seen.tables.rows("launches") else QUESTION,
         confidence=0.7 if kind.cause == "host_overhead" else 0.85,
-        basis="measured",
+        basis="measured" if pause is None else "derived",
         where=Where(steps=place),
-        evidence=(Evidence("devices idle meanwhile", amount, "chip-seconds", QUESTION),),
+        evidence=tuple(evidence),
     )
 
 

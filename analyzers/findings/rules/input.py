@@ -89,8 +89,10 @@ def _one_host(seen: Seen, found: InputResult) -> Finding | None:
     if steps < FEW or first < APART * second or first - second < LATE * found.median_step_s:
         return None
     host = str(hosts["host"].iloc[0])
-    if not host or _told_already(seen.answer("stragglers", StragglersResult), host):
+    if not host:
         return None  # that of the job's own log: which it is, nothing says
+    if _told_already(seen.answer("stragglers", StragglersResult), host):
+        return None
     gain = carried(seen, float(hosts["beyond_s"].iloc[0]) * seen.chips, FETCH, of_all_ranks=True)
     rank = rank_of(seen, host, "")
     return Finding(
@@ -110,8 +112,9 @@ def _one_host(seen: Seen, found: InputResult) -> Finding | None:
 
 
 def _told_already(told: StragglersResult | None, host: str) -> bool:
-    """Whether Stragglers tells of this input: it names a rank of the host for it, or sees nobody late. Where it names
-    ranks for something else, or each in turn, the input of one is another fault."""
+    """Whether Stragglers tells all there is to this input: it names a rank of the host for it, or sees nobody late in
+    more than a step or two. Where it names ranks for something else, or each in turn, the input of one is another
+    fault."""
     if told is None or told.verdict == "unknown":
         return False
     named = told.ranks[told.ranks["host"].astype(str) == host] if len(told.ranks) else told.ranks
