@@ -2,7 +2,8 @@
 
 Steps, without what the job itself reports as something else: one that no profile saw holds as much of it as those seen
 that took most nearly as long, and no more than it took beyond a step without. So a stop that makes a step ten times as
-long is looked for in long steps alone, and what every step holds is in each of them. Ranks: all meet in each step, so
+long is looked for in long steps alone, and what every step holds is in each of them: of that a step which is quicker
+than any seen, as those are that no profiler slows down, holds as large a share. Ranks: all meet in each step, so
 that a rank without a profile spends as much of it.
 """
 
@@ -20,10 +21,18 @@ SEEN = ("compute_unsplit", "communication_or_wait")  # what a profile shows, tho
 OPEN = 0.3  # of what is carried over: by how much it may be off
 
 
-def carried(seen: Seen, amount: float, kind: str = "", *, devices: str = "", of_all_ranks: bool = False) -> Band:
+def carried(
+    seen: Seen,
+    amount: float,
+    kind: str = "",
+    *,
+    devices: str = "",
+    of_all_ranks: bool = False,
+    in_each: bool = False,
+) -> Band:
     """The chip-seconds of all kept steps. `amount`: of those that a profile saw; `kind`: which part of `StepParts`
     tells how it spreads over them, `devices`: which column of the steps of the question `overlap` (else evenly);
-    `of_all_ranks`: ranks without a profile are in it already."""
+    `of_all_ranks`: ranks without a profile are in it already; `in_each`: no step is without it."""
     held = step_parts(seen.tables, seen.facts)
     saw = held.seen
     if not saw.any() or amount <= 0:
@@ -33,7 +42,7 @@ def carried(seen: Seen, amount: float, kind: str = "", *, devices: str = "", of_
     here = amount if of_all_ranks else amount / min(covered, 1.0)
     part = _of_devices(seen, held, devices) if devices and not saw.all() else held.of(kind).to_numpy(dtype=float)
     each = _each(part[saw], here / seen.chips / max(covered, 1.0))
-    rest = float(_alike(dur[saw], each, dur[~saw]).sum()) * seen.chips
+    rest = float(_alike(dur[saw], each, dur[~saw], in_each).sum()) * seen.chips
     likely = here + rest
     low = amount * (1 - MEASURED) + 0.5 * (here - amount) + (1 - OPEN) * rest
     return Band(min(low, likely), likely, here * (1 + MEASURED) + (1 + OPEN) * rest)
@@ -42,9 +51,9 @@ def carried(seen: Seen, amount: float, kind: str = "", *, devices: str = "", of_
 def computing(seen: Seen, *more: str) -> Band:
     """Chip-seconds of computing in all kept steps, and in these accounts: what a profile of some of them shows, carried
     over."""
-    saw = step_parts(seen.tables, seen.facts).seen
-    share = float(saw.mean()) if len(saw) and saw.any() else 1.0  # useful maths is booked of all kept steps
-    return carried(seen, seen.amount("below_roofline", *more) + share * seen.amount("useful_maths"))
+    held = step_parts(seen.tables, seen.facts)
+    ranks = min(_covered(seen, float(held.own_s[held.seen].sum())), 1.0)
+    return carried(seen, seen.amount("below_roofline", *more) + ranks * _useful(seen), in_each=True)
 
 
 def covering(seen: Seen) -> Band:
@@ -59,8 +68,16 @@ def _covered(seen: Seen, seconds: float) -> float:
     if productive is None or not seconds:
         return 1.0
     unseen = productive.unknown - sum(seen.amount(name) for name in SEEN)
-    share = (productive.chip_seconds - unseen) / (seconds * seen.chips)
+    shown = productive.chip_seconds - unseen - seen.amount("useful_maths")
+    rest = seconds * seen.chips - _useful(seen)
+    share = shown / rest if rest > 0 else 1.0
     return max(share, 1.0) if share >= MOST_RANKS else max(share, 1 / seen.chips)
+
+
+def _useful(seen: Seen) -> float:
+    """Chip-seconds of useful maths in the steps that a profile saw: it is booked of all kept ones, and of all ranks."""
+    saw = step_parts(seen.tables, seen.facts).seen
+    return (float(saw.mean()) if saw.any() else 1.0) * seen.amount("useful_maths")
 
 
 def _of_devices(seen: Seen, held: StepParts, column: str) -> np.ndarray:
@@ -77,7 +94,7 @@ def _each(part: np.ndarray, whole_s: float) -> np.ndarray:
     return part * (whole_s / part.sum()) if part.sum() else np.full(len(part), whole_s / len(part))
 
 
-def _alike(dur: np.ndarray, each: np.ndarray, unseen: np.ndarray) -> np.ndarray:
+def _alike(dur: np.ndarray, each: np.ndarray, unseen: np.ndarray, in_each: bool = False) -> np.ndarray:
     """Seconds in steps of these durations, by the steps seen that took most nearly as long."""
     order = np.argsort(dur, kind="stable")
     dur, each = dur[order], each[order]
@@ -86,4 +103,7 @@ def _alike(dur: np.ndarray, each: np.ndarray, unseen: np.ndarray) -> np.ndarray:
     middle = np.convolve(dur, np.full(width, 1 / width), mode="valid")
     at = np.searchsorted((middle[1:] + middle[:-1]) / 2, unseen)  # the nearest
     without = float(np.quantile(np.maximum(dur - each, 0.0), QUICK))
-    return np.minimum(means[at], np.maximum(unseen - without, 0.0))
+    most = np.maximum(unseen - without, 0.0)
+    if in_each:
+        most = np.maximum(most, unseen * float((each / np.maximum(dur, 1e-9)).min()))
+    return np.minimum(means[at], most)

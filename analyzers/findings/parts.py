@@ -121,8 +121,7 @@ def _inside(events: pd.DataFrame, windows: Spans) -> np.ndarray:
 def _as_profiled(rows: pd.DataFrame, steps: pd.DataFrame) -> pd.DataFrame:
     """Steps that a profile saw last from one annotation to the next. A log may begin them at another place of the loop:
     what its step 3 holds may be what the loop did at the start of step 4."""
-    host = steps["host"].mode()
-    mine = steps[steps["whole"] & (steps["host"] == host.iloc[0])] if len(host) else steps.head(0)
+    mine = steps[steps["whole"] & (steps["host"] == _by_the_logs_clock(rows, steps))]
     mine = mine.drop_duplicates("step").set_index("step")
     seen = rows["step"].isin(mine.index).to_numpy()
     if not seen.any():
@@ -140,6 +139,17 @@ def _as_profiled(rows: pd.DataFrame, steps: pd.DataFrame) -> pd.DataFrame:
     off = int(np.median(start - rows.loc[seen, "start_ns"].to_numpy(dtype=np.int64)))
     out.loc[seen, "start_ns"] = start - (off if abs(off) > float(np.median(taken)) * 1e9 else 0)  # clocks that differ
     return out
+
+
+def _by_the_logs_clock(rows: pd.DataFrame, steps: pd.DataFrame) -> str | None:
+    """Of the hosts with the most profiled steps that of which the clock is nearest to the log's."""
+    hosts = list(steps["host"].mode())
+    starts = rows.drop_duplicates("step").set_index("step")["start_ns"].dropna()
+    if len(hosts) < 2 or not len(starts):
+        return hosts[0] if hosts else None
+    seen = steps[steps["host"].isin(hosts) & steps["step"].isin(starts.index)]
+    off = (seen["start_ns"].astype(float) - starts.reindex(seen["step"]).astype(float).to_numpy()).abs()
+    return off.groupby(seen["host"]).median().idxmin() if len(off) else hosts[0]
 
 
 def _until_next(steps: pd.DataFrame) -> pd.DataFrame:

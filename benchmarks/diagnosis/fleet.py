@@ -82,6 +82,8 @@ def make(case: Case, folder: Path) -> tuple[list[Told], float, float]:
     them for as many steps."""
     job, ranks, place = plans(case)
     sound, _, _ = plans(case.twin)
+    # machines are as long in coming to the twin: that few are free is no fault of the host's
+    sound = sound if job.lemons == () else replace(sound, reschedule_s=job.reschedule_s)
     fleet, twin = simulate(job), simulate(sound)
     if any(p.cause == "fleet_slow_period" for p in case.planted):
         begin, days, _ = job.slow[0]

@@ -41,6 +41,29 @@ def test_a_step_that_was_quicker_than_those_seen_without_it_holds_none():
     )
 
 
+@pytest.mark.parametrize("seed", seeds(20))
+def test_steps_that_no_profiler_slows_down_hold_as_large_a_share_of_what_all_hold(seed):
+    rng = np.random.default_rng(seed)
+    share, slowed = float(rng.uniform(0.3, 0.8)), float(rng.uniform(1.2, 1.6))
+    dur = BASE_S * (1 + rng.normal(0, 0.02, 40))
+    each = share * dur
+    saw = np.zeros(40, dtype=bool)
+    saw[20:23] = True
+    seen = slowed * dur[saw], slowed * each[saw]
+    held = _alike(*seen, dur[~saw], in_each=True).sum()
+    assert held == pytest.approx(each[~saw].sum(), rel=0.1)
+    assert _alike(*seen, dur[~saw]).sum() < held  # of a stop that is not known
+
+
+def test_the_host_whose_clock_is_the_logs_tells_when_steps_began():
+    rows, profile = steps_of_a_loop(0.05)
+    other = profile.assign(host="other", start_ns=profile["start_ns"] + 7 * S, end_ns=profile["end_ns"] + 7 * S)
+    both = _until_next(pd.concat([other, profile], ignore_index=True))
+    told = _as_profiled(rows, both)
+    assert told.equals(_as_profiled(rows, _until_next(profile)))
+    assert not told["start_ns"].equals(rows["start_ns"])
+
+
 def steps_of_a_loop(pause_s, clock_s=0.0):
     """Every second step pauses before the log's mark and after the profile's annotation: (log's rows, profile)."""
     begun, marks, noted = 0.0, [], []

@@ -21,7 +21,8 @@ from errors import InputError
 SELECTION = Path(__file__).parent / "selection"
 """A few cases of seed 4101 with their truths; from 100 on small serving runs of other seeds: requests that queue,
 prompts that are read in full (as the engine tells it and as its client does), a machine that stood still and nothing
-else, programs that are compiled while requests wait, and wrong drafts where few passes are without any."""
+else, programs that are compiled while requests wait, wrong drafts where few passes are without any, a quarter of all
+prompts that is read, a short queue, and a program that computes again of which one rank has no profile."""
 SELECTED = {
     "garbage_collection",
     "loader_spikes",
@@ -30,6 +31,7 @@ SELECTED = {
     "queueing",
     "long_prompts",
     "cold_start",
+    "recomputation",
 }
 USUAL_RUN_S = 4.5
 """What a run without a fault takes on two cores, from its first process to its last."""

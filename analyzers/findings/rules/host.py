@@ -99,7 +99,7 @@ def find(seen: Seen) -> Told:
 def _gain(seen: Seen, held: StepParts, kind: Kind, amount: float) -> Band:
     """Of all kept steps, those too that no profile saw."""
     spent = _spent(seen, held, kind, amount)
-    return carried(seen, spent, kind.work, of_all_ranks=spent > amount)
+    return carried(seen, spent, kind.work, of_all_ranks=spent > amount, in_each=kind.work == LAUNCHING)
 
 
 def _finding(seen: Seen, kind: Kind, amount: float, gain: Band, pause: StepPattern | None) -> Finding:

@@ -15,6 +15,7 @@ import pandas as pd
 from analyzers.base import fact
 from analyzers.findings.base import Band, Evidence, Finding, NotTold, Rule, RuledOut, Seen, Steps, Told, Where
 from analyzers.findings.carried import carried
+from analyzers.findings.parts import step_parts
 from analyzers.ranks.stragglers import StragglersResult
 from analyzers.ranks.waits import COMPARED, waits
 from errors import format as fmt
@@ -31,6 +32,7 @@ SLOWEST_BYTES_PER_S = 0.05e9  # half of gigabit Ethernet: no network that chips 
 LARGE_BYTES = 1 << 20  # a message from which on its rate is the network's
 LATENCY_S = 3e-3  # of a small message: beyond any network within a building
 SMALL_BYTES = 64 << 10
+WIDER = 1.5  # times what profiled steps show: others hold as much
 WHERE = ("exposed_communication", "straggler_wait", "unattributed")
 """Accounts that slow collectives lie in."""
 WIDTH = {"f64": 8, "f32": 4, "bf16": 2, "f16": 2}
@@ -90,6 +92,14 @@ def _sent(seen: Seen) -> Sent:
     )
 
 
+def _of_all_steps(seen: Seen, sent: Sent, amount: float, devices: str = "") -> float:
+    """What compared collectives show, in all kept steps: those of a capture's first step are not compared, as it is not
+    known when their ranks came."""
+    steps = sent.rows.loc[sent.rows["step"] >= 0, "step"].nunique()
+    profiled = int(step_parts(seen.tables, seen.facts).seen.sum())
+    return carried(seen, amount * max(profiled / steps, 1.0) if steps else amount, devices=devices).likely
+
+
 def slow_groups(rows: pd.DataFrame, chips: int) -> dict[str, list[tuple[float, float, float, str]]]:
     """Groups that take several times as long as others for the same operations, for most of those that they share with
     others; of each operation (excess in chip-seconds, seconds elsewhere, seconds there, kind)."""
@@ -117,7 +127,7 @@ def _link(seen: Seen, sent: Sent) -> Finding | None:
     if not slow:
         return None
     group, found = max(slow.items(), key=lambda entry: sum(e for e, *_ in entry[1]))
-    likely = carried(seen, sum(e for e, *_ in found)).likely
+    likely = _of_all_steps(seen, sent, sum(e for e, *_ in found))
     if likely < seen.least:
         return None
     _, usual, there, kind = max(found)
@@ -156,9 +166,12 @@ def _network(seen: Seen, sent: Sent) -> Finding | None:
         * seen.chips
         / max(len(known["group"].unique()) / max(_disjoint(known), 1), 1)
     )
-    likely = min(likely, seen.amount("exposed_communication", "straggler_wait"))
+    shown = min(likely, seen.amount("exposed_communication", "straggler_wait"))
+    likely = _of_all_steps(seen, sent, shown, devices="exposed_communication_s")
     steps = known.loc[known["moved_s"] > 0.5 * known["moved_s"].median(), "step"]
     place = Steps(int(steps.min()), int(steps.max())) if len(steps) and steps.min() >= 0 else None
+    if likely > WIDER * shown:
+        place = None  # steps that no profile saw are as slow
     return _whole(seen, likely, f"All collectives are slow: {slow} any network that chips are joined by.", place)
 
 
@@ -221,7 +234,7 @@ def _excess(seen: Seen, sent: Sent) -> Finding | None:
         return None  # one alone is the gradients: of more parameters than were stated, perhaps
     order = np.argsort(np.abs(np.log(by_op["bytes"].to_numpy() / need)))
     beyond = by_op.iloc[order[1:]]
-    likely = carried(seen, float(beyond["moved_s"].sum())).likely
+    likely = _of_all_steps(seen, sent, float(beyond["moved_s"].sum()))
     if likely < seen.least:
         return None
     names = ", ".join(str(n) for n in beyond.sort_values("moved_s", ascending=False).index[:3])

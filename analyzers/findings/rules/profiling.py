@@ -14,7 +14,7 @@ CAUSE = "profiler_inside"
 MANY, SHORT = 5, 3.0
 """Captures of one host from which on, and steps in each up to which, a profiler goes on and off all the time."""
 QUIET = 2  # steps beside them, at least: what a step takes without
-FIRM = 5  # of so many it is known; of fewer, a job's first ones, it may be less, and all outside of a capture the cost
+FIRM = 5  # of so many it is known; of fewer, a job's first ones, the quickest tells, and all else may be the cost
 SPREAD = 0.25
 WHERE = ("idle_profiling", "unattributed", "idle_host_code")
 
@@ -81,9 +81,11 @@ def _gain(seen: Seen, rows: pd.DataFrame, ran_s: np.ndarray) -> Band | None:
     quiet = rows.loc[~within, "dur_s"]
     if len(quiet) < QUIET or not within.any():
         return None
-    excess = float((rows.loc[within, "dur_s"] - float(quiet.median())).clip(lower=0).sum()) * seen.chips
+    firm = len(quiet) >= FIRM
+    usual = float(quiet.median() if firm else quiet.min())
+    excess = float((rows.loc[within, "dur_s"] - usual).clip(lower=0).sum()) * seen.chips
     band = Band.within(excess, SPREAD)
-    if len(quiet) >= FIRM:
+    if firm:
         return band
     outside = float((rows["dur_s"] - ran_s)[within].clip(lower=0).sum()) * seen.chips
     return Band(band.low, band.likely, max(band.high, outside))

@@ -18,7 +18,7 @@ WIDE = {"f64": ("float64", "float32"), "c128": ("complex128", "complex64")}
 def _of_all_steps(seen: Seen, amount: float) -> float:
     """What profiled steps show, in all kept ones; of a program that nobody ran all that there is."""
     saw = step_parts(seen.tables, seen.facts).seen.any() if seen.tables.rows("op_events") else False
-    return carried(seen, amount).likely if saw else amount
+    return carried(seen, amount, in_each=True).likely if saw else amount
 
 
 def _drawn(seen: Seen, account: str, shown: float, amount: float) -> dict[str, float]:
@@ -82,16 +82,17 @@ def wide(seen: Seen) -> Told:
     if name is None:
         most = str(work.groupby(dtype).sum().idxmax())
         return Told(ruled_out=(RuledOut("precision", f"matrix products are mostly in {most}", "mfu"),))
-    busy = computing(seen)
+    busy, sends = computing(seen), _sent_as(seen, name)
+    sent = _carried_sends(seen, sends)
     now, then = WIDE[name]
-    likely = busy.likely * 0.5
+    likely = busy.likely * 0.5 + sent
     return Told(
         (
             Finding(
                 cause="precision",
                 title=f"Matrix products are computed in {now}; {then} would move half the bytes, at twice the rate.",
-                gain=Band(min(busy.low * 0.3, likely), likely, max(busy.high * 0.6, likely)),
-                draws=seen.drawn(likely, "below_roofline", "unattributed", "useful_maths"),
+                gain=Band(min(busy.low * 0.3, likely), likely, max(busy.high * 0.6 + sent, likely)),
+                draws=_draws(seen, likely, sends, "below_roofline", "unattributed", "useful_maths"),
                 question="roofline",
                 confidence=0.8,
                 basis="modelled",
@@ -99,6 +100,24 @@ def wide(seen: Seen) -> Told:
             ),
         )
     )
+
+
+def _sent_as(seen: Seen, name: str) -> float:
+    """Of the time in which nothing covers collectives, the half of their bytes that narrower numbers would not be;
+    0 where most is sent in another format."""
+    rows = frame(seen.tables, "collectives", ["bytes", "dtype"]).dropna(subset=["bytes"])
+    much = rows["bytes"].astype(float)
+    wide = float(much[rows["dtype"].eq(name).fillna(False)].sum())
+    return seen.amount("exposed_communication") * 0.5 if wide > 0.5 * much.sum() else 0.0
+
+
+def _carried_sends(seen: Seen, sends: float) -> float:
+    return carried(seen, sends, devices="exposed_communication_s").likely
+
+
+def _draws(seen: Seen, lost: float, sends: float, *accounts: str) -> dict[str, float]:
+    """Of these accounts, and of communication what is not sent any more."""
+    return {"exposed_communication": sends} | seen.drawn(lost - sends, *accounts)
 
 
 def oversized(seen: Seen) -> Told:
@@ -122,8 +141,7 @@ def oversized(seen: Seen) -> Told:
     busy = computing(seen).likely
     grown = _grown(seen)
     sends = seen.amount("exposed_communication") * (1 - 1 / grown) if grown else 0.0
-    sent = carried(seen, sends, devices="exposed_communication_s")
-    lost = busy * (1 - 1 / times) + sent.likely
+    lost = busy * (1 - 1 / times) + _carried_sends(seen, sends)
     cause, what = causes[1], "its parameters are those stated, so rows of the batch hold nothing that is needed"
     if grown is not None:
         cause, what = causes[0], f"its gradients are of {fmt.number(grown)} times the parameters stated"
@@ -133,7 +151,7 @@ def oversized(seen: Seen) -> Told:
                 cause=cause,
                 title=f"The program computes {fmt.number(times)} times the FLOPs that the model needs; {what}.",
                 gain=Band(lost * 0.6, lost, lost * 1.2),
-                draws={"exposed_communication": sends} | seen.drawn(lost - sends, "below_roofline", "unattributed"),
+                draws=_draws(seen, lost, sends, "below_roofline", "unattributed"),
                 question="mfu",
                 confidence=0.75,
                 basis="modelled",

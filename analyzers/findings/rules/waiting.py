@@ -15,7 +15,8 @@ from analyzers.serving.standstills import at_the_start
 from errors import format as fmt
 from runs.tables import Tables, frame
 
-MUCH_QUEUE = 0.3  # of the wait for the first token
+MUCH_QUEUE = 0.3  # of the wait for the first token, by the engine's own times, which hold the pass under way
+MUCH_BEYOND = 0.2  # the same without any pass under way
 WAITED = 0.2  # of the time in which some request waited
 CHANCE, DOUBT = 0.01, 0.2  # so likely may chance alone make a wait that is told, and one that is not ruled out
 COLD_S = 0.25  # a first token that waits for a program takes at least that
@@ -26,7 +27,7 @@ BESIDE = 0.5  # of the time of each request: others are served beside it
 FEW = 20  # requests: of fewer no distribution is told
 LONG = 3.0  # times the median prompt, or what a quick one reads where the cache is told
 SELDOM, OFTEN = 0.02, 0.45  # of requests with long prompts: fewer hold up few, more are the load itself
-MISSED = 1 / 3  # of requests: where what was found in the cache is told, as many read a prefix for the first time
+MISSED = 0.25  # of requests: where what was found in the cache is told, as many read a prefix for the first time
 MUCH_READ = 0.75  # of the tokens read: where the cache is told, those read once hold up to so much
 SLOW, SLOWED = 2.0, 0.4  # times a quick first token, and of the requests with nothing ahead those that take so long
 READ = (0.4, 0.8)  # of prompt tokens: less is read once, and of more nothing is found for others
@@ -203,7 +204,7 @@ def _read_share(seen: Seen) -> float | None:
 
 
 def _shown(told: Held | None) -> TypeGuard[Held]:
-    return told is not None and told.chance <= CHANCE and told.share >= MUCH_QUEUE
+    return told is not None and told.chance <= CHANCE and told.share >= MUCH_BEYOND
 
 
 def _queued(seen: Seen, rows: pd.DataFrame) -> Finding | None:
