@@ -2,9 +2,9 @@
 
 Steps, without what the job itself reports as something else: one that no profile saw holds as much of it as those seen
 that took most nearly as long, and no more than it took beyond a step without. So a stop that makes a step ten times as
-long is looked for in long steps alone, and what every step holds is in each of them: of that a step which is quicker
-than any seen, as those are that no profiler slows down, holds as large a share. Ranks: all meet in each step, so
-that a rank without a profile spends as much of it.
+long is looked for in long steps alone, and what every step holds is in each of them; by so much less as those around
+are quicker, which no profiler slows down. Ranks: all meet in each step, so that a rank without a profile spends as much
+of it.
 """
 
 import numpy as np
@@ -16,6 +16,8 @@ from analyzers.findings.parts import StepParts, step_parts
 
 ALIKE = 3  # steps seen that an unseen one is held against
 QUICK = 0.1  # of the steps seen: what they took without it is a step without
+AROUND = 10  # steps before and after profiled ones
+SLOWED = 0.8  # times as long as those: what is quicker by less, a few steps are by chance
 MOST_RANKS = 0.9  # of the chip time of the steps seen: where so much of it is profiled, all ranks are
 SEEN = ("compute_unsplit", "communication_or_wait")  # what a profile shows, though not what it was
 OPEN = 0.3  # of what is carried over: by how much it may be off
@@ -42,7 +44,8 @@ def carried(
     here = amount if of_all_ranks else amount / min(covered, 1.0)
     part = _of_devices(seen, held, devices) if devices and not saw.all() else held.of(kind).to_numpy(dtype=float)
     each = _each(part[saw], here / seen.chips / max(covered, 1.0))
-    rest = float(_alike(dur[saw], each, dur[~saw], in_each).sum()) * seen.chips
+    unseen = np.minimum(each.mean() * _slowed(dur, saw), dur[~saw]) if in_each else _alike(dur[saw], each, dur[~saw])
+    rest = float(unseen.sum()) * seen.chips
     likely = here + rest
     low = amount * (1 - MEASURED) + 0.5 * (here - amount) + (1 - OPEN) * rest
     return Band(min(low, likely), likely, here * (1 + MEASURED) + (1 + OPEN) * rest)
@@ -94,7 +97,15 @@ def _each(part: np.ndarray, whole_s: float) -> np.ndarray:
     return part * (whole_s / part.sum()) if part.sum() else np.full(len(part), whole_s / len(part))
 
 
-def _alike(dur: np.ndarray, each: np.ndarray, unseen: np.ndarray, in_each: bool = False) -> np.ndarray:
+def _slowed(dur: np.ndarray, saw: np.ndarray) -> float:
+    """Times as long as profiled steps those around them take: less than 1 where a profiler slows them down."""
+    near = np.convolve(saw, np.ones(2 * AROUND + 1), mode="same")[: len(saw)] > 0
+    around = dur[near & ~saw]
+    times = float(np.median(around) / np.median(dur[saw])) if len(around) and dur[saw].any() else 1.0
+    return times if times < SLOWED else 1.0
+
+
+def _alike(dur: np.ndarray, each: np.ndarray, unseen: np.ndarray) -> np.ndarray:
     """Seconds in steps of these durations, by the steps seen that took most nearly as long."""
     order = np.argsort(dur, kind="stable")
     dur, each = dur[order], each[order]
@@ -103,7 +114,4 @@ def _alike(dur: np.ndarray, each: np.ndarray, unseen: np.ndarray, in_each: bool 
     middle = np.convolve(dur, np.full(width, 1 / width), mode="valid")
     at = np.searchsorted((middle[1:] + middle[:-1]) / 2, unseen)  # the nearest
     without = float(np.quantile(np.maximum(dur - each, 0.0), QUICK))
-    most = np.maximum(unseen - without, 0.0)
-    if in_each:
-        most = np.maximum(most, unseen * float((each / np.maximum(dur, 1e-9)).min()))
-    return np.minimum(means[at], most)
+    return np.minimum(means[at], np.maximum(unseen - without, 0.0))

@@ -3,17 +3,19 @@
 Rules stand in an order, those that know most of a place first. Each finding draws its likely gain from accounts of the
 ledger; what an earlier one has drawn is gone for those after it, which shrink accordingly, and fall where less than the
 floor is left. So a slow rank takes the waiting of the others and its own excess, and what its host did meanwhile is not
-told again as the host's overhead.
+told again as the host's overhead. A title says what was found; where others have drawn a part of it, it says that too.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from analyzers.findings.base import Finding
+from errors import format as fmt
 from runs.ledger import Ledger
 
 HALF = 0.5
 """Of a finding's likely gain: where less is left to it, it was another's, and is told as such."""
+SHARED = 0.05  # of its likely gain: where others have drawn more, it says so
 MOST = 5
 
 
@@ -37,8 +39,16 @@ def settled(found: Sequence[Finding], ledger: Ledger, floor: float) -> tuple[lis
         for name, amount in draws.items():
             if name:
                 left[name] = left.get(name, ledger.amount(name)) - amount
-        stand.append(rest)
+        stand.append(_told_of_others(rest, finding.likely - rest.likely, ledger.chip_seconds))
     return sorted(stand, key=lambda f: -f.likely), explained
+
+
+def _told_of_others(finding: Finding, drawn: float, whole: float) -> Finding:
+    """With a sentence about what others give back of what its title tells."""
+    if drawn <= SHARED * (finding.likely + drawn):
+        return finding
+    share = fmt.share(drawn / whole)
+    return replace(finding, title=f"{finding.title} Of that, {share} of the chip time is another finding's.")
 
 
 def _within(draws: Mapping[str, float], ledger: Ledger) -> dict[str, float]:

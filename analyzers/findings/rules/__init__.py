@@ -29,8 +29,9 @@ TRAINING: tuple[Rule, ...] = (
     profiling.RULE,
     pace.RULE,
     settings.RULE,
+    program.OVERSIZED,
     *host.RULES,
-    *program.RULES,
+    *program.OTHERS,
     communication.RULE,
 )
 SERVING: tuple[Rule, ...] = (*serving.RULES, settings.RULE)

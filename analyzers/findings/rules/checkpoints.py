@@ -57,9 +57,10 @@ def _step_s(found: CheckpointsResult) -> float | None:
 
 
 def _bare_step_s(seen: Seen, found: CheckpointsResult) -> float | None:
-    """A usual step without what it waits for its input, which is another fault and makes no save quicker."""
+    """A usual step without what it waits for its input or for a late rank, which are other faults and make no save
+    quicker."""
     usual_s, kept = _step_s(found), seen.amount("productive")
-    waited = min(seen.amount("input_wait") / kept, 1.0) if kept else 0.0
+    waited = min(seen.amount("input_wait", "straggler_wait") / kept, 1.0) if kept else 0.0
     return usual_s and usual_s * (1 - waited)
 
 

@@ -14,6 +14,7 @@ from analyzers.findings.carried import carried
 from analyzers.findings.parts import StepParts, step_parts
 from analyzers.findings.places import spaced, steps_of_events
 from analyzers.findings.rules.pace import SPREAD, named_pauses
+from analyzers.ranks.stragglers import StragglersResult
 from analyzers.time.step_patterns import StepPattern
 from errors import format as fmt
 
@@ -62,6 +63,14 @@ PACED = ("launch_bound", "host_overhead")
 """What no event names as a fault: every job launches and runs code. How much is usual only steps tell."""
 NO_STEPS = "no step is marked in the profile, so that idle time before or between its work is not told from its own"
 MARK = "steps in the profile: torch.profiler's step(), jax.profiler.StepTraceAnnotation, or an NVTX range around each"
+MEETING = ("straggler_wait", "communication_or_wait")
+UNEVEN = (
+    1.0  # times what devices are idle for host code: where they wait as long for one another, it is not each rank's
+)
+UNEVEN_WORK = (
+    "devices wait for one another as long as for their hosts, and too few steps were captured to tell for whom"
+)
+MORE_STEPS = "profiles of all ranks over 20 steps or more"
 MOST = 2.0  # times what devices were idle: a host that spends more works beside its devices, not in their way
 LEAST_S = 1e-4  # of a step's time: what a kind of work takes there to count as being there
 
@@ -72,7 +81,7 @@ def find(seen: Seen) -> Told:
         if not seen.tables.rows("op_events"):
             return Told(not_told=(NotTold(CAUSES, "no profile tells what devices and hosts did", "a profile"),))
         return Told(ruled_out=tuple(RuledOut(c, "devices were busy", QUESTION) for c in CAUSES))
-    told, out, untold = [], [], []
+    told, out, untold, gaps = [], [], [], list[NotTold]()
     held, pauses = step_parts(seen.tables, seen.facts), named_pauses(seen)
     for kind in KINDS:
         amount, (pause, paused_s) = seen.amount(kind.account), pauses.get(kind.work, (None, 0.0))
@@ -80,12 +89,14 @@ def find(seen: Seen) -> Told:
         if gain.likely >= max(kind.least, seen.floor) * seen.whole:
             if kind.cause in PACED and not len(held.rows):
                 untold.append(kind.cause)
+            elif kind.cause == "host_overhead" and _uneven(seen, amount):
+                gaps.append(NotTold((kind.cause,), UNEVEN_WORK, MORE_STEPS))
             else:
                 told.append(_finding(seen, kind, amount, gain, pause))
         else:
             share = fmt.share(gain.likely / seen.whole) if seen.whole else "nothing"
             out.append(RuledOut(kind.cause, f"devices were idle for it in {share} of the chip time", QUESTION))
-    not_told = (NotTold(tuple(untold), NO_STEPS, MARK),) if untold else ()
+    not_told = (*gaps, *([NotTold(tuple(untold), NO_STEPS, MARK)] if untold else []))
     code = hot_code(seen.tables) if any(f.cause == "host_overhead" for f in told) else None
     if code is not None:
         told = [_in_code(f, code) if f.cause == "host_overhead" else f for f in told]
@@ -94,6 +105,12 @@ def find(seen: Seen) -> Told:
         out = [r for r in out if r.cause not in unmarked]
         not_told = (*not_told, NotTold(unmarked, *UNTOLD))
     return Told(tuple(told), tuple(out), not_told)
+
+
+def _uneven(seen: Seen, idle: float) -> bool:
+    """Whether the host code of one rank or another is what the rest wait for, where Stragglers cannot tell."""
+    found = seen.answer("stragglers", StragglersResult)
+    return (found is None or found.verdict == "unknown") and seen.amount(*MEETING) >= UNEVEN * idle
 
 
 def _gain(seen: Seen, held: StepParts, kind: Kind, amount: float) -> Band:

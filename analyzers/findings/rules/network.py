@@ -92,12 +92,14 @@ def _sent(seen: Seen) -> Sent:
     )
 
 
-def _of_all_steps(seen: Seen, sent: Sent, amount: float, devices: str = "") -> float:
+def _of_all_steps(seen: Seen, sent: Sent, amount: float, devices: str = "", in_each: bool = False) -> float:
     """What compared collectives show, in all kept steps: those of a capture's first step are not compared, as it is not
     known when their ranks came."""
     steps = sent.rows.loc[sent.rows["step"] >= 0, "step"].nunique()
     profiled = int(step_parts(seen.tables, seen.facts).seen.sum())
-    return carried(seen, amount * max(profiled / steps, 1.0) if steps else amount, devices=devices).likely
+    return carried(
+        seen, amount * max(profiled / steps, 1.0) if steps else amount, devices=devices, in_each=in_each
+    ).likely
 
 
 def slow_groups(rows: pd.DataFrame, chips: int) -> dict[str, list[tuple[float, float, float, str]]]:
@@ -234,7 +236,7 @@ def _excess(seen: Seen, sent: Sent) -> Finding | None:
         return None  # one alone is the gradients: of more parameters than were stated, perhaps
     order = np.argsort(np.abs(np.log(by_op["bytes"].to_numpy() / need)))
     beyond = by_op.iloc[order[1:]]
-    likely = _of_all_steps(seen, sent, float(beyond["moved_s"].sum()))
+    likely = _of_all_steps(seen, sent, float(beyond["moved_s"].sum()), in_each=True)
     if likely < seen.least:
         return None
     names = ", ".join(str(n) for n in beyond.sort_values("moved_s", ascending=False).index[:3])

@@ -40,7 +40,7 @@ NAMELESS = NotTold(
 PAUSES = ("evaluation", "logging", "device_to_host", "garbage_collection")
 """Kinds of host work that every so many steps may hold."""
 MOSTLY = 0.5  # of a pause: so much of it a kind of work must take to be what it is
-APART = 4  # steps between two pauses: of fewer, each step is next to one
+APART = 4  # steps between two pauses: of fewer, all steps are next to one
 QUIET = 0.2  # of the steps: so many must be as quick as is called usual
 
 
@@ -66,15 +66,17 @@ def named_pauses(seen: Seen) -> dict[str, tuple[StepPattern, float]]:
 
 def _work_of(pattern: StepPattern, held: StepParts) -> str | None:
     """What a pause is, where a profile saw one and others that were none: hosts spend most of it on one kind of work,
-    and in no step of another place. A log and a profile may count steps from one to the next."""
+    and in no step of another place. A log and a profile may count steps from one to the next, so that of every second
+    or third step any place may be that of the pauses."""
     if pattern.kind != "periodic" or not pattern.every:
         return None
-    places = {0, 1, pattern.every - 1} if pattern.every >= APART else {0}
+    places = {0, 1, pattern.every - 1}
     for work in PAUSES:
         took = held.of(work)
         there = took.index[took >= MOSTLY * (pattern.slow_s - pattern.usual_s)]
         where = {int(step - pattern.first_step) % pattern.every for step in there}
-        if where and where <= places and len(there) < int(held.seen.sum()):
+        alone = len(where) == 1 or pattern.every >= APART
+        if where and where <= places and alone and len(there) < int(held.seen.sum()):
             return work
     return None
 

@@ -1,7 +1,10 @@
 """What the program itself does too much of: matrix units that compute zeros, numbers wider than the chip needs, and
 activations computed again beyond what freeing their memory takes."""
 
+import math
+
 from analyzers.base import fact
+from analyzers.device.host_code import hot_code
 from analyzers.findings.base import Band, Evidence, Finding, NotTold, Rule, RuledOut, Seen, Told
 from analyzers.findings.carried import carried, computing
 from analyzers.findings.parts import step_parts
@@ -11,6 +14,8 @@ from runs.tables import frame
 BEYOND = 1.4  # times the FLOPs that the model needs: conventions differ by less
 GROWN = 1.2  # times the parameters stated
 ONCE = 0.45  # of the useful FLOPs: to compute the forward pass again is a third of them
+HOST_CODE = "idle_host_code"
+ARRAYS = ("array", "asarray", "device_put")  # functions that make arrays of a batch
 WIDE = {"f64": ("float64", "float32"), "c128": ("complex128", "complex64")}
 """Element types that no accelerator computes at its rate for narrower ones, and what would do."""
 
@@ -55,20 +60,31 @@ def recomputed(seen: Seen) -> Told:
     if amount <= ONCE * useful:
         why = f"computed again for {fmt.share(amount / useful)} of the useful maths, no more than one forward pass"
         return Told(ruled_out=(RuledOut("recomputation", why, "mfu"),))
+    gain = _again(seen, amount, useful)
     return Told(
         (
             Finding(
                 cause="recomputation",
                 title=f"Activations are computed again for {fmt.whole_share(amount / useful)} of the useful maths: one "
                 "more forward pass is a third.",
-                gain=Band(amount * 0.3, amount, amount * 1.5),
-                draws=_drawn(seen, "recomputation", shown, amount),
+                gain=gain,
+                draws={"recomputation": min(shown, gain.likely)}
+                | seen.drawn(max(gain.likely - shown, 0.0), "below_roofline", "unattributed"),
                 question="mfu",
                 confidence=0.7,
+                basis="modelled",
                 evidence=(Evidence("recomputation", shown, "chip-seconds", "mfu"),),
             ),
         )
     )
+
+
+def _again(seen: Seen, amount: float, useful: float) -> Band:
+    """What computing again takes: at the peak rate at least, and at most its share of all computing, of which some is
+    no product and is not computed again. Between them, by their geometric mean."""
+    busy = computing(seen, "recomputation")
+    most = max(busy.likely * amount / (amount + useful), amount)
+    return Band(amount * 0.9, math.sqrt(amount * most), most * 1.15)
 
 
 def wide(seen: Seen) -> Told:
@@ -141,7 +157,8 @@ def oversized(seen: Seen) -> Told:
     busy = computing(seen).likely
     grown = _grown(seen)
     sends = seen.amount("exposed_communication") * (1 - 1 / grown) if grown else 0.0
-    lost = busy * (1 - 1 / times) + _carried_sends(seen, sends)
+    rows_s = _rows_s(seen) * (1 - 1 / times) if not grown else 0.0
+    lost = busy * (1 - 1 / times) + _carried_sends(seen, sends) + rows_s
     cause, what = causes[1], "its parameters are those stated, so rows of the batch hold nothing that is needed"
     if grown is not None:
         cause, what = causes[0], f"its gradients are of {fmt.number(grown)} times the parameters stated"
@@ -151,7 +168,7 @@ def oversized(seen: Seen) -> Told:
                 cause=cause,
                 title=f"The program computes {fmt.number(times)} times the FLOPs that the model needs; {what}.",
                 gain=Band(lost * 0.6, lost, lost * 1.2),
-                draws=_draws(seen, lost, sends, "below_roofline", "unattributed"),
+                draws={HOST_CODE: rows_s} | _draws(seen, lost - rows_s, sends, "below_roofline", "unattributed"),
                 question="mfu",
                 confidence=0.75,
                 basis="modelled",
@@ -162,6 +179,14 @@ def oversized(seen: Seen) -> Told:
             ),
         )
     )
+
+
+def _rows_s(seen: Seen) -> float:
+    """Chip-seconds in which devices wait for what their hosts do with each batch, of rows that hold nothing as of
+    others: most of their code makes arrays of it."""
+    shown = seen.amount(HOST_CODE)
+    code = hot_code(seen.tables) if shown >= seen.least else None
+    return carried(seen, shown, in_each=True).likely if code is not None and code.function in ARRAYS else 0.0
 
 
 def _needed(seen: Seen) -> float | None:
@@ -186,9 +211,10 @@ def _grown(seen: Seen) -> float | None:
     return times if times > GROWN else None
 
 
-RULES = (
-    Rule(name="oversized", causes=("dims_padding", "batch_padding"), find=oversized),
+OVERSIZED = Rule(name="oversized", causes=("dims_padding", "batch_padding"), find=oversized)
+OTHERS = (
     Rule(name="padded", causes=("padding",), find=padded),
     Rule(name="recomputed", causes=("recomputation",), find=recomputed),
     Rule(name="wide", causes=("precision",), find=wide),
 )
+RULES = (OVERSIZED, *OTHERS)
