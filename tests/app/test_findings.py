@@ -63,6 +63,14 @@ def test_what_a_late_rank_explains_is_not_told_again_as_overhead_of_its_host():
     assert [f.cause for f in alone] == ["host_overhead"]
 
 
+def test_what_others_give_back_of_a_finding_is_said_beside_what_was_found():
+    books = ledger([40.0, 30.0, 0.5, 29.0, 0.5])
+    rank = finding("slow_rank", {"straggler_wait": 30.0, "device_idle": 6.0})
+    stand, _ = settled([rank, finding("host_overhead", {"device_idle": 29.0})], books, 0.02)
+    titles = {f.cause: f.title for f in stand}
+    assert titles == {"slow_rank": "", "host_overhead": " Of that, 6.00 % of the chip time is another finding's."}
+
+
 def test_a_band_out_of_order_and_a_cause_of_no_vocabulary_are_defects():
     with pytest.raises(ValueError):
         Band(2.0, 1.0, 3.0)
