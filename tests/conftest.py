@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from hypothesis import is_hypothesis_test, settings
 
+from app.cli import YOUNG
+from tests import loading
 from tests.postgres import (  # noqa: F401 - fixtures
     _connections_end_with_the_test,
     either_registry,
@@ -39,6 +41,9 @@ def _memory_is_free() -> bool:
         and available >= MEMORY_BYTES + 2 * WORKER_BYTES
     )
 
+
+# Tests make many objects and little of them is garbage, as programs do when they load code.
+gc.set_threshold(*YOUNG)
 
 # Each run that is stored is synced to the disk, file by file and folder by folder, and thousands are: that is waited
 # for. The calls are made all the same; only what lies below them is faster.
@@ -79,6 +84,20 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
         "not browser" in said and collection_path == Path(__file__).parent / "browser"
     )
     return True if left_out else None
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection(session: pytest.Session) -> None:
+    """Have each worker compile its part of the files, before all of them collect all."""
+    config, worker = session.config, getattr(session.config, "workerinput", None)
+    if worker is not None:
+        ignored = {Path(path).resolve() for path in config.getoption("ignore") or ()}
+        files = loading.found(
+            (config.invocation_params.dir / path for path in config.args),
+            lambda file: any(p in ignored or pytest_ignore_collect(p, config) for p in (file, *file.parents)),
+        )
+        number = int(worker["workerid"].removeprefix("gw"))
+        loading.load(loading.turned(files, number, worker["workercount"]), config.rootpath)
 
 
 @pytest.hookimpl(tryfirst=True)  # before -m chooses by marks

@@ -1,11 +1,14 @@
 """What `make check` leaves out is there to be left out, and the properties in it are tried less often."""
 
 import re
+import sys
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests import loading
 from tests.conftest import bounded, seeds
 from tests.slow import ALWAYS, ROOT, SLOW_S, chosen, is_slow, listed
 
@@ -62,3 +65,22 @@ def test_in_ci_a_property_is_tried_as_often_as_it_says():
 def test_of_the_seeds_of_a_test_a_part_is_tried_and_all_in_ci(profile, tried, monkeypatch):
     monkeypatch.setattr(settings, "_current_profile", profile)
     assert [*seeds(12)] == tried
+
+
+@pytest.mark.parametrize("workers", [1, 2, 3, 7])
+def test_each_worker_begins_with_another_part_of_the_files_and_loads_all(workers):
+    files = [Path(f"test_{n:02}.py") for n in range(40)]
+    turned = [loading.turned(files, number, workers) for number in range(workers)]
+    assert all(sorted(mine) == files for mine in turned)
+    begun = {file for mine in turned for file in mine[: -(-len(files) // workers)]}
+    assert begun == set(files), "each is compiled by one of them first"
+
+
+def test_what_is_left_out_is_not_loaded_and_what_cannot_be_loaded_is_left_to_collecting(tmp_path, monkeypatch):
+    for name, code in (("test_a", "FOUND = 1"), ("test_b", "import no_such_module"), ("test_c", "")):
+        (tmp_path / f"{name}_loaded.py").write_text(code)
+    monkeypatch.syspath_prepend(tmp_path)
+    files = loading.found([tmp_path], lambda file: file.stem == "test_c_loaded")
+    assert [file.stem for file in files] == ["test_a_loaded", "test_b_loaded"]
+    loading.load(files, tmp_path)
+    assert sys.modules.pop("test_a_loaded").FOUND == 1 and "test_b_loaded" not in sys.modules

@@ -35,7 +35,7 @@ def project(tmp_path_factory) -> Path:
     """A copy of the project with the toys in it."""
     root = tmp_path_factory.mktemp("project")
     for part in PARTS:
-        shutil.copytree(PROJECT / part, root / part, ignore=shutil.ignore_patterns("__pycache__", "site"))
+        shutil.copytree(PROJECT / part, root / part, ignore=shutil.ignore_patterns("site"))
     question = root / "app/questions/toy"
     question.mkdir()
     (question / "__init__.py").write_text(toys.QUESTION)

@@ -12,7 +12,7 @@ from runs.tables import MemoryTables
 from tests.analyzers.hung_worlds import Job, Op, a_job, tables
 from tests.collectors.flight_dumps import dump, entry
 
-WORLDS = 40
+WORLDS = 25
 
 
 def asked(dumps, folder):
@@ -114,7 +114,7 @@ def test_a_rank_without_a_dump_is_not_accused_and_neither_is_another(tmp_path, s
 @pytest.mark.parametrize("status", [True, False])
 def test_an_empty_file_is_a_rank_of_which_nothing_is_known(tmp_path, status):
     rng = random.Random(6)
-    for _ in range(40):
+    for _ in range(WORLDS):
         job = one_stops(rng)
         (rank,) = job.stops
         result = asked({**job.dumps(status=status), rank: b""}, tmp_path)

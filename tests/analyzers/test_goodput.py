@@ -277,7 +277,7 @@ kinds = st.sampled_from(
         ]
     ),
 )
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 def test_whatever_the_log_says_the_shares_sum_to_the_whole(life, steps, options):
     with contextlib.suppress(QuestionError):
         ask(job(steps, life), **options)

@@ -18,7 +18,7 @@ from tests.analyzers.short_jobs import job_of, logs
 from tests.analyzers.told_jobs import EPOCH, Row, S, TrueJob, log, renumbered, tables
 from tests.conftest import seeds
 
-SEEDS = seeds(300)
+SEEDS = seeds(150)
 
 
 KINDS = (
@@ -140,7 +140,7 @@ def test_without_times_of_day_copies_are_hosts_and_files_follow_one_another():
         assert not past.timed
 
 
-@pytest.mark.parametrize("seed", seeds(40))
+@pytest.mark.parametrize("seed", seeds(25))
 def test_order_of_rows_split_of_files_and_a_second_host_change_nothing(seed):
     rng = random.Random(seed)
     job = TrueJob(rng, rng.randint(1, 3), 3.0)

@@ -25,7 +25,7 @@ def diff(a, b):
     )
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(made.plans(), st.integers(0, 1 << 20))
 def test_a_program_and_itself_renumbered_and_in_another_order_differ_in_nothing(plan, seed):
     for other in (made.program(plan), made.program(plan, seed)):
@@ -35,7 +35,7 @@ def test_a_program_and_itself_renumbered_and_in_another_order_differ_in_nothing(
         assert len(result.by_change) == 0
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(made.plans(), made.plans(), st.integers(0, 1 << 20))
 def test_every_operation_of_both_sides_is_told_of_once(plan, other, seed):
     one, two = made.program(plan), made.program(other, seed)

@@ -78,7 +78,7 @@ def test_places_are_the_nearest_that_keep_their_distance(wanted, dice):
             assert sum((a - b) ** 2 for a, b in zip(other, wanted, strict=True)) >= least - 1e-9
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(made.plans(), st.integers(0, 5), st.integers(1, 12), st.data())
 def test_a_graph_is_bounded_and_says_what_it_leaves_out(plan, levels, nodes, data):
     kept = Kept(made.program(plan))

@@ -131,7 +131,7 @@ def test_nothing_at_all_says_what_would_tell():
         ask(MemoryTables({}))
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=30)
 @given(st.lists(st.floats(0.1, 300), min_size=2, max_size=30), st.floats(1, 200), st.floats(0, 1), st.booleans())
 def test_any_log_gives_an_answer_that_closes(fetch, step_ms, exposed, mark_first):
     result = ask(log(fetch, step_ms, exposed, mark_first), chips=4)

@@ -330,7 +330,7 @@ kinds = st.sampled_from(["job", "custom", "checkpoint_save", "data_loading", "tr
     st.lists(st.tuples(kinds, times, times, st.sampled_from([None, "x", "y"])), max_size=12),
     st.lists(st.tuples(st.integers(-1, 6), times, st.none() | st.integers(0, 20 * S)), min_size=1, max_size=12),
 )
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_no_input_breaks_the_laws(life, steps):
     tables = MemoryTables(
         {

@@ -69,7 +69,7 @@ def drawn(rng, count=40):
     return rows
 
 
-@pytest.mark.parametrize("seed", seeds(60))
+@pytest.mark.parametrize("seed", seeds(30))
 def test_time_and_executions_of_every_module_are_those_of_its_operations(seed):
     rows = drawn(random.Random(seed))
     told = by_path(ask(rows, fold="none"))
@@ -96,7 +96,7 @@ def _prefixes(scope):
 
 
 @pytest.mark.parametrize("fold", ["none", "layers"])
-@pytest.mark.parametrize("seed", seeds(60))
+@pytest.mark.parametrize("seed", seeds(30))
 def test_children_and_what_is_its_own_make_up_a_module(seed, fold):
     result = ask(drawn(random.Random(seed)), fold=fold, depth=random.Random(seed).choice([1, 2, 12]))
     rows = result.rows
@@ -110,7 +110,7 @@ def test_children_and_what_is_its_own_make_up_a_module(seed, fold):
     assert rows["path"].is_unique
 
 
-@pytest.mark.parametrize("seed", seeds(40))
+@pytest.mark.parametrize("seed", seeds(25))
 def test_modules_and_operations_are_one_story(seed):
     rows = drawn(random.Random(seed))
     whole = ask(rows).rows.iloc[0]
@@ -213,7 +213,7 @@ def talking(rng):
     return rows, tables, by_hand
 
 
-@pytest.mark.parametrize("seed", seeds(60))
+@pytest.mark.parametrize("seed", seeds(30))
 def test_exposed_communication_belongs_to_the_module_whose_collective_began_first(seed):
     rows, more, by_hand = talking(random.Random(seed))
     told = by_path(ask(rows, more=more))
@@ -223,7 +223,7 @@ def test_exposed_communication_belongs_to_the_module_whose_collective_began_firs
     assert whole == pytest.approx(sum(by_hand.values()) / 1e3)
 
 
-@pytest.mark.parametrize("seed", seeds(30))
+@pytest.mark.parametrize("seed", seeds(25))
 def test_exposed_communication_is_that_of_the_question_overlap(seed):
     from analyzers.device import overlap
 
@@ -287,7 +287,7 @@ def test_a_run_that_tells_no_module_says_so():
         ask([])
 
 
-@pytest.mark.parametrize("seed", seeds(60))
+@pytest.mark.parametrize("seed", seeds(30))
 def test_what_is_said_is_so(seed):
     """The module named holds more than half of each module around it, and no module within it does."""
     result = ask(drawn(random.Random(seed)))

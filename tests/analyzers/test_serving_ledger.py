@@ -264,7 +264,7 @@ def test_flops_of_windows_follow_each_position():
 counts = st.integers(0, 500)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=75, deadline=None)
 @given(
     st.lists(
         st.tuples(

@@ -5,7 +5,7 @@ import random
 import tracemalloc
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.mcp.base import Told
@@ -80,6 +80,7 @@ def test_all_of_a_list_can_be_had_page_by_page(entries, most):
     assert found == list(range(len(entries)))
 
 
+@settings(max_examples=50, deadline=None)
 @given(VALUES, st.integers(LEAST, 2 * LEAST), st.text(max_size=3000))
 def test_an_answer_with_its_sentence_links_and_notes_keeps_the_budget(value, most, says):
     links = {"page": "/findings?run=1", "json": "/api/runs/1/show/findings"}

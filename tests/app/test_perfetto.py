@@ -6,7 +6,7 @@ import urllib.request
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from analyzers.timeline import timeline
@@ -80,6 +80,7 @@ def told(trace) -> list[tuple]:
 EVENTS = st.lists(st.tuples(st.integers(-3_000, 30_000), st.integers(-5, 9_000) | st.just(0)), min_size=1, max_size=30)
 
 
+@settings(max_examples=50, deadline=None)
 @given(EVENTS, st.integers(-4_000, 45_000), st.integers(1, 45_000))
 def test_what_a_window_meets_is_read_back_whole_whatever_overlaps(events, start, wide):
     starts, durs = zip(*events, strict=True)

@@ -3,11 +3,14 @@
 import asyncio
 import gc
 import inspect
+import json
 import subprocess
 import sys
 import threading
 import time
+import traceback
 import weakref
+from collections.abc import Callable
 from types import SimpleNamespace
 
 import pytest
@@ -26,13 +29,7 @@ class Left:
         self.itself = self
 
 
-@pytest.fixture(autouse=True)
-def _thawed():
-    yield
-    gc.unfreeze()
-
-
-def test_what_was_set_aside_and_is_no_longer_needed_goes_when_all_is_looked_at():
+def what_was_set_aside_and_is_no_longer_needed_goes_when_all_is_looked_at():
     left = Left()
     gone = weakref.ref(left)
     gc.collect()
@@ -44,14 +41,74 @@ def test_what_was_set_aside_and_is_no_longer_needed_goes_when_all_is_looked_at()
     assert gone() is None
 
 
-def test_a_look_sets_aside_what_takes_long_to_look_at_and_nothing_else(monkeypatch):
+def a_look_sets_aside_what_takes_long_to_look_at_and_nothing_else():
     gc.unfreeze()
-    monkeypatch.setattr(settled, "LONG_S", float("inf"))
-    settled.look()
-    assert gc.get_freeze_count() == 0
-    monkeypatch.setattr(settled, "LONG_S", -1.0)
-    settled.look()
-    assert gc.get_freeze_count() > 50_000
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(settled, "LONG_S", float("inf"))
+        settled.look()
+        assert gc.get_freeze_count() == 0
+        patch.setattr(settled, "LONG_S", -1.0)
+        settled.look()
+        assert gc.get_freeze_count() > 50_000
+
+
+def sessions_that_nobody_came_back_to_are_given_up_though_no_other_leaves():
+    """Streamlit's own storage, with a clock that is put forward; what a server has is of this kind."""
+    storage = MemorySessionStorage()
+    stays, goes = SimpleNamespace(session=SimpleNamespace(id="stays")), SimpleNamespace(session=Left())
+    goes.session.id = "goes"
+    gone, hour = weakref.ref(goes.session), [0.0]
+    storage._cache._timer = lambda: hour[0]
+    storage.save(goes)
+    hour[0] = 100.0
+    storage.save(stays)
+    hour[0] = 130.0
+    del goes
+    gc.collect()
+    assert gone() is not None and [s.session.id for s in storage.list()] == ["stays"], "it is kept, and cannot be had"
+    manager = SimpleNamespace(_session_storage=storage)
+
+    async def serving():
+        await asyncio.to_thread(settled.give_up_sessions, asyncio.get_running_loop())
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(settled, "get_instance", lambda: SimpleNamespace(_session_mgr=manager))
+        asyncio.run(serving())
+    gc.collect()
+    assert gone() is None and [s.session.id for s in storage.list()] == ["stays"]
+
+
+LOOKS: tuple[Callable[[], None], ...] = (
+    what_was_set_aside_and_is_no_longer_needed_goes_when_all_is_looked_at,
+    a_look_sets_aside_what_takes_long_to_look_at_and_nothing_else,
+    sessions_that_nobody_came_back_to_are_given_up_though_no_other_leaves,
+)
+
+
+def tell() -> None:
+    """Print what fails in each look, by its name."""
+    told = dict.fromkeys((look.__name__ for look in LOOKS), "")
+    for look in LOOKS:
+        try:
+            look()
+        except Exception:
+            told[look.__name__] = traceback.format_exc()
+    print(json.dumps(told))
+
+
+@pytest.fixture(scope="module")
+def told() -> dict[str, str]:
+    """Of a process that holds what a server holds: to look at all that a session of tests has collected takes
+    seconds, each time."""
+    code = "from tests.app.test_settled import tell; tell()"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=PROJECT, timeout=120)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+@pytest.mark.parametrize("look", [look.__name__ for look in LOOKS])
+def test_in_a_process_of_its_own(told, look):
+    assert not told[look], told[look]
 
 
 def test_a_server_looks_after_drawings_and_at_all_once_nobody_is_there(monkeypatch):
@@ -71,31 +128,6 @@ def test_a_server_looks_after_drawings_and_at_all_once_nobody_is_there(monkeypat
         settled._drawings.one_more()
         assert enough.wait(30)
     assert looks[2:4] == ["look", "all"] and looks.count("all") == 2
-
-
-def test_sessions_that_nobody_came_back_to_are_given_up_though_no_other_leaves(monkeypatch):
-    """Streamlit's own storage, with a clock that is put forward; what a server has is of this kind."""
-    storage = MemorySessionStorage()
-    stays, goes = SimpleNamespace(session=SimpleNamespace(id="stays")), SimpleNamespace(session=Left())
-    goes.session.id = "goes"
-    gone, hour = weakref.ref(goes.session), [0.0]
-    storage._cache._timer = lambda: hour[0]
-    storage.save(goes)
-    hour[0] = 100.0
-    storage.save(stays)
-    hour[0] = 130.0
-    del goes
-    gc.collect()
-    assert gone() is not None and [s.session.id for s in storage.list()] == ["stays"], "it is kept, and cannot be had"
-    manager = SimpleNamespace(_session_storage=storage)
-    monkeypatch.setattr(settled, "get_instance", lambda: SimpleNamespace(_session_mgr=manager))
-
-    async def serving():
-        await asyncio.to_thread(settled.give_up_sessions, asyncio.get_running_loop())
-
-    asyncio.run(serving())
-    gc.collect()
-    assert gone() is None and [s.session.id for s in storage.list()] == ["stays"]
 
 
 def test_what_a_server_gives_up_sessions_by_is_there():

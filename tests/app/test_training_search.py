@@ -51,7 +51,7 @@ def questions(draw):
     return {k: v for k, v in query.items() if v is not None}
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(questions())
 def test_whatever_is_asked_the_answer_holds_together(query):
     asked = TRAINING.from_query(query)

@@ -163,7 +163,7 @@ def an_entry(draw):
 ESCAPED = "".join(json.dumps(e).replace("_time", "\\u005ftime") + "\n" for e in A_JOB)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(st.lists(an_entry(), min_size=1, max_size=12), st.sampled_from(FORMS), st.sampled_from([200, 5_000]))
 def test_generated_files(tmp_path_factory, entries, form, block):
     same_both_ways(tmp_path_factory.getbasetemp(), form(entries), block)

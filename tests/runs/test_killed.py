@@ -117,8 +117,18 @@ for at in itertools.count(1):
     print(json.dumps([killed, before, wanted(before, sys.argv[4], at), told()]))
     if not killed: break
 """
+# for each line that it is given a process, which says its number; then, once it has ended, its exit code
+WHEN_ASKED = """
+for _ in sys.stdin:
+    if not (child := os.fork()):
+        signal.alarm(60)
+        break
+    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+else:
+    sys.exit()
+"""
 ENDLESS = """
-print("begun", flush=True)
+print(os.getpid(), flush=True)
 act("note", 0)
 for at in itertools.count(int(time.time() * 1000) % 100_000):
     for what in ("rename", "note", "edit", "tag", "star", "archive", "group", "facts", "price", "search"):
@@ -176,25 +186,33 @@ def sound(place: Workspace) -> bool:
         return [row for (row,) in db.execute("pragma integrity_check")] == ["ok"]
 
 
+def kill(asked: "subprocess.Popen[str]", after_s: float) -> None:
+    """Have a process change everything without end, and kill it after a while."""
+    assert asked.stdin is not None and asked.stdout is not None
+    print(file=asked.stdin, flush=True)
+    child = int(asked.stdout.readline())
+    time.sleep(after_s)
+    os.kill(child, signal.SIGKILL)
+    assert asked.stdout.readline() == f"{-signal.SIGKILL}\n"
+
+
 def test_killed_at_random_instants_nothing_is_kept_by_halves(place):
     first, second = ids(place)
     rng = random.Random(11)
-    for _ in range(8):
-        arguments = [sys.executable, "-c", IMPORTS + BEGIN + ENDLESS, str(place.store.root), first, second]
-        with subprocess.Popen(arguments, cwd=PROJECT, stdout=subprocess.PIPE, text=True) as process:
-            assert process.stdout is not None and process.stdout.readline() == "begun\n"
-            time.sleep(0.1 + 0.4 * rng.random())
-            os.kill(process.pid, signal.SIGKILL)
-        assert sound(place)
-        registry, shelf = Registry(place.registry.path), Shelf(place.registry.path)
-        extras, places, said = registry.all_extras([first, second]), shelf.places(), registry.said([first])[first]
-        assert said.name == shelf.renames(first)[-1].name, "the name is the one that was given last"
-        assert extras[first].tags == extras[second].tags and len(extras[first].tags) in (0, 2)
-        assert len(set(extras[first].tags.values())) < 2
-        assert places.get(first) == places.get(second)
-        facts = {name: fact.value for name, fact in said.facts.items()}
-        assert facts.get("seq", 0) == 128 * facts.get("chips", 0)
-        assert [r.manifest.name for r in Store(place.store.root, registry.said).runs()].count(said.name) == 1
+    arguments = [sys.executable, "-c", IMPORTS + WHEN_ASKED + BEGIN + ENDLESS, str(place.store.root), first, second]
+    with subprocess.Popen(arguments, cwd=PROJECT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as asked:
+        for _ in range(8):
+            kill(asked, 0.1 + 0.4 * rng.random())
+            assert sound(place)
+            registry, shelf = Registry(place.registry.path), Shelf(place.registry.path)
+            extras, places, said = registry.all_extras([first, second]), shelf.places(), registry.said([first])[first]
+            assert said.name == shelf.renames(first)[-1].name, "the name is the one that was given last"
+            assert extras[first].tags == extras[second].tags and len(extras[first].tags) in (0, 2)
+            assert len(set(extras[first].tags.values())) < 2
+            assert places.get(first) == places.get(second)
+            facts = {name: fact.value for name, fact in said.facts.items()}
+            assert facts.get("seq", 0) == 128 * facts.get("chips", 0)
+            assert [r.manifest.name for r in Store(place.store.root, registry.said).runs()].count(said.name) == 1
     assert len(Shelf(place.registry.path).notes(first)) > 8, "it did get along between the kills"
 
 
