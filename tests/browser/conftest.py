@@ -32,7 +32,7 @@ FLAGS = (
     "--disable-sync",
     "--no-first-run",
 )
-SHELL = "chromium-headless-shell"  # the same without windows, which nobody sees: drawing them is a third of a visit
+SHELL = "chromium-headless-shell"  # the same without windows, which nobody sees: drawing them is a quarter of a visit
 STARTER = """#!/bin/sh
 for given; do
   shift
