@@ -14,12 +14,24 @@ from collections.abc import Iterator
 from pathlib import Path
 
 PROJECT = Path(__file__).parents[2]
+left: list[int] | None = None  # ports of servers that ended, where the next one takes them over
 
 
 def free_port() -> int:
     with socket.socket() as s:
         s.bind(("127.0.0.1", 0))
         return s.getsockname()[1]
+
+
+def _next_port() -> int:
+    """A free one; of those that were left, where they are kept and nobody took them meanwhile."""
+    while left:
+        port = left.pop()
+        with contextlib.suppress(OSError), socket.socket() as s:
+            s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as a server binds it
+            s.bind(("127.0.0.1", port))
+            return port
+    return free_port()
 
 
 def environment(**more: str) -> dict[str, str]:
@@ -45,7 +57,7 @@ def serving(
     store: Path, *arguments: str, verb: str = "serve", cwd: Path | None = None, port: int = 0, **env: str
 ) -> Iterator[str]:
     """The address of a server that answers; it is ended by its process id."""
-    port = port or free_port()
+    chosen, port = port, port or _next_port()
     process = subprocess.Popen(
         [sys.executable, "-m", "app.cli", verb, "--store", str(store), "--port", str(port), *arguments],
         stdout=subprocess.PIPE,
@@ -73,6 +85,8 @@ def serving(
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
+        if left is not None and not chosen:
+            left.append(port)
 
 
 def request(method: str, url: str, body: object = None, headers: dict | None = None) -> tuple[int, dict]:

@@ -1,6 +1,13 @@
-"""A real Chromium against a real server. Without a Chromium these tests skip, in CI they fail."""
+"""A real Chromium against a real server. Without a Chromium these tests skip, in CI they fail.
+
+Most of what a visit takes is to compile Streamlit's scripts and Plotly's. A browser with a profile keeps them compiled,
+by their addresses, from the third visit on: so visitors share a profile, and a server takes over the port of one that
+ended. Chromium keeps none where it loads scripts past the main thread, so that this is off.
+"""
 
 import os
+import shlex
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -8,8 +15,11 @@ from urllib.parse import urlsplit
 import pytest
 
 from app.cli.commands.doctor import chromium
+from benchmarks import kineto_trace
+from collectors.ingest import ingest
 from runs.store import Store
 from tests.app import made_runs
+from tests.app import serving as served
 from tests.app.serving import get, serving
 from tests.bundled import demo_store
 
@@ -22,6 +32,15 @@ FLAGS = (
     "--disable-sync",
     "--no-first-run",
 )
+SHELL = "chromium-headless-shell"  # the same without windows, which nobody sees: drawing them is a quarter of a visit
+STARTER = """#!/bin/sh
+for given; do
+  shift
+  case $given in --disable-features=*) given=$given,BackgroundResourceFetch ;; esac
+  set -- "$@" "$given"
+done
+exec {} "$@"
+"""  # the last list of features counts alone: what is off goes on to that of Playwright
 PATIENCE_MS = 60_000
 POLICY = "Content Security Policy"  # what Chromium says where a page does what its policy does not allow
 HOW = "no Chromium here: install the system package `chromium` and the Python package `playwright`"
@@ -40,20 +59,47 @@ def _lasting(fixture_name: str, config: pytest.Config) -> str:
     return "session" if alone and not hasattr(config, "workerinput") else "module"
 
 
-@pytest.fixture(scope=_lasting)
-def browser():
-    path = chromium()
+@pytest.fixture(scope="session", autouse=True)
+def _ports():
+    served.left = []
+    yield
+    served.left = None
+
+
+@pytest.fixture(scope="session")
+def starter(tmp_path_factory) -> Path:
+    """What starts the browser of this machine."""
+    path = shutil.which(SHELL) or chromium()
     if path is None:
         _missing(HOW)
+    script = tmp_path_factory.mktemp("starter") / "chromium"
+    script.write_text(STARTER.format(shlex.quote(path)))
+    script.chmod(0o755)
+    return script
+
+
+@pytest.fixture(scope=_lasting)
+def context(starter, tmp_path_factory):
+    """What visitors share: scripts that were fetched and compiled, which is most of what a visit takes. Nothing of the
+    dashboard's lives longer than its page."""
     try:
         from playwright.sync_api import expect, sync_playwright
     except ImportError:
         _missing(HOW)
     expect.set_options(timeout=PATIENCE_MS)  # as for all else that is waited for: other tests run beside these
     with sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=path, args=list(FLAGS))
-        yield started
-        started.close()
+        profile = tmp_path_factory.mktemp("profile")
+        made = playwright.chromium.launch_persistent_context(
+            profile, executable_path=starter, args=list(FLAGS), accept_downloads=True
+        )
+        yield made
+        made.close()
+
+
+@pytest.fixture(scope=_lasting)
+def browser(context):
+    """For visitors who were never here, and share nothing."""
+    return context.browser
 
 
 class Watched:
@@ -76,15 +122,6 @@ class Watched:
         self.strangers.clear(), self.faults.clear()
         assert not strangers
         assert not faults
-
-
-@pytest.fixture(scope=_lasting)
-def context(browser):
-    """What visitors share: scripts that were fetched and compiled, which is most of what a first visit
-    takes. Nothing of the dashboard's lives longer than its page."""
-    made = browser.new_context(accept_downloads=True)
-    yield made
-    made.close()
 
 
 @pytest.fixture
@@ -164,6 +201,14 @@ def store(tmp_path_factory) -> Path:
 @pytest.fixture(scope="session")
 def run(store):
     return made_runs.interrupted(Store(store))
+
+
+@pytest.fixture(scope="session")
+def traced(store, tmp_path_factory) -> str:
+    """Of a trace of PyTorch with a host that is late."""
+    trace = tmp_path_factory.mktemp("traced") / "rank0.pt.trace.json"
+    kineto_trace.write(trace, 1_000_000)
+    return ingest([trace], Store(store), name="traced").run_id
 
 
 @pytest.fixture(scope="session")

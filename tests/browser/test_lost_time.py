@@ -7,9 +7,10 @@ import pyarrow.parquet as pq
 import pytest
 from playwright.sync_api import expect
 
-from app.cli import main
+from collectors.ingest import ingest
+from runs.store import Store
 from tests.analyzers import pipelines
-from tests.app.serving import get, serving
+from tests.app.serving import get
 
 SOME = {
     "ledger": "953,000 chip-hours",
@@ -48,18 +49,15 @@ def test_an_interruption_opens_by_its_permalink(look, demo, run_id):
     expect(page.get_by_text(re.compile(rf"Power supply on {told[wanted]['host']}"))).to_be_visible()
 
 
-def test_a_pipeline_has_its_page(visit, tmp_path):
+def test_a_pipeline_has_its_page(visit, server, store, tmp_path):
     slow = lambda step, dp, stage, batch: (30 if (dp, stage) == (1, 0) else 10) * pipelines.MS  # noqa: E731
     rows = pipelines.Pipelines(forward=slow, steps=4).tables().arrow("pipeline")
     pq.write_table(rows, tmp_path / "pipeline.parquet")
-    store = tmp_path / "store"
-    assert main(["--store", str(store), "ingest", str(tmp_path / "pipeline.parquet"), "--name", "pipeline"]) == 0
-    with serving(store) as server:
-        run = get(f"{server}/api/runs")[1]["runs"][0]
-        page = visit(f"{server}/slowdown?run={run['run_id']}")
-        drawn(page)
-        expect(page.locator("h5").first).to_contain_text("slow worker (data rank 1, stage 0)")
-        expect(page.get_by_role("link", name="Slowdown")).to_be_visible()
+    run = ingest([tmp_path / "pipeline.parquet"], Store(store), name="pipeline")
+    page = visit(f"{server}/slowdown?run={run.run_id}")
+    drawn(page)
+    expect(page.locator("h5").first).to_contain_text("slow worker (data rank 1, stage 0)")
+    expect(page.get_by_role("link", name="Slowdown")).to_be_visible()
 
 
 def drawn(page):

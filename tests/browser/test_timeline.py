@@ -5,12 +5,10 @@ import re
 import pytest
 from playwright.sync_api import expect
 
-from app.cli import main
 from runs.store import Store
 from tests.app import made_runs
-from tests.app.serving import get, serving
+from tests.app.serving import get
 from tests.browser.drawn import settled
-from tests.bundled import RUNS
 
 INK = """canvas => { const g = canvas.getContext('2d'), {width, height} = canvas;
   const d = g.getImageData(Math.round(width * 0.25), 40, Math.round(width * 0.7), height - 60).data; let n = 0;
@@ -18,15 +16,8 @@ INK = """canvas => { const g = canvas.getContext('2d'), {width, height} = canvas
 
 
 @pytest.fixture(scope="module")
-def served(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("store")
-    assert main(["--store", str(folder), "ingest", str(RUNS / "pytorch")]) == 0
-    hostile = "<img src=x onerror=alert(1)>" + "n" * 10_000
-    lifecycle = {"kind": ["custom"], "start_ns": [1_760_000_000_000_000_000], "end_ns": [1_760_000_001_000_000_000]}
-    made_runs.write(Store(folder), "hostile", {"lifecycle": lifecycle | {"detail": [hostile]}}, {})
-    with serving(folder) as address:
-        runs = {r["name"]: r["run_id"] for r in get(f"{address}/api/runs")[1]["runs"]}
-        yield address, runs
+def served(demo, runs):
+    return demo, runs
 
 
 def drawn(page) -> int:
@@ -89,9 +80,11 @@ def test_a_name_is_found_and_the_address_leads_back_to_it(served, visit):
     expect(page.locator(".timeline .where")).to_have_text(seen)
 
 
-def test_what_a_job_calls_its_events_is_text(served, visit):
-    address, runs = served
-    page = visit(f"{address}/timeline?run={runs['hostile']}")
+def test_what_a_job_calls_its_events_is_text(server, store, visit):
+    hostile = "<img src=x onerror=alert(1)>" + "n" * 10_000
+    lifecycle = {"kind": ["custom"], "start_ns": [1_760_000_000_000_000_000], "end_ns": [1_760_000_001_000_000_000]}
+    run = made_runs.write(Store(store), "hostile", {"lifecycle": lifecycle | {"detail": [hostile]}}, {})
+    page = visit(f"{server}/timeline?run={run.run_id}")
     drawn(page)
     box = page.locator(".timeline .picture").bounding_box()
     page.mouse.click(box["x"] + box["width"] * 0.6, box["y"] + 26 + 22 + 7)

@@ -7,7 +7,6 @@ from playwright.sync_api import expect
 
 from runs.store import Store
 from tests.app import made_runs
-from tests.app.serving import serving
 from tests.browser.drawn import settled
 
 S = 1_000_000_000
@@ -15,14 +14,10 @@ LATER = 90_000
 
 
 @pytest.fixture(scope="module")
-def both(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("store")
-    store = Store(folder)
-    first = made_runs.interrupted(store)
+def both(server, store, run):
     steps = made_runs.step_columns([30 * S, *[10 * S] * 59], made_runs.START_NS + LATER * S)
-    second = made_runs.write(store, "<i>second</i>", {"steps": steps}, {})
-    with serving(folder) as address:
-        yield f"{address}/timeline?run={first.run_id}", first, second
+    second = made_runs.write(Store(store), "<i>second</i>", {"steps": steps}, {})
+    return f"{server}/timeline?run={run.run_id}", run, second
 
 
 SHARP = "() => [...roots()].length === 2 && [...roots()].every(r => r.querySelector('.stage').ariaBusy === 'false')"

@@ -7,21 +7,18 @@ from playwright.sync_api import expect
 from runs.store import Store
 from tests.analyzers.rank_worlds import RankWorld
 from tests.app import made_runs
-from tests.app.serving import serving
 from tests.browser.drawn import settled
 
 HOSTILE = "<img src=x onerror=alert(1)> rank 4 is late"
 
 
 @pytest.fixture(scope="module")
-def served(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("store")
+def served(server, store):
     clock_s = np.repeat([0.0, 0.4, -0.25], 2)
     made = RankWorld(ranks=6, per_host=2, steps=22, slow={4: 0.2}, traced=True, clock_s=clock_s).tables()
     tables = {n: made.arrow(n).to_pydict() for n in ("captures", "steps", "ops", "op_events", "collectives")}
-    run = made_runs.write(Store(folder), "ranks", tables, {})
-    with serving(folder) as address:
-        yield f"{address}/timeline?run={run.run_id}"
+    run = made_runs.write(Store(store), "ranks", tables, {})
+    return f"{server}/timeline?run={run.run_id}"
 
 
 def sharp(page) -> None:

@@ -4,19 +4,13 @@ sends them."""
 import pytest
 from playwright.sync_api import expect
 
-from app.cli import main
-from tests.app.serving import get, serving
 from tests.browser.conftest import Watched
 from tests.browser.test_timeline import drawn, shown
-from tests.bundled import RUNS
 
 
 @pytest.fixture(scope="module")
-def address(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("store")
-    assert main(["--store", str(folder), "ingest", str(RUNS / "pytorch")]) == 0
-    with serving(folder) as at:
-        yield f"{at}/timeline?run={get(f'{at}/api/runs')[1]['runs'][0]['run_id']}"
+def address(demo, runs):
+    return f"{demo}/timeline?run={runs['reference-pytorch']}"
 
 
 class Hand:
