@@ -19,6 +19,7 @@ from analyzers.grouped import Grouped
 from analyzers.intervals import Spans, joined, overlap_with, spans, union
 from analyzers.shared import Shared
 from analyzers.time.history import natural_key
+from runs.coded import Coded, coded, told
 from runs.tables import Tables, frame, int_column
 
 WORK = ("compute", "async")  # roles whose operations occupy a device
@@ -116,19 +117,39 @@ def _seen(tables: Tables) -> _Seen:
     captures = captures.dropna(subset=["capture", "host", "start_ns"])  # nothing can be placed without these
     captures = captures.assign(host=captures["host"].astype(str)).sort_values("start_ns")
     steps = profiled_steps(tables)
-    collectives = frame(tables, "collectives", ["capture", "host", "device", "start_ns", "end_ns"]).dropna()
-    collectives = collectives.assign(host=collectives["host"].astype(str))
-    ops = frame(tables, "ops", ["capture", "op_id", "host", "device", "role", "category"])
-    ops = ops.dropna(subset=["capture", "op_id", "host", "device"])
-    ops = ops[ops["role"].isin(WORK)].assign(host=lambda x: x["host"].astype(str))
-    done = Grouped(ops, "host", "device")
+    done = Grouped(_working(tables), "host", "device")
     return _Seen(
         captures=Grouped(captures, "host"),
         steps=Grouped(steps, "host"),
         ops=done,
-        collectives=Grouped(collectives, "host", "device"),
+        collectives=Grouped(_collectives(tables), "host", "device"),
         devices=sorted(done.keys, key=lambda x: (natural_key(x[0]), x[1])),
     )
+
+
+def _working(tables: Tables) -> pd.DataFrame:
+    """capture, op_id, host, device and kind of every operation that occupies a device; 0: of none."""
+    names = ["capture", "op_id", "host", "device", "role", "category"]
+    ops = told(tables.arrow("ops", names), ["capture", "op_id", "host", "device"])
+    role, category, host = (coded(ops, name) for name in ("role", "category", "host"))
+    kind_of = [0 if text in ELSEWHERE else CATEGORY_KIND.get(text, COMPUTATION) for text in category.texts]
+    kind = np.array(kind_of, dtype=np.int8)[category.code]
+    kind[role.among(("async",)) & (kind == COMPUTATION)] = 0  # between its start and its done anything may have run
+    whole = {name: int_column(ops, name) for name in ("capture", "op_id", "device")}
+    return pd.DataFrame({**whole, "host": _categorical(host), "kind": kind})[role.among(WORK)]
+
+
+def _collectives(tables: Tables) -> pd.DataFrame:
+    names = ["capture", "host", "device", "start_ns", "end_ns"]
+    rows = told(tables.arrow("collectives", names), names)
+    return pd.DataFrame(
+        {name: _categorical(coded(rows, name)) if name == "host" else int_column(rows, name) for name in names}
+    )
+
+
+def _categorical(text: Coded) -> pd.Categorical:
+    once = text.as_they_come()
+    return pd.Categorical.from_codes(once.code, list(once.texts), validate=False)
 
 
 def profiled_steps(tables: Tables) -> pd.DataFrame:
@@ -200,12 +221,7 @@ def _spans(pairs: list[tuple[int, int]]) -> Spans:
 def _kinds(tables: Tables, capture: int, start_ns: int, device: int, ops: pd.DataFrame) -> dict[int, Spans]:
     """Unions by kind of one device's operations in one capture, `ops` being those of its rows."""
     kind_of = np.zeros(int(ops["op_id"].max()) + 1 if len(ops) else 1, dtype=np.int8)
-    category = ops["category"].astype(str).fillna("other")
-    kind = category.map(CATEGORY_KIND).fillna(COMPUTATION).to_numpy(dtype=np.int8)
-    kind[category.isin(ELSEWHERE).to_numpy()] = 0
-    beside = (ops["role"].astype(str) == "async").to_numpy()
-    kind[beside & (kind == COMPUTATION)] = 0  # between its start and its done anything may have run
-    kind_of[ops["op_id"].to_numpy(dtype=np.int64)] = kind
+    kind_of[ops["op_id"].to_numpy()] = ops["kind"].to_numpy()
     op, start_ps, end_ps = executions(tables, capture, device)
     seen = np.where(op < len(kind_of), kind_of[np.minimum(op, len(kind_of) - 1)], 0)
     start, end = start_ns + start_ps // 1000, start_ns + end_ps // 1000
