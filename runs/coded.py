@@ -45,6 +45,11 @@ def coded(table: pa.Table, name: str) -> Coded:
     return Coded(code, (*texts, ""))
 
 
+def numbers(table: pa.Table, name: str) -> np.ndarray:
+    """A column of numbers, none of which is missing, as it lies in memory: not to be changed."""
+    return _whole(table[name]).to_numpy(zero_copy_only=False)
+
+
 def flags(table: pa.Table, name: str) -> np.ndarray:
     """What is true or false of each row; what is not known is false."""
     return _whole(table[name].fill_null(False)).to_numpy(zero_copy_only=False)
