@@ -4,8 +4,8 @@ Each is worked out by the functions that the questions `overlap`, `launches` and
 no ledger, no roofs, no steps. Times are in microseconds, as HTA has them.
 """
 
+from collections import ChainMap
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -14,10 +14,11 @@ from analyzers.device.activity import Activity, activities, split
 from analyzers.device.launches.seen import Launched, captures_of, launched
 from analyzers.device.launches.streams import HOST_WAIT, KERNEL_WAIT, OTHER, queue_lengths, streams
 from analyzers.intervals import common, length
-from runs.coded import coded, told
-from runs.tables import Tables, int_column
+from runs.matching import Where
+from runs.tables import Tables
 
 US = 1_000  # ns
+TABLES = ("captures", "steps", "ops", "op_stats", "op_events", "launches", "collectives")
 TYPES = ("COMPUTATION", "COMMUNICATION", "MEMORY")
 
 
@@ -115,15 +116,18 @@ def _at_once(activity: Activity) -> dict[str, int]:
 
 def _durations(tables: Tables, ran: Launched) -> pd.DataFrame:
     """Sum, extremes, mean and deviation of the durations of each kernel, by name."""
-    columns = ["op_id", "text_value"]
-    stats = tables.arrow("op_stats", columns, [("capture", "==", ran.capture), ("name", "==", "kernel")])
-    stats = told(stats, columns)
-    named = coded(stats, "text_value").as_they_come()
-    name_of = np.full(int(ran.op.max(initial=0)) + 1, len(named.texts), np.int64)
-    ids = int_column(stats, "op_id")
-    known = ids < len(name_of)
-    name_of[ids[known]] = named.code[known]
-    us = pd.Series((ran.end - ran.start) / US).groupby(name_of[ran.op])
-    rows = us.agg(["sum", "max", "min", "std", "mean"])
-    texts: list[Any] = [*named.texts, ""]
-    return rows.assign(name=[texts[n] for n in rows.index]).sort_values("name", ignore_index=True)
+    numbers, names = _kernels(tables, ran)
+    us = pd.Series((ran.end - ran.start) / US).groupby(numbers[ran.op])
+    rows = us.agg(["sum", "max", "min", "std", "mean"]).fillna({"std": 0.0})
+    return rows.assign(name=[names[n] for n in rows.index]).sort_values("name", ignore_index=True)
+
+
+def _kernels(tables: Tables, ran: Launched) -> tuple[np.ndarray, list[str]]:
+    """The number of each operation's kernel, and the names by number; of a kernel without one the operation's."""
+    where: Where = [("capture", "==", ran.capture)]
+    named = tables.arrow("ops", ["op_id", "op"], where)
+    stats = tables.arrow("op_stats", ["op_id", "text_value"], [*where, ("name", "==", "kernel")])
+    pairs = (dict(zip(*(c.to_pylist() for c in rows.columns), strict=True)) for rows in (named, stats))
+    name_of, place = ChainMap(*reversed(list(pairs))), dict[str, int]()
+    ids = range(int(ran.op.max(initial=0)) + 1)
+    return np.array([place.setdefault(name_of.get(n) or "", len(place)) for n in ids]), list(place)

@@ -76,7 +76,9 @@ class _Rows:
 
 def _rows(ran: list[Launched]) -> _Rows:
     at = [np.flatnonzero(part.known) for part in ran]
-    known = [np.array([*part.calls, ""], dtype=object)[np.unique(part.call[a])] for part, a in zip(ran, at, strict=True)]
+    known = [
+        np.array([*part.calls, ""], dtype=object)[np.unique(part.call[a])] for part, a in zip(ran, at, strict=True)
+    ]
     names = sorted({name for some in known for name in some})
     place = {name: number for number, name in enumerate(names)}
     number = [np.array([place.get(name, -1) for name in (*part.calls, "")], dtype=np.int64) for part in ran]
