@@ -26,6 +26,7 @@ WORK = ("compute", "async")  # roles whose operations occupy a device
 ELSEWHERE = ("control", "outfeed", "host", "annotation")  # they contain others, or do not occupy the device
 COMPUTATION, COMMUNICATION, MEMORY, INFEED = 1, 2, 3, 4
 CATEGORY_KIND = {"collective": COMMUNICATION, "copy": MEMORY, "infeed": INFEED}
+PYTHON_TEXT = pd.StringDtype("python", na_value=np.nan)
 WINDOWS = ("steps", "operations", "capture")
 
 
@@ -159,21 +160,22 @@ def profiled_steps(tables: Tables) -> pd.DataFrame:
 
 
 def _profiled_steps(tables: Tables) -> pd.DataFrame:
-    steps = frame(tables, "steps", ["host", "step", "start_ns", "dur_ns", "capture", "device"])
-    steps = steps.dropna(subset=["capture", "host", "start_ns", "dur_ns", "step"])
-    return (
-        pd.DataFrame(
-            {
-                "host": steps["host"].astype(str),
-                "step": steps["step"].astype("int64"),
-                "start_ns": steps["start_ns"].astype("int64"),
-                "end_ns": (steps["start_ns"] + steps["dur_ns"]).astype("int64"),
-                "capture": steps["capture"].astype("int64"),
-                "device": steps["device"],
-            }
-        )
-        .sort_values(["host", "start_ns"], kind="stable")
-        .reset_index(drop=True)
+    needed = ["capture", "host", "start_ns", "dur_ns", "step"]
+    steps = told(tables.arrow("steps", [*needed, "device"]), needed)
+    whole = {name: int_column(steps, name) for name in ("step", "start_ns", "dur_ns", "capture")}
+    host, device = coded(steps, "host").as_they_come(), steps["device"].combine_chunks()
+    names = np.array(host.texts, dtype=object)
+    order = np.lexsort((whole["start_ns"], np.argsort(np.argsort(names))[host.code]))
+    alone = pd.arrays.IntegerArray(int_column(steps, "device").astype(np.int32), ~device.is_valid().to_numpy(False))
+    return pd.DataFrame(
+        {
+            "host": pd.array(names, dtype=PYTHON_TEXT).take(host.code[order]),
+            "step": whole["step"][order],
+            "start_ns": whole["start_ns"][order],
+            "end_ns": (whole["start_ns"] + whole["dur_ns"])[order],
+            "capture": whole["capture"][order],
+            "device": alone.take(order),
+        }
     )
 
 

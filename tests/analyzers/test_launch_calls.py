@@ -5,9 +5,12 @@ import statistics
 
 import numpy as np
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from analyzers.device.launches.calls import calls
-from analyzers.device.launches.seen import UNKNOWN, Launched
+from analyzers.device.launches.seen import UNKNOWN, Launched, rows_of
+from analyzers.device.launches.streams import queue_lengths
 
 NAMES = ("cudaLaunchKernel", "cudaMemcpyAsync", "cudaGraphLaunch", "")
 
@@ -71,3 +74,21 @@ def test_calls_are_those_of_their_executions(seed):
     for row in rows.to_dict("records"):
         assert row | told[row["call"]] == row
         assert row["delay_median_s"] <= row["delay_p99_s"] or row["launches"] == 1
+
+
+@example([3, 10_000], [3, 4, 10_000, 10_001])
+@given(st.lists(st.integers(0, 60), unique=True), st.lists(st.integers(0, 70)))
+def test_rows_are_found_by_their_numbers(keys, wanted):
+    keys = sorted(keys)
+    at, found = rows_of(np.array(keys, dtype=np.int64), np.array(wanted, dtype=np.int64))
+    assert found.tolist() == [one in keys for one in wanted]
+    assert [keys[n] for n in at[found]] == [one for one in wanted if one in keys]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_call_counts_before_an_execution_that_begins_with_it(seed):
+    one = ran(random.Random(seed), 0, graphs=False)
+    mine = np.flatnonzero(one.known)
+    turns = sorted([(int(t), -1) for t in one.call_start[mine]] + [(int(t), 1) for t in one.start[mine]])
+    told = queue_lengths(one, np.arange(len(one.start)))
+    assert told.tolist() == [-sum(change for _, change in turns[: n + 1]) for n in range(len(turns))]

@@ -14,6 +14,7 @@ from runs.tables import Tables, frame, int_column
 
 UNKNOWN = np.iinfo(np.int64).min
 """The time of a call that the profile does not hold."""
+NUMBERS_PER_KEY = 16  # that a table of all numbers may have
 
 
 @dataclass(frozen=True)
@@ -68,7 +69,7 @@ def _launched(tables: Tables, capture: int, start_ns: int, device: int) -> Launc
     on = on_stream[np.minimum(op, len(on_stream) - 1)]
     order = _in_order(on >= 0, start)
     calls = _calls(tables, where)
-    row, found = _rows(int_column(calls, "event"), event[order])
+    row, found = rows_of(int_column(calls, "event"), event[order])
     begin, lasts = (int_column(calls, name) for name in ("call_start_ps", "call_dur_ps"))
     call, line = (coded(calls, name).as_they_come() for name in ("call", "line"))
     return Launched(
@@ -112,10 +113,18 @@ def _calls(tables: Tables, where: Where) -> pa.Table:
     return rows if (event[1:] > event[:-1]).all() else rows.take(np.unique(event, return_index=True)[1])
 
 
-def _rows(keys: np.ndarray, wanted: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def rows_of(keys: np.ndarray, wanted: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Where each of `wanted` stands among sorted keys, and whether it does."""
     if not len(keys):
         return np.zeros(len(wanted), np.int64), np.zeros(len(wanted), bool)
+    most = int(keys[-1])
+    if keys[0] >= 0 and most < NUMBERS_PER_KEY * len(
+        keys
+    ):  # one row for each number there may be: quicker than to search for each
+        place = np.full(most + 2, -1, np.int32)
+        place[keys] = np.arange(len(keys), dtype=np.int32)
+        at = place[np.clip(wanted, -1, most + 1)]
+        return np.maximum(at, 0), at >= 0
     at = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
     return at, keys[at] == wanted
 

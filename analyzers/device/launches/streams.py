@@ -66,6 +66,9 @@ def queue_lengths(ran: Launched, mine: np.ndarray) -> np.ndarray:
     """The length of a stream's queue at each begin of a call and of an execution, in order of time; `mine`: which
     executions are the stream's."""
     mine = mine[ran.known[mine] & ~ran.graph[mine]]  # the executions of a graph are queued as one
-    at = np.concatenate([ran.call_start[mine], ran.start[mine]])
-    change = np.repeat(np.array([1, -1]), len(mine))
-    return np.cumsum(change[np.lexsort((-change, at))])
+    begins, starts = ran.call_start[mine], ran.start[mine]
+    if not len(mine):
+        return begins
+    since = min(int(begins.min()), int(starts.min()))
+    turns = np.sort(np.concatenate([(begins - since) * 2, (starts - since) * 2 + 1]))  # odd: an execution
+    return np.cumsum(1 - 2 * (turns & 1))
