@@ -52,7 +52,8 @@ def numbers(table: pa.Table, name: str) -> np.ndarray:
 
 def flags(table: pa.Table, name: str) -> np.ndarray:
     """What is true or false of each row; what is not known is false."""
-    return _whole(table[name].fill_null(False)).to_numpy(zero_copy_only=False)
+    known = table[name].fill_null(False)  # pyright: ignore[reportArgumentType]  # the stubs want a scalar
+    return _whole(known).to_numpy(zero_copy_only=False)
 
 
 def told(table: pa.Table, names: Sequence[str]) -> pa.Table:
