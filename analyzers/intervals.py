@@ -18,10 +18,10 @@ class Spans(NamedTuple):
 
 
 def spans(start: Sequence[int] | np.ndarray = (), end: Sequence[int] | np.ndarray = ()) -> Spans:
-    """Spans from two sequences, empty ones left out."""
+    """Spans from two sequences, empty ones left out. Arrays without such are those that are given."""
     s, e = np.asarray(start, dtype=np.int64), np.asarray(end, dtype=np.int64)
     keep = e > s
-    return Spans(s[keep], e[keep])
+    return Spans(s, e) if keep.all() else Spans(s[keep], e[keep])
 
 
 NOTHING = spans()
@@ -89,7 +89,7 @@ def paint(start: int, end: int, layers: Sequence[tuple[int, Spans]], ground: int
     """
     if end <= start:
         return Painting(np.array([start, start], dtype=np.int64), np.array([ground], dtype=np.int64))
-    clipped = [(label, union(spans(np.clip(x.start, start, end), np.clip(x.end, start, end)))) for label, x in layers]
+    clipped = [(label, union(_clipped(x, start, end))) for label, x in layers if len(x.start)]
     ends = [[start, end], *(x.start for _, x in clipped), *(x.end for _, x in clipped)]
     edges = np.sort(np.concatenate([np.asarray(e, dtype=np.int64) for e in ends]))
     edges = edges[np.append(True, edges[1:] > edges[:-1])]  # faster than np.unique, which hashes
@@ -100,6 +100,13 @@ def paint(start: int, end: int, layers: Sequence[tuple[int, Spans]], ground: int
         turns[np.searchsorted(edges, x.end)] -= 1
         label[np.cumsum(turns)[:-1] > 0] = code
     return Painting(edges, label)
+
+
+def _clipped(x: Spans, start: int, end: int) -> Spans:
+    """What of each interval lies in [start, end)."""
+    if len(x.start) and x.start.min() >= start and x.end.max() <= end:
+        return spans(x.start, x.end)
+    return spans(np.clip(x.start, start, end), np.clip(x.end, start, end))
 
 
 def overlap_with(x: Spans, windows: Spans) -> np.ndarray:
@@ -133,9 +140,21 @@ def outside(x: Spans, y: Spans) -> Spans:
     mine, other = union(x), union(y)
     if not len(mine.start) or not len(other.start):
         return mine
-    begins = np.concatenate(([min(mine.start[0], other.start[0])], other.end))
-    ends = np.concatenate((other.start, [max(mine.end[-1], other.end[-1])]))
-    return common(mine, spans(begins, ends))[0]
+    return common(mine, _between(other, mine.start[0], mine.end[-1]))[0]
+
+
+def idle(busy: Spans, windows: Spans) -> Spans:
+    """What of disjoint, sorted windows lies outside `busy`, window by window."""
+    if not len(windows.start):
+        return windows
+    return common(windows, _between(union(busy), windows.start[0], windows.end[-1]))[0]
+
+
+def _between(x: Spans, start: int, end: int) -> Spans:
+    """What lies between sorted, disjoint intervals, and beyond them as far as `start` and `end`."""
+    begins = np.concatenate(([min(start, x.start.min(initial=start))], x.end))
+    ends = np.concatenate((x.start, [max(end, x.end.max(initial=end))]))
+    return spans(begins, ends)
 
 
 def pairs(first: np.ndarray, after: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

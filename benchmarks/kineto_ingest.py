@@ -7,17 +7,22 @@ Compared, whole processes from start to exit:
     chipledger    `chipledger ingest`: every event with every argument into zstd Parquet tables
     hta           HTA's `TraceAnalysis` of a folder with the trace: what it needs to answer anything
 
-and then, without what comes before, five answers: by HTA its temporal breakdown, overlap, idle causes, queue lengths
-and kernels; here the questions overlap, launches, operations, collectives and steps. `--hta` names a Python that has
-HolisticTraceAnalysis (0.5.0 was measured), which this project does not depend on. Ratios are of medians of runs taken
-in turn; those of processor seconds are what holds on a machine that others use too. `--gigabytes` ingests one trace of
-that size instead and prints its peak memory.
+and then, with what was loaded in memory on both sides and all code imported, HTA's five answers, each by itself:
+temporal breakdown, overlap, idle causes, queue lengths and kernels; here `benchmarks.kineto_answers`, which has the
+columns of HTA's frames. What a page asks instead is told beside it, under `as asked`: the questions overlap, launches,
+operations, collectives and steps, which hold the five, from the files, with the ledger and all else that they tell.
+`--hta` names a Python that has HolisticTraceAnalysis (0.5.0 was measured), which this project does not depend on.
+Ratios are of medians of runs taken in turn; those of processor seconds are what holds on a machine that others use
+too. `--gigabytes` ingests one trace of that size instead and prints its peak memory.
 
-Measured on 28 November 2026, 2 cores that others kept busy (load 6 to 8), 188 MB with 722,362 events, medians of three
-runs: HTA took 12.0 times as long to load it (62.0 s to 5.15 s), with 12.3 times the processor time (23.8 s to 1.93 s)
-and 3.9 times the memory; for the answers 2.6 times as long (4.79 s to 1.85 s), with 2.3 times the processor time (1.58
-s to 0.68 s). Half of that time here goes to the ledger's accounts beside `overlap`, which `launches` and `collectives`
-then share; most of the rest is what pandas takes for many small tables.
+Measured on 29 November 2026, 2 cores that others kept busy (load 7), 188 MB with 722,362 events, medians of five runs:
+HTA took 15.1 times as long to load it (49.9 s to 3.31 s), with 14.3 times the processor time (22.1 s to 1.54 s) and
+3.9 times the memory. As a page asks, from the files, it took 2.5 times as long and 3.9 times the processor time (372
+ms): that is the ledger's accounts beside `overlap`, and what pandas takes for many small tables. Its five answers took
+14.0 times as long as here (2.42 s to 173 ms), with 16.9 times the processor time (1.44 s to 85 ms); after calls, queues
+and profiled steps were made quicker, 22.6 times the processor time, under load 9 to 12, of 180 MB (medians: of seven
+processes here, 59 to 120 ms, 71; of five rounds in one process of HTA, 1.61 s). What several answers share is worked
+out by the one that asks first: the idle causes by themselves take about as long as HTA's.
 """
 
 import argparse
@@ -34,25 +39,33 @@ from benchmarks import kineto_trace
 from benchmarks.xplane_ingest import Measured, ingest, run
 
 TIMED = """
-import os, sys, time
-def spent():
-    return time.perf_counter(), sum(os.times()[:4])
-def told(before):
-    print(*(now - then for now, then in zip(spent(), before)))
+import sys, time
+def timed(name, call):
+    wall, cpu = time.perf_counter(), time.process_time()
+    call()
+    print("TIMED", name, time.perf_counter() - wall, time.process_time() - cpu)
 """
 HTA = f"""{TIMED}
 from hta.trace_analysis import TraceAnalysis
 analysis = TraceAnalysis(trace_dir=sys.argv[1])
-before = spent()
 if sys.argv[2] == "answers":
-    analysis.get_temporal_breakdown(visualize=False)
-    analysis.get_comm_comp_overlap(visualize=False)
-    analysis.get_idle_time_breakdown(ranks=[0], visualize=False)
-    analysis.get_queue_length_summary(ranks=[0])
-    analysis.get_gpu_kernel_breakdown(visualize=False)
-told(before)
+    timed("temporal_breakdown", lambda: analysis.get_temporal_breakdown(visualize=False))
+    timed("comm_comp_overlap", lambda: analysis.get_comm_comp_overlap(visualize=False))
+    timed("idle_time_breakdown", lambda: analysis.get_idle_time_breakdown(ranks=[0], visualize=False))
+    timed("queue_length_summary", lambda: analysis.get_queue_length_summary(ranks=[0]))
+    timed("gpu_kernel_breakdown", lambda: analysis.get_gpu_kernel_breakdown(visualize=False))
 """
 OURS = f"""{TIMED}
+from pathlib import Path
+from benchmarks.kineto_answers import FIVE, TABLES
+from runs.store import Store
+tables = Store(Path(sys.argv[1])).runs()[0].tables
+for name in TABLES:
+    tables.arrow(name)  # is held from then on
+for answer in FIVE:
+    timed(answer.__name__, lambda: answer(tables))
+"""
+ASKED = f"""{TIMED}
 from pathlib import Path
 from app.questions import question
 from app.questions.asking import ask
@@ -60,14 +73,12 @@ from runs.registry import Registry
 from runs.store import Store
 store = Store(Path(sys.argv[1]))
 run, registry = store.runs()[0], Registry(store.root)
-before = spent()
 for name in ("overlap", "launches", "operations", "collectives", "steps"):
-    ask(question(name), run, {{}}, registry)
-told(before)
+    timed(name, lambda: ask(question(name), run, {{}}, registry))
 """
-
-
-COLUMNS = ("load wall s", "load cpu s", "answer wall s", "answer cpu s")
+Seconds = dict[str, tuple[float, float]]  # of wall clock and of processors, by answer
+ALL = "all five"
+LOADED = ("load wall s", "load cpu s")
 
 
 def compare(megabytes: int, runs: int, hta: str | None) -> None:
@@ -78,33 +89,60 @@ def compare(megabytes: int, runs: int, hta: str | None) -> None:
         events = kineto_trace.write(trace, megabytes * 1_000_000)
         ingest(trace, scratch)  # compiled kernels and the page cache are warm for all
         taken: dict[str, list[Measured]] = {}
-        answers: dict[str, list[tuple[float, float]]] = {}  # seconds of wall clock, and of processors
+        answers: dict[str, list[Seconds]] = {}
         packed = _packed(trace, scratch) if hta else None
         for _ in range(runs):
             taken.setdefault("chipledger", []).append(ingest(trace, scratch))
-            asked = run([sys.executable, "-c", OURS, str(scratch / "store")])
-            answers.setdefault("chipledger", []).append(_timed(asked))
+            for name, script in (("chipledger", OURS), ("as asked", ASKED)):
+                answers.setdefault(name, []).append(_timed(run([sys.executable, "-c", script, str(scratch / "store")])))
             if packed and hta:
                 taken.setdefault("hta", []).append(run([hta, "-c", HTA, str(packed), "load"]))
-                asked = run([hta, "-c", HTA, str(packed), "answers"])
-                answers.setdefault("hta", []).append(_timed(asked))
+                answers.setdefault("hta", []).append(_timed(run([hta, "-c", HTA, str(packed), "answers"])))
         print(f"trace: {trace.stat().st_size / 1e6:.1f} MB, {events:,} events")
-        spent = {n: (*_medians([(m.wall_s, m.cpu_s) for m in of]), *_medians(answers[n])) for n, of in taken.items()}
-        print(f"{'':12}{'peak MB':>8}" + "".join(f"{what:>13}{'/ ours':>7}" for what in COLUMNS))
-        for name, seconds in spent.items():
-            ratios = "".join(f"{s:13.2f}{s / o:7.2f}" for s, o in zip(seconds, spent["chipledger"], strict=True))
-            print(f"{name:12}{max(m.peak_bytes for m in taken[name]) / 1e6:8.0f}{ratios}")
+        _print_loading(taken)
+        _print_answers(answers)
         print(f"load of the machine {load[0]:.1f} before, {os.getloadavg()[0]:.1f} after, {os.cpu_count()} cores")
 
 
-def _timed(asked: Measured) -> tuple[float, float]:
-    """Seconds of wall clock and of processors, as TIMED tells them."""
-    wall, cpu = asked.output.split()[-2:]
-    return float(wall), float(cpu)
+def _print_loading(taken: dict[str, list[Measured]]) -> None:
+    spent = {name: _medians([(m.wall_s, m.cpu_s) for m in of]) for name, of in taken.items()}
+    print(f"{'':12}{'peak MB':>8}" + "".join(f"{what:>13}{'/ ours':>7}" for what in LOADED))
+    for name, seconds in spent.items():
+        ratios = "".join(f"{s:13.2f}{s / o:7.2f}" for s, o in zip(seconds, spent["chipledger"], strict=True))
+        print(f"{name:12}{max(m.peak_bytes for m in taken[name]) / 1e6:8.0f}{ratios}")
 
 
-def _medians(pairs: list[tuple[float, float]]) -> tuple[float, ...]:
-    return tuple(map(statistics.median, zip(*pairs, strict=True)))
+def _print_answers(answers: dict[str, list[Seconds]]) -> None:
+    """Each answer, and all of them; of HTA's also how many times as long they took."""
+    found = {name: medians_of(of) for name, of in answers.items()}
+    for name, of in found.items():
+        print(f"{name:28}{'wall ms':>10}{'cpu ms':>10}")
+        for answer, spent in of.items():
+            beside = _ratios(spent, found["chipledger"][answer], "ours") if name == "hta" else ""
+            beside += _ratios(spent, found["as asked"][ALL], "as asked") if name == "hta" and answer == ALL else ""
+            print(f"    {answer:24}{1e3 * spent[0]:10.1f}{1e3 * spent[1]:10.1f}{beside}")
+
+
+def _ratios(theirs: tuple[float, float], ours: tuple[float, float], whose: str) -> str:
+    wall, cpu = (t / o for t, o in zip(theirs, ours, strict=True))
+    return f"   {wall:.1f} and {cpu:.1f} times {whose}"
+
+
+def _timed(asked: Measured) -> Seconds:
+    """Seconds of wall clock and of processors of each answer, as TIMED tells them."""
+    told = [line.split()[1:] for line in asked.output.splitlines() if line.startswith("TIMED ")]
+    return {name: (float(wall), float(cpu)) for name, wall, cpu in told}
+
+
+def medians_of(rounds: list[Seconds]) -> Seconds:
+    """The medians over rounds of each answer, and of all together."""
+    whole = [{**one, ALL: (sum(w for w, _ in one.values()), sum(c for _, c in one.values()))} for one in rounds]
+    return {name: _medians([one[name] for one in whole]) for name in whole[0]}
+
+
+def _medians(pairs: list[tuple[float, float]]) -> tuple[float, float]:
+    wall, cpu = zip(*pairs, strict=True)
+    return statistics.median(wall), statistics.median(cpu)
 
 
 def _packed(trace: Path, scratch: Path) -> Path:

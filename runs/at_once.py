@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from runs.coded import numbers
 from runs.matching import Where, matching
 from runs.tables import Tables, int_column, state_of
 
@@ -46,10 +47,12 @@ class _Held:
         self._tables, self._name = tables, name
         told = tables.arrow(name, [CAPTURE])
         known = told[CAPTURE].is_valid().to_numpy()  # a row of no capture is of none that is asked for
-        capture = int_column(told, CAPTURE)[known]
-        ordered = len(capture) == len(known) and bool((np.diff(capture) >= 0).all())
+        capture = numbers(told, CAPTURE) if known.all() else int_column(told, CAPTURE)[known]
+        ordered = len(capture) == len(known) and bool((capture[1:] >= capture[:-1]).all())
         self._order = None if ordered else np.flatnonzero(known)[np.argsort(capture, kind="stable")]
-        self._captures, self._first = np.unique(np.sort(capture, kind="stable"), return_index=True)
+        capture = capture if ordered else np.sort(capture)
+        self._first = np.flatnonzero(np.append(True, capture[1:] != capture[:-1])) if len(capture) else capture
+        self._captures = capture[self._first]
         self._last = np.append(self._first[1:], len(capture))
         self._columns: dict[str, pa.ChunkedArray[Any]] = {}
 

@@ -11,6 +11,7 @@ unions of their intervals, never sums of durations. Here:
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -19,12 +20,14 @@ from analyzers.grouped import Grouped
 from analyzers.intervals import Spans, joined, overlap_with, spans, union
 from analyzers.shared import Shared
 from analyzers.time.history import natural_key
+from runs.coded import Coded, coded, told
 from runs.tables import Tables, frame, int_column
 
 WORK = ("compute", "async")  # roles whose operations occupy a device
 ELSEWHERE = ("control", "outfeed", "host", "annotation")  # they contain others, or do not occupy the device
 COMPUTATION, COMMUNICATION, MEMORY, INFEED = 1, 2, 3, 4
 CATEGORY_KIND = {"collective": COMMUNICATION, "copy": MEMORY, "infeed": INFEED}
+PYTHON_TEXT = pd.StringDtype("python", na_value=np.nan)
 WINDOWS = ("steps", "operations", "capture")
 
 
@@ -116,19 +119,40 @@ def _seen(tables: Tables) -> _Seen:
     captures = captures.dropna(subset=["capture", "host", "start_ns"])  # nothing can be placed without these
     captures = captures.assign(host=captures["host"].astype(str)).sort_values("start_ns")
     steps = profiled_steps(tables)
-    collectives = frame(tables, "collectives", ["capture", "host", "device", "start_ns", "end_ns"]).dropna()
-    collectives = collectives.assign(host=collectives["host"].astype(str))
-    ops = frame(tables, "ops", ["capture", "op_id", "host", "device", "role", "category"])
-    ops = ops.dropna(subset=["capture", "op_id", "host", "device"])
-    ops = ops[ops["role"].isin(WORK)].assign(host=lambda x: x["host"].astype(str))
-    done = Grouped(ops, "host", "device")
+    done = Grouped(_working(tables), "host", "device")
     return _Seen(
         captures=Grouped(captures, "host"),
         steps=Grouped(steps, "host"),
         ops=done,
-        collectives=Grouped(collectives, "host", "device"),
+        collectives=Grouped(_collectives(tables), "host", "device"),
         devices=sorted(done.keys, key=lambda x: (natural_key(x[0]), x[1])),
     )
+
+
+def _working(tables: Tables) -> pd.DataFrame:
+    """capture, op_id, host, device and kind of every operation that occupies a device; 0: of none."""
+    names = ["capture", "op_id", "host", "device", "role", "category"]
+    ops = told(tables.arrow("ops", names), ["capture", "op_id", "host", "device"])
+    role, category, host = (coded(ops, name) for name in ("role", "category", "host"))
+    kind_of = [0 if text in ELSEWHERE else CATEGORY_KIND.get(text, COMPUTATION) for text in category.texts]
+    kind = np.array(kind_of, dtype=np.int8)[category.code]
+    kind[role.among(("async",)) & (kind == COMPUTATION)] = 0  # between its start and its done anything may have run
+    whole = {name: int_column(ops, name) for name in ("capture", "op_id", "device")}
+    return pd.DataFrame({**whole, "host": _categorical(host), "kind": kind})[role.among(WORK)]
+
+
+def _collectives(tables: Tables) -> pd.DataFrame:
+    names = ["capture", "host", "device", "start_ns", "end_ns"]
+    rows = told(tables.arrow("collectives", names), names)
+    return pd.DataFrame(
+        {name: _categorical(coded(rows, name)) if name == "host" else int_column(rows, name) for name in names}
+    )
+
+
+def _categorical(text: Coded) -> pd.Categorical:
+    once = text.as_they_come()
+    names: Any = list(once.texts)  # the stubs take no list
+    return pd.Categorical.from_codes(once.code, names)
 
 
 def profiled_steps(tables: Tables) -> pd.DataFrame:
@@ -138,21 +162,22 @@ def profiled_steps(tables: Tables) -> pd.DataFrame:
 
 
 def _profiled_steps(tables: Tables) -> pd.DataFrame:
-    steps = frame(tables, "steps", ["host", "step", "start_ns", "dur_ns", "capture", "device"])
-    steps = steps.dropna(subset=["capture", "host", "start_ns", "dur_ns", "step"])
-    return (
-        pd.DataFrame(
-            {
-                "host": steps["host"].astype(str),
-                "step": steps["step"].astype("int64"),
-                "start_ns": steps["start_ns"].astype("int64"),
-                "end_ns": (steps["start_ns"] + steps["dur_ns"]).astype("int64"),
-                "capture": steps["capture"].astype("int64"),
-                "device": steps["device"],
-            }
-        )
-        .sort_values(["host", "start_ns"], kind="stable")
-        .reset_index(drop=True)
+    needed = ["capture", "host", "start_ns", "dur_ns", "step"]
+    steps = told(tables.arrow("steps", [*needed, "device"]), needed)
+    whole = {name: int_column(steps, name) for name in ("step", "start_ns", "dur_ns", "capture")}
+    host, device = coded(steps, "host").as_they_come(), steps["device"].combine_chunks()
+    names = np.array(host.texts, dtype=object)
+    order = np.lexsort((whole["start_ns"], np.argsort(np.argsort(names))[host.code]))
+    alone = pd.arrays.IntegerArray(int_column(steps, "device").astype(np.int32), ~device.is_valid().to_numpy(False))
+    return pd.DataFrame(
+        {
+            "host": pd.array(names, dtype=PYTHON_TEXT).take(host.code[order]),
+            "step": whole["step"][order],
+            "start_ns": whole["start_ns"][order],
+            "end_ns": (whole["start_ns"] + whole["dur_ns"])[order],
+            "capture": whole["capture"][order],
+            "device": alone.take(order),
+        }
     )
 
 
@@ -200,12 +225,7 @@ def _spans(pairs: list[tuple[int, int]]) -> Spans:
 def _kinds(tables: Tables, capture: int, start_ns: int, device: int, ops: pd.DataFrame) -> dict[int, Spans]:
     """Unions by kind of one device's operations in one capture, `ops` being those of its rows."""
     kind_of = np.zeros(int(ops["op_id"].max()) + 1 if len(ops) else 1, dtype=np.int8)
-    category = ops["category"].astype(str).fillna("other")
-    kind = category.map(CATEGORY_KIND).fillna(COMPUTATION).to_numpy(dtype=np.int8)
-    kind[category.isin(ELSEWHERE).to_numpy()] = 0
-    beside = (ops["role"].astype(str) == "async").to_numpy()
-    kind[beside & (kind == COMPUTATION)] = 0  # between its start and its done anything may have run
-    kind_of[ops["op_id"].to_numpy(dtype=np.int64)] = kind
+    kind_of[ops["op_id"].to_numpy()] = ops["kind"].to_numpy()
     op, start_ps, end_ps = executions(tables, capture, device)
     seen = np.where(op < len(kind_of), kind_of[np.minimum(op, len(kind_of) - 1)], 0)
     start, end = start_ns + start_ps // 1000, start_ns + end_ps // 1000

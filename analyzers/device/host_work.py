@@ -19,8 +19,9 @@ import pandas as pd
 
 from analyzers.intervals import Spans, joined, outside, spans, union
 from analyzers.shared import Shared
+from runs.coded import numbers
 from runs.held_columns import MOST_ROWS
-from runs.tables import Tables, frame, int_column
+from runs.tables import Tables, frame
 
 HOST_CODE, WAITING, LAUNCHING, COMPILING = "host_code", "waiting", "launching", "compilation"
 COLLECTING, COPYING = "garbage_collection", "device_to_host"
@@ -167,16 +168,16 @@ def _work(tables: Tables, capture: int, start_ns: int, mine: pd.DataFrame) -> di
     plain = inner & ~step
     found = {HOST_CODE: spans([int(start.min())], [int(end.max())])}
     for kind, pattern in KINDS.items():
-        chosen = np.flatnonzero(_among(op, ids[_told(names, pattern)]) & plain)
+        chosen = _those(op, ids[_told(names, pattern)], plain)
         found[kind] = union(spans(start[chosen], end[chosen]))
     collected = _collections(_among(op, ids[_told(names, _COLLECTED)]), start)
     found[COLLECTING] = union(joined([found[COLLECTING], collected]))
-    read = np.flatnonzero(_among(op, ids[names == _READ]) & plain)
+    read = _those(op, ids[names == _READ], plain)
     copied = outside(spans(start[read], end[read]), found[WAITING])
     found[COPYING] = _one_after_another(union(joined([found[COPYING], copied])))
-    call = _among(op, ids[_told(names, _CALL)]) & inner
     compiling = found[COMPILING]
-    call &= _contains(start, end, compiling.start, compiling.end)
+    call = _those(op, ids[_told(names, _CALL)], inner)
+    call = call[_contains(start[call], end[call], compiling.start, compiling.end)]
     found[COMPILING] = union(joined([compiling, spans(start[call], end[call])]))
     return found
 
@@ -200,6 +201,11 @@ def _among(op: np.ndarray, ids: np.ndarray) -> np.ndarray:
     there = np.zeros(max(int(op.max(initial=0)), int(ids.max())) + 1, dtype=bool)
     there[ids] = True
     return there[op]
+
+
+def _those(op: np.ndarray, ids: np.ndarray, plain: np.ndarray) -> np.ndarray:
+    """Which events are of these operations, of those that are `plain`."""
+    return np.flatnonzero(_among(op, ids) & plain) if len(ids) else np.zeros(0, np.int64)
 
 
 def _collections(mark: np.ndarray, start: np.ndarray) -> Spans:
@@ -237,9 +243,8 @@ def _events(tables: Tables, capture: int, start_ns: int, ids: np.ndarray) -> tup
     events = tables.arrow("op_events", ["op_id", "start_ps", "dur_ps"], where)
     if any(column.null_count for column in events.columns):
         events = events.drop_null()
-    op, start, took = (int_column(events, name) for name in events.column_names)
-    mine = _among(op, ids)
-    op, start, took = op[mine], start[mine], took[mine]
+    mine = np.flatnonzero(_among(numbers(events, "op_id"), ids))
+    op, start, took = (numbers(events, name)[mine] for name in events.column_names)
     return op, start_ns + start // 1000, start_ns + (start + took) // 1000
 
 

@@ -122,10 +122,11 @@ def analyze(tables: Tables, facts: Facts, options: dict[str, Any]) -> OpsResult:
     timed = units.seconds is not None
     by_category = grouped(parts, "category", timed)
     extremes = extremes_of(tables, units)
-    by_category = _detailed(by_category, tables, units, extremes, roof, "category")
+    waste = place(units.placed, roof, _ANY_ROOF)
+    by_category = _detailed(by_category, tables, units, extremes, waste, "category")
     rows = by_category
     if options["by"] != "category":
-        rows = _detailed(grouped(placed, options["by"], timed), tables, units, extremes, roof, options["by"])
+        rows = _detailed(grouped(placed, options["by"], timed), tables, units, extremes, waste, options["by"])
     lacking = [what for what, own in (("FLOP/s", spec.flops), ("memory bandwidth", spec.bytes)) if own is None]
     if lacking:
         verb = "are" if len(lacking) > 1 else "is"
@@ -198,14 +199,13 @@ def grouped(placed: pd.DataFrame, by: str, timed: bool) -> pd.DataFrame:
 
 
 def _detailed(
-    rows: pd.DataFrame, tables: Tables, units: Units, extremes: Extremes, roof: Roof, by: str
+    rows: pd.DataFrame, tables: Tables, units: Units, extremes: Extremes, waste: pd.DataFrame, by: str
 ) -> pd.DataFrame:
-    """All columns of `OpsResult.rows`. What is wasted on an operation counts to its own category, whatever its other
-    kernels are, so that it adds up to the same everywhere."""
+    """All columns of `OpsResult.rows`; `waste`: the units as they are placed. What is wasted on an operation counts to
+    its own category, whatever its other kernels are, so that it adds up to the same everywhere."""
     of_unit = units.rows[by].fillna("") if by != "op" else pd.Series(np.arange(len(units.rows)))
     key = units.members["unit"].map(of_unit)
     ran = units.members["category"].astype(object).fillna("") if by == "category" else key
-    waste = place(units.placed, roof, _ANY_ROOF)
     wasted = wasted_by_unit(waste, units.placed["unit"].map(of_unit))
     rows = rows.assign(
         wasted_seconds=rows["key"].map(wasted), recomputed_share=rows["key"].map(recomputed_share(units, ran))

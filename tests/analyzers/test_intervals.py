@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from analyzers.intervals import common, joined, length, outside, overlap_with, paint, spans, union
+from analyzers.intervals import Spans, common, idle, joined, length, outside, overlap_with, paint, spans, union
 from analyzers.intervals import pairs as listed
 
 pairs = st.lists(st.tuples(st.integers(-20, 60), st.integers(-20, 60)), max_size=12)
@@ -96,3 +96,25 @@ def test_what_lies_in_one_and_not_in_the_other_is_every_such_instant(p, q):
     left = outside(build(p), build(q))
     assert instants(zip(left.start.tolist(), left.end.tolist(), strict=True)) == instants(p) - instants(q)
     assert (left.start[1:] >= left.end[:-1]).all()
+
+
+@example([(0, 5), (5, 9)], [0, 4, 12])
+@given(pairs, st.lists(st.integers(-20, 60), max_size=8, unique=True))
+def test_idle_is_told_window_by_window(p, edges):
+    edges = sorted(edges)
+    windows = Spans(np.array(edges[:-1], dtype=np.int64), np.array(edges[1:], dtype=np.int64))
+    free = idle(build(p), windows)
+    expected = []
+    for start, end in zip(edges[:-1], edges[1:], strict=True):
+        lacking = sorted(set(range(start, end)) - instants(p))
+        expected += [t for t in lacking if t == start or t - 1 not in lacking]
+    assert free.start.tolist() == expected
+    whole = set(range(edges[0], edges[-1])) - instants(p) if edges else set()
+    assert instants(zip(free.start.tolist(), free.end.tolist(), strict=True)) == whole
+    assert int((free.end - free.start).sum()) == len(whole)
+
+
+def test_spans_without_empty_ones_are_the_arrays_that_are_given():
+    start, end = np.array([1, 5]), np.array([3, 9])
+    assert spans(start, end).start is start
+    assert spans(start, np.array([3, 5])).end.tolist() == [3]

@@ -16,6 +16,7 @@ import pandas as pd
 import pytest
 
 from analyzers.device import overlap
+from benchmarks import kineto_answers
 from errors.options import parse_options
 from runs.tables import MemoryTables
 
@@ -60,7 +61,7 @@ def tables_of(ranks: dict[int, list[dict]]) -> MemoryTables:
     """What a collector would bring: one capture and device per rank, one operation per kernel name and stream."""
     captures: dict = {"capture": [], "host": [], "start_ns": [], "stop_ns": []}
     ops: dict = {n: [] for n in ("capture", "op_id", "host", "device", "line", "role", "category", "op")}
-    rows: dict = {n: [] for n in ("capture", "device", "op_id", "start_ps", "dur_ps")}
+    rows: dict = {n: [] for n in ("capture", "event", "device", "op_id", "start_ps", "dur_ps")}
     for rank, events in ranks.items():
         begun = min(e["ts"] for e in events)
         host, number = f"rank {rank}", {}
@@ -74,7 +75,8 @@ def tables_of(ranks: dict[int, list[dict]]) -> MemoryTables:
                 entry = (rank, number[key], host, e["args"]["device"], f"stream {key[1]}", role, category, e["name"])
                 for column, value in zip(ops, entry, strict=True):
                     ops[column].append(value)
-            entry = (rank, e["args"]["device"], number[key], (e["ts"] - begun) * 10**6, e["dur"] * 10**6)
+            which, where = len(rows["event"]), e["args"]["device"]
+            entry = (rank, which, where, number[key], (e["ts"] - begun) * 10**6, e["dur"] * 10**6)
             for column, value in zip(rows, entry, strict=True):
                 rows[column].append(value)
     return MemoryTables({"captures": captures, "ops": ops, "op_events": rows})
@@ -86,21 +88,31 @@ def kind_of(event: dict) -> tuple[str, str]:
     return ("async", "collective") if "ncclKernel" in event["name"] else ("compute", "other")
 
 
-def devices_of(name: str, waits: bool = False) -> dict[int, pd.Series]:
-    """Rows of `devices` by rank."""
+def read(name: str, waits: bool = False) -> MemoryTables:
     ranks = {}
     for path in sorted((TRACES / name).glob("*.json.gz")):
         events, rank = events_of(path)
         ranks[rank] = counted(events, waits)
+    return tables_of(ranks)
+
+
+def devices_of(tables: MemoryTables) -> dict[int, pd.Series]:
+    """Rows of `devices` by rank."""
     options = parse_options(overlap.OPTIONS, {"window": "operations"})
-    rows = overlap.analyze(tables_of(ranks), {}, options).devices
+    rows = overlap.analyze(tables, {}, options).devices
     return {int(r.host.split()[1]): r for r in rows.itertuples()}
 
 
 @pytest.fixture(scope="module")
-def answers():
-    """`devices_of` every trace, each read once."""
-    return functools.cache(devices_of)
+def traces():
+    """The tables of every trace, each read once."""
+    return functools.cache(read)
+
+
+@pytest.fixture(scope="module")
+def answers(traces):
+    """`devices_of` every trace, each worked out once."""
+    return functools.cache(lambda name, **waits: devices_of(traces(name, **waits)))
 
 
 def oracle(name: str, file: str) -> list[dict[str, str]]:
@@ -150,6 +162,22 @@ def test_time_by_kinds_that_run_at_once(answers, name):
     assert total["overlapped_s"] == summed("COMPUTATION", "COMMUNICATION")
     assert total["memory_s"] == summed("MEMORY")
     assert total["copies_s"] == rows.get("MEMORY", 0)
+
+
+@pytest.mark.parametrize("name", TYPED)
+def test_kernels_as_the_benchmark_tells_them(traces, name):
+    """`benchmarks.kineto_answers` is timed beside HTA, so it has to tell the same."""
+    kinds, kernels = kineto_answers.gpu_kernel_breakdown(traces(name))
+    told = {row["kernel_type"]: float(row["sum"]) for row in oracle(name, "kernel_type.csv") if float(row["sum"])}
+    assert kinds.set_index("kernel_type")["sum"].round(3).to_dict() == told
+    mine, rows = kernels.set_index(["rank", "name"]), oracle(name, "kernel_breakdown.csv")
+    summed = {(row["rank"], row["kernel_type"]) for row in rows if row["name"] == "others"}
+    for row in [row for row in rows if row["name"] != "others"]:
+        found = mine.loc[f"rank {row['rank']}", row["name"]]
+        assert found["sum"] == float(row["sum (us)"])
+        if (row["rank"], row["kernel_type"]) not in summed:  # else HTA tells the extremes and the mean of sums
+            told = [float(row[column]) for column in ("max (us)", "min (us)", "mean (us)", "stddev")]
+            assert found[["max", "min", "mean", "std"]].tolist() == pytest.approx(told, rel=1e-9)
 
 
 @pytest.mark.parametrize("name", BROKEN_DOWN)

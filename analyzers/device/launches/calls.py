@@ -1,5 +1,7 @@
 """Calls that launch: how long each keeps its thread, how long until the device begins, and what it was for."""
 
+from dataclasses import dataclass
+
 import numpy as np
 import pandas as pd
 
@@ -27,42 +29,72 @@ def calls(ran: list[Launched]) -> pd.DataFrame:
     earlier work kept the device busy, it holds that. `shorter_executions`: those that took less than their call, of
     launches of one execution. A graph's call is counted once, by its first execution.
     """
-    rows = pd.concat([_rows(part) for part in ran], ignore_index=True)
+    rows = _rows(ran)
     out = []
-    for name, mine in rows.groupby("call", sort=True, observed=True):
-        first = mine.drop_duplicates(["capture", "begin", "thread"]) if mine["graph"].any() else mine
-        single = mine[~mine["graph"]]
+    for number, name in enumerate(rows.names):
+        mine = rows.call == number
+        single, mine = mine & ~rows.graph, np.flatnonzero(mine)
+        first = mine if not rows.graph[mine].any() else mine[rows.begins(mine)]
+        took, delay, lasted = rows.took[first], rows.delay[first], rows.ran[mine]
         out.append(
             {
                 "call": name,
                 "launches": len(first),
                 "executions": len(mine),
-                "call_s": first["took"].sum() / 1e9,
-                "call_median_s": first["took"].median() / 1e9,
-                "call_max_s": first["took"].max() / 1e9,
-                "delay_median_s": first["delay"].median() / 1e9,
-                "delay_p99_s": first["delay"].quantile(0.99) / 1e9,
-                "execution_s": mine["ran"].sum() / 1e9,
-                "execution_median_s": mine["ran"].median() / 1e9,
-                "shorter_executions": int((single["ran"] < single["took"]).sum()),
+                "call_s": took.sum() / 1e9,
+                "call_median_s": np.median(took) / 1e9,
+                "call_max_s": took.max() / 1e9,
+                "delay_median_s": np.median(delay) / 1e9,
+                "delay_p99_s": np.percentile(delay, 99) / 1e9,
+                "execution_s": lasted.sum() / 1e9,
+                "execution_median_s": np.median(lasted) / 1e9,
+                "shorter_executions": int((rows.ran[single] < rows.took[single]).sum()),
             }
         )
     return pd.DataFrame(out, columns=list(COLUMNS)).sort_values("executions", ascending=False, ignore_index=True)
 
 
-def _rows(ran: Launched) -> pd.DataFrame:
-    at = np.flatnonzero(ran.known)
-    begin, end = ran.call_start[at], ran.call_end[at]
-    names = np.array([*ran.calls, ""], dtype=object)
-    return pd.DataFrame(
-        {
-            "capture": ran.capture,
-            "call": pd.Categorical(names[ran.call[at]]),
-            "thread": ran.thread[at],
-            "begin": begin,
-            "took": end - begin,
-            "delay": np.maximum(ran.start[at] - end, 0),
-            "ran": ran.end[at] - ran.start[at],
-            "graph": ran.graph[at],
-        }
+@dataclass(frozen=True)
+class _Rows:
+    """Executions of which the call is known; `call`: its number among `names`. Times in ns, see `calls`."""
+
+    names: list[str]
+    call: np.ndarray
+    capture: np.ndarray
+    thread: np.ndarray
+    begin: np.ndarray
+    took: np.ndarray
+    delay: np.ndarray
+    ran: np.ndarray
+    graph: np.ndarray
+
+    def begins(self, some: np.ndarray) -> np.ndarray:
+        """Which of some executions are the first of their call."""
+        told = {"capture": self.capture[some], "begin": self.begin[some], "thread": self.thread[some]}
+        return ~pd.DataFrame(told).duplicated().to_numpy()
+
+
+def _rows(ran: list[Launched]) -> _Rows:
+    at = [np.flatnonzero(part.known) for part in ran]
+    known = [
+        np.array([*part.calls, ""], dtype=object)[np.unique(part.call[a])] for part, a in zip(ran, at, strict=True)
+    ]
+    names = sorted({name for some in known for name in some})
+    place = {name: number for number, name in enumerate(names)}
+    number = [np.array([place.get(name, -1) for name in (*part.calls, "")], dtype=np.int64) for part in ran]
+
+    def gathered(name: str) -> np.ndarray:
+        return np.concatenate([getattr(part, name)[a] for part, a in zip(ran, at, strict=True)])
+
+    begin, end, start = gathered("call_start"), gathered("call_end"), gathered("start")
+    return _Rows(
+        names=names,
+        call=np.concatenate([of[part.call[a]] for of, part, a in zip(number, ran, at, strict=True)]),
+        capture=np.repeat([part.capture for part in ran], [len(a) for a in at]),
+        thread=gathered("thread"),
+        begin=begin,
+        took=end - begin,
+        delay=np.maximum(start - end, 0),
+        ran=gathered("end") - start,
+        graph=gathered("graph"),
     )

@@ -5,9 +5,9 @@ waits for the other tells nothing.
 """
 
 from analyzers.device.host_work import HOST_CODE, KINDS, LAUNCHING, STEPS, ThreadWork
-from analyzers.device.launches.gaps import BETWEEN, DELAY, UNTOLD, Gaps, gaps_of, idle
+from analyzers.device.launches.gaps import BETWEEN, DELAY, UNTOLD, Gaps, gaps_of
 from analyzers.device.launches.seen import Launched, launched
-from analyzers.intervals import Spans, common, joined, spans, union
+from analyzers.intervals import Spans, common, idle, joined, spans, union
 from runs.tables import Tables
 
 BETWEEN_KERNELS = "between_kernels"

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from analyzers.device.launches.seen import UNKNOWN, Launched
-from analyzers.intervals import Spans, common, paint, spans
+from analyzers.intervals import Spans, spans
 
 DELAY, BETWEEN, UNTOLD = range(3)
 
@@ -38,14 +38,6 @@ class Gaps:
     def of(self, rest: int) -> Spans:
         mine = self.rest == rest
         return spans(self.late_until[mine], self.end[mine])
-
-
-def idle(busy: Spans, windows: Spans) -> Spans:
-    """What of disjoint, sorted windows lies outside `busy`."""
-    if not len(windows.start):
-        return windows
-    free = paint(int(windows.start[0]), int(windows.end.max()), [(1, busy)]).spans(0)
-    return common(windows, free)[0]
 
 
 def gaps_of(ran: Launched, stretches: Spans) -> Gaps:

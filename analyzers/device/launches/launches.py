@@ -18,12 +18,12 @@ from analyzers.device.activity import WINDOWS, Activity, activities
 from analyzers.device.host_work import ThreadWork
 from analyzers.device.launches.calls import calls
 from analyzers.device.launches.feeding import BETWEEN_KERNELS, FED, reasons
-from analyzers.device.launches.gaps import BETWEEN, DELAY, Gaps, gaps_of, idle
+from analyzers.device.launches.gaps import BETWEEN, DELAY, Gaps, gaps_of
 from analyzers.device.launches.seen import Launched, captures_of, launched
 from analyzers.device.launches.streams import streams
 from analyzers.device.overlap import records
 from analyzers.device.waiting import JOB, host_fetches
-from analyzers.intervals import Spans, joined, length, overlap_with, paint, spans, union
+from analyzers.intervals import Spans, idle, joined, length, outside, overlap_with, paint, spans, union
 from analyzers.time.booked import Booked, booked
 from errors import QuestionError
 from errors.options import Option
@@ -193,9 +193,9 @@ def _painted(free: Spans, layers: Mapping[str, Spans]) -> dict[str, float]:
         return dict.fromkeys(KINDS, 0.0)
     codes = {kind: code for code, kind in enumerate(KINDS)}
     first, last = int(free.start[0]), int(free.end[-1])
-    outside = paint(first, last, [(1, free)]).spans(0)
+    busy = outside(spans([first], [last]), free)
     told = [(codes[kind], layers[kind]) for kind in KINDS if kind != UNEXPLAINED]
-    painting = paint(first, last, [*told, (len(KINDS), outside)], ground=codes[UNEXPLAINED])
+    painting = paint(first, last, [*told, (len(KINDS), busy)], ground=codes[UNEXPLAINED])
     return dict(zip(KINDS, (painting.amounts(len(KINDS) + 1)[:-1] / 1e9).tolist(), strict=True))
 
 

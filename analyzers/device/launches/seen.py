@@ -4,14 +4,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-import pandas as pd
+import pyarrow as pa
 
 from analyzers.device.activity import ELSEWHERE, WORK
 from analyzers.shared import Shared
+from runs.coded import coded, flags, told
+from runs.matching import Where
 from runs.tables import Tables, frame, int_column
 
 UNKNOWN = np.iinfo(np.int64).min
 """The time of a call that the profile does not hold."""
+NUMBERS_PER_KEY = 16  # that a table of all numbers may have
 
 
 @dataclass(frozen=True)
@@ -59,50 +62,69 @@ def launched(tables: Tables, capture: int, start_ns: int, device: int) -> Launch
 
 def _launched(tables: Tables, capture: int, start_ns: int, device: int) -> Launched:
     where = [("capture", "==", capture), ("device", "==", device)]
-    ops = frame(tables, "ops", ["op_id", "line", "role", "category"], where).dropna(subset=["op_id"])
-    ops = ops[ops["role"].isin(WORK) & ~ops["category"].isin(ELSEWHERE)]
-    stream, streams = pd.factorize(ops["line"].astype(object).where(ops["line"].notna(), ""))
-    stream_of = np.full(int(ops["op_id"].max()) + 2 if len(ops) else 1, -1, np.int64)
-    stream_of[ops["op_id"].to_numpy(dtype=np.int64)] = stream
-    events = tables.arrow("op_events", ["event", "op_id", "start_ps", "dur_ps"], where).drop_null()
-    event, op, start, took = (int_column(events, name) for name in events.column_names)
-    on = stream_of[np.minimum(op, len(stream_of) - 1)]
-    order = np.flatnonzero(on >= 0)
-    order = order[np.argsort(start[order], kind="stable")]
+    on_stream, streams = _streams(told(tables.arrow("ops", ["op_id", "line", "role", "category"], where), ["op_id"]))
+    columns = ["event", "op_id", "start_ps", "dur_ps"]
+    events = told(tables.arrow("op_events", columns, where), columns)
+    event, op, start, took = (int_column(events, name) for name in columns)
+    on = on_stream[np.minimum(op, len(on_stream) - 1)]
+    order = _in_order(on >= 0, start)
     calls = _calls(tables, where)
-    row, found = _rows(calls["event"].to_numpy(), event[order])
-    begin, lasts = (calls[c].to_numpy() for c in ("call_start_ps", "call_dur_ps"))
-    names = {c: pd.factorize(calls[c].astype(object).where(calls[c].notna(), "")) for c in ("call", "line")}
+    row, found = rows_of(int_column(calls, "event"), event[order])
+    begin, lasts = (int_column(calls, name) for name in ("call_start_ps", "call_dur_ps"))
+    call, line = (coded(calls, name).as_they_come() for name in ("call", "line"))
     return Launched(
         capture=capture,
         start=start_ns + start[order] // 1000,
         end=start_ns + (start + took)[order] // 1000,
         op=op[order],
         stream=on[order],
-        call=_taken(names["call"][0], row, found, -1),
-        thread=_taken(names["line"][0], row, found, -1),
+        call=_taken(call.code, row, found, -1),
+        thread=_taken(line.code, row, found, -1),
         call_start=_taken(start_ns + begin // 1000, row, found, UNKNOWN),
         call_end=_taken(start_ns + (begin + lasts) // 1000, row, found, UNKNOWN),
-        graph=_taken(calls["graph"].to_numpy(dtype=bool), row, found, False),
-        streams=tuple(streams.tolist()),
-        calls=tuple(names["call"][1].tolist()),
-        threads=tuple(names["line"][1].tolist()),
+        graph=_taken(flags(calls, "graph"), row, found, False),
+        streams=streams,
+        calls=call.texts,
+        threads=line.texts,
     )
 
 
-def _calls(tables: Tables, where: list) -> pd.DataFrame:
+def _streams(ops: pa.Table) -> tuple[np.ndarray, tuple[str, ...]]:
+    """The stream of each operation by op_id, -1 of one that occupies no device and behind the last; and their names."""
+    working = coded(ops, "role").among(WORK) & ~coded(ops, "category").among(ELSEWHERE)
+    ids, streams = int_column(ops, "op_id")[working], coded(ops, "line").of(working).as_they_come()
+    stream_of = np.full(int(ids.max()) + 2 if len(ids) else 1, -1, np.int64)
+    stream_of[ids] = streams.code
+    return stream_of, streams.texts
+
+
+def _in_order(chosen: np.ndarray, start: np.ndarray) -> np.ndarray:
+    """Which rows are chosen, by their start."""
+    rows = np.flatnonzero(chosen)
+    begins = start[rows]
+    return rows if (begins[1:] >= begins[:-1]).all() else rows[np.argsort(begins, kind="stable")]
+
+
+def _calls(tables: Tables, where: Where) -> pa.Table:
     """Known calls by the execution that they launched, each once."""
     columns = ["event", "call", "line", "call_start_ps", "call_dur_ps", "graph"]
-    rows = frame(tables, "launches", columns, where).dropna(subset=["event", "call_start_ps", "call_dur_ps"])
-    rows = rows.drop_duplicates("event").sort_values("event")
-    whole = {c: rows[c].to_numpy(dtype=np.int64) for c in ("event", "call_start_ps", "call_dur_ps")}
-    return rows.assign(graph=rows["graph"].fillna(False).astype(bool), **whole)
+    rows = told(tables.arrow("launches", columns, where), ["event", "call_start_ps", "call_dur_ps"])
+    event = int_column(rows, "event")
+    return rows if (event[1:] > event[:-1]).all() else rows.take(np.unique(event, return_index=True)[1])
 
 
-def _rows(keys: np.ndarray, wanted: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def rows_of(keys: np.ndarray, wanted: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Where each of `wanted` stands among sorted keys, and whether it does."""
     if not len(keys):
         return np.zeros(len(wanted), np.int64), np.zeros(len(wanted), bool)
+    most = int(keys[-1])
+    if keys[0] >= 0 and most < NUMBERS_PER_KEY * len(
+        keys
+    ):  # one row for each number there may be: quicker than to search for each
+        place = np.full(most + 2, -1, np.int32)
+        place[keys] = np.arange(len(keys), dtype=np.int32)
+        at = place[np.clip(wanted, -1, most + 1)]
+        return np.maximum(at, 0), at >= 0
     at = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
     return at, keys[at] == wanted
 

@@ -52,14 +52,23 @@ def _idle(ran: Launched, mine: np.ndarray) -> dict[str, float]:
 
 
 def _queue(ran: Launched, mine: np.ndarray) -> dict[str, float | None]:
-    mine = mine[ran.known[mine] & ~ran.graph[mine]]  # the executions of a graph are queued as one
-    if not len(mine):
+    length = queue_lengths(ran, mine)
+    if not len(length):
         return {"queue_mean": None, "queue_median": None, "queue_max": None}
-    at = np.concatenate([ran.call_start[mine], ran.start[mine]])
-    change = np.repeat(np.array([1, -1]), len(mine))
-    length = np.cumsum(change[np.lexsort((-change, at))])
     return {
         "queue_mean": float(length.mean()),
         "queue_median": float(np.median(length)),
         "queue_max": int(length.max()),
     }
+
+
+def queue_lengths(ran: Launched, mine: np.ndarray) -> np.ndarray:
+    """The length of a stream's queue at each begin of a call and of an execution, in order of time; `mine`: which
+    executions are the stream's."""
+    mine = mine[ran.known[mine] & ~ran.graph[mine]]  # the executions of a graph are queued as one
+    begins, starts = ran.call_start[mine], ran.start[mine]
+    if not len(mine):
+        return begins
+    since = min(int(begins.min()), int(starts.min()))
+    turns = np.sort(np.concatenate([(begins - since) * 2, (starts - since) * 2 + 1]))  # odd: an execution
+    return np.cumsum(1 - 2 * (turns & 1))
