@@ -17,7 +17,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 LIST = Path(__file__).with_name("slow.txt")
-SLOW_S = 0.25  # of processor time, all parameters of a test together
+SLOW_S = 0.1  # of processor time, all parameters of a test together
 WHOLE = 0.8  # a file of whose time so much is slow is left out whole
 ALWAYS = ("tests/additions/", "tests/interop/")  # a copy of the whole project; files that not every clone has
 COSTS = "TEST_COSTS"  # where a session notes what each test took

@@ -1,9 +1,16 @@
-"""The same over HTTP, beside the API: one POST a question, no sessions, behind the server's guard."""
+"""The same over HTTP, beside the API: one POST a question, no sessions, behind the server's guard.
+
+The protocol's library takes half a second to load, which most servers never need: it is loaded at the first question.
+"""
 
 import contextlib
 import json
 from collections.abc import AsyncIterator
+from typing import TYPE_CHECKING
 
+import anyio
+import anyio.abc
+import anyio.to_thread
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse
 from starlette.routing import Route
@@ -15,6 +22,9 @@ from app.serve.upload_room import TooLarge
 from app.workspace import Workspace
 from errors import ChipledgerError, InputError
 
+if TYPE_CHECKING:
+    from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+
 
 class Mounted:
     """The endpoint, and what must run while it is served."""
@@ -22,34 +32,48 @@ class Mounted:
     def __init__(self, place: Workspace):
         self._place = place
         self._answers: ASGIApp | None = None
+        self._beside: anyio.abc.TaskGroup | None = None  # while it is served: what answers runs in it
+        self._beginning = anyio.Lock()
 
     def routes(self) -> list[Route]:
         return [Route(PATH, self)]  # of every method: what is not taken here would get the dashboard's page
 
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        if not installed():
+        async with anyio.create_task_group() as self._beside:
             yield
-            return
+            self._beside.cancel_scope.cancel()
+        self._beside = self._answers = None
+
+    async def _begun(self, beside: anyio.abc.TaskGroup) -> ASGIApp:
+        async with self._beginning:
+            if self._answers is None:
+                self._answers = await beside.start(self._run)
+            return self._answers
+
+    async def _run(self, *, task_status: anyio.abc.TaskStatus[ASGIApp]) -> None:
+        manager = await anyio.to_thread.run_sync(self._manager)
+        async with manager.run():
+            task_status.started(manager.handle_request)
+            await anyio.sleep_forever()
+
+    def _manager(self) -> "StreamableHTTPSessionManager":
         from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
         from app.mcp.server import server
 
-        manager = StreamableHTTPSessionManager(
+        return StreamableHTTPSessionManager(
             server(self._place), json_response=True, stateless=True, max_request_body_size=BODY_BYTES
         )
-        async with manager.run():
-            self._answers = manager.handle_request
-            yield
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["method"] != "POST":  # there is no stream to GET and no session to DELETE
             told = {"error": f"agents POST their questions to {PATH}; docs/mcp.md tells how one is connected"}
             await JSONResponse(told, status_code=405, headers={"Allow": "POST"})(scope, receive, send)
-        elif self._answers is None:
+        elif self._beside is None or not installed():
             await JSONResponse({"error": f"{MISSING}. {ADVICE}"}, status_code=503)(scope, receive, send)
         else:
-            await self._answer(self._answers, scope, receive, send)
+            await self._answer(await self._begun(self._beside), scope, receive, send)
 
     async def _answer(self, answers: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
         try:

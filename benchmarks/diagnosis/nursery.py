@@ -9,6 +9,7 @@ Nothing is left behind: a child's standard input is a pipe that only the nursery
 closes; the nursery ends, and so do they, when its own standard input closes.
 """
 
+import contextlib
 import importlib
 import json
 import os
@@ -47,7 +48,8 @@ class Child:
     def kill(self, signal_number: int = signal.SIGKILL) -> None:
         self.born.wait(30)
         if self.status is None and self.pid is not None:
-            os.kill(self.pid, signal_number)  # a zombie at most: only the nursery, which tells, takes it away
+            with contextlib.suppress(ProcessLookupError):  # it ended; that the nursery says so is on its way
+                os.kill(self.pid, signal_number)
 
     def wait(self, timeout_s: float = 60) -> int | None:
         self.gone.wait(timeout_s)

@@ -109,8 +109,12 @@ def find(seen: Seen) -> Told:
 
 def _uneven(seen: Seen, idle: float) -> bool:
     """Whether the host code of one rank or another is what the rest wait for, where Stragglers cannot tell."""
+    return _unjudged(seen) and seen.amount(*MEETING) >= UNEVEN * idle
+
+
+def _unjudged(seen: Seen) -> bool:
     found = seen.answer("stragglers", StragglersResult)
-    return (found is None or found.verdict == "unknown") and seen.amount(*MEETING) >= UNEVEN * idle
+    return found is None or found.verdict == "unknown"
 
 
 def _gain(seen: Seen, held: StepParts, kind: Kind, amount: float) -> Band:
@@ -157,14 +161,15 @@ def _in_code(finding: Finding, code: HotCode) -> Finding:
 def _spent(seen: Seen, held: StepParts, kind: Kind, idle: float) -> float:
     """Chip-seconds that hosts spent on it: what devices were idle, and where the host is what they wait for (or it is
     no training at all) what the slowest host took, which keeps the others waiting as well. The host of a single chip
-    keeps no other waiting."""
+    keeps no other waiting. Where Stragglers cannot tell for whom others wait, it may be one host that all do."""
     if not kind.work or (seen.chips <= 1 and not kind.whole):
         return idle
     took = float(held.of(kind.work).sum()) * seen.chips
     if kind.work == LAUNCHING:
         took -= float(held.of(COMPILING).sum()) * seen.chips  # which lies within the call that launches
     whole = kind.whole and not seen.amount("eval", "eval_step")  # which the job reports itself
-    return took if whole or idle < took < MOST * idle else idle
+    most = MOST * idle * (seen.chips if _unjudged(seen) else 1)
+    return took if whole or idle < took < most else idle
 
 
 def evaluations(seen: Seen) -> Told:

@@ -41,6 +41,7 @@ PAUSES = ("evaluation", "logging", "device_to_host", "garbage_collection")
 """Kinds of host work that every so many steps may hold."""
 MOSTLY = 0.5  # of a pause: so much of it a kind of work must take to be what it is
 APART = 4  # steps between two pauses: of fewer, all steps are next to one
+OF_GROWTH = 0.1  # of what steps grow by: a smaller change of level is of that
 QUIET = 0.2  # of the steps: so many must be as quick as is called usual
 
 
@@ -89,7 +90,14 @@ def _patterns(seen: Seen) -> tuple[list[StepPattern], bool]:
     late = whole - _late(seen, held.rows["step"])  # what a late rank did is among the parts, where an event names it
     rows = _unprofiled(seen, held.rows.assign(dur_s=np.minimum(bare, late).clip(min=0.0)))
     taken_off = float(np.median(whole)) > PLAIN * float(rows["dur_s"].median()) if len(rows) else False
-    return [p for p in _joined(step_patterns(changes_of(rows))) if _referred(p, rows)], taken_off
+    found = _joined(step_patterns(changes_of(rows)))
+    grown = max((p.slow_s - p.usual_s for p in found if p.kind == "growing"), default=0.0)
+    return [p for p in found if _referred(p, rows) and not _of_growth(p, grown)], taken_off
+
+
+def _of_growth(pattern: StepPattern, grown_s: float) -> bool:
+    """Whether a change of level is what a line leaves of steps that grow, though not quite along it."""
+    return pattern.kind == "changed" and pattern.slow_s - pattern.usual_s < OF_GROWTH * grown_s
 
 
 def _unprofiled(seen: Seen, rows: pd.DataFrame) -> pd.DataFrame:

@@ -31,6 +31,7 @@ NAMES: dict[str, tuple[str, ...]] = {
     "slow_checkpoint": ("slow_checkpoint",),
     "slow_restore": ("slow_restore",),
     "crash": ("restart_loop",),
+    "interruption": ("restart_loop",),
     "nan_rollback": ("nan_rollback",),
     "out_of_memory": ("out_of_memory",),
     "hang": ("hang",),
@@ -45,4 +46,5 @@ NAMES: dict[str, tuple[str, ...]] = {
     "speculation_waste": ("speculation_waste",),
 }
 """Names of faults by cause. A pause every so many steps that no event names is told as such, and read as the fault that
-pauses so; a crash on a fleet, and whatever else has no line here, is a headline that accuses none of the faults."""
+pauses so, as is a restart of which no line of a log tells why; a crash on a fleet, and whatever else has no line here,
+is a headline that accuses none of the faults."""
