@@ -11,25 +11,32 @@ from errors import format as fmt
 SAVE_S, STEP_S, STEPS = 1.3, 0.02, 8
 
 
-def told(waited_s: float, save_s: float = SAVE_S, steps: int = STEPS) -> str:
-    """What is said of saves every so many steps of 20 ms, which wait so long for their input besides."""
+def told(waited_s: float, save_s: float = SAVE_S, steps: int = STEPS, late_s: float = 0.0) -> str:
+    """What is said of saves every so many steps of 20 ms, which wait so long for their input and a late rank besides."""
+    step_s = STEP_S + waited_s + late_s
     found = SimpleNamespace(
         save=Spread(4, save_s, save_s, save_s, 4 * save_s),
-        interval_s=steps * (STEP_S + waited_s),
+        interval_s=steps * step_s,
         interval_steps=float(steps),
         synchronous=True,
         mttf=SimpleNamespace(mean_s=None, low_s=5.0, count=0),
     )
-    amounts = {"productive": 40 * (STEP_S + waited_s), "input_wait": 40 * waited_s, "checkpoint_save": 4 * save_s}
-    (finding,) = _saves(SimpleNamespace(amount=amounts.__getitem__), found)
+    amounts = {"productive": 40 * step_s, "input_wait": 40 * waited_s, "straggler_wait": 40 * late_s}
+    amounts["checkpoint_save"] = 4 * save_s
+    (finding,) = _saves(SimpleNamespace(amount=lambda *names: sum(amounts[name] for name in names)), found)
     if finding.cause == "slow_checkpoint":  # told against steps as they are
-        assert f"as long as {fmt.number(save_s / (STEP_S + waited_s), 2)} steps" in finding.title
+        assert f"as long as {fmt.number(save_s / step_s, 2)} steps" in finding.title
     return finding.cause
 
 
 @pytest.mark.parametrize("waited_s", [0.0, 0.06, 0.2])
 def test_a_save_is_as_slow_however_long_steps_wait_for_their_input(waited_s):
     assert told(waited_s) == "slow_checkpoint"
+
+
+@pytest.mark.parametrize("late_s", [0.06, 0.2])
+def test_and_however_long_they_wait_for_a_late_rank(late_s):
+    assert told(0.0, late_s=late_s) == "slow_checkpoint"
 
 
 def test_a_save_of_few_steps_that_comes_too_often_is_not_slow():
