@@ -12,7 +12,7 @@ SAVE_S, STEP_S, STEPS = 1.3, 0.02, 8
 
 
 def told(waited_s: float, save_s: float = SAVE_S, steps: int = STEPS, late_s: float = 0.0) -> str:
-    """What is said of saves every so many steps of 20 ms, which wait so long for their input and a late rank besides."""
+    """What is said of saves every so many steps of 20 ms, which wait so long for input and for a late rank."""
     step_s = STEP_S + waited_s + late_s
     found = SimpleNamespace(
         save=Spread(4, save_s, save_s, save_s, 4 * save_s),

@@ -1,7 +1,13 @@
 """What hosts do to their devices: a finding gives back no more than the ledger says that devices were idle for it."""
 
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
 import pytest
 
+from analyzers.findings.parts import StepParts
+from analyzers.findings.rules.host import KINDS, _spent, _uneven
 from app.questions.asking import ask
 from app.questions.findings import FINDINGS
 from collectors.ingest import ingest
@@ -58,3 +64,25 @@ def test_what_an_evaluation_compiles_is_given_back_once(place, tmp_path):
         "recompilation": pytest.approx(4 * 400e-6, rel=0.05),
         "evaluation": pytest.approx(4 * 200e-6, rel=0.05),
     }
+
+
+def unjudged(chips: int, **amounts: float) -> SimpleNamespace:
+    """A job of which too few steps are profiled to tell which rank is late."""
+    said = lambda *names: sum(amounts.get(name, 0.0) for name in names)  # noqa: E731
+    return SimpleNamespace(chips=chips, amount=said, answer=lambda question, of: None)
+
+
+@pytest.mark.parametrize(("waited", "uneven"), [(0.0, False), (0.1, False), (1.0, True), (4.0, True)])
+def test_host_code_that_others_wait_for_is_not_told_as_code_of_all(waited, uneven):
+    assert _uneven(unjudged(4, straggler_wait=waited), 1.0) == uneven
+
+
+@pytest.mark.parametrize(
+    ("cause", "all_wait"), [("garbage_collection", True), ("logging", True), ("launch_bound", False)]
+)
+def test_what_one_host_does_and_all_wait_for_is_of_all_and_launching_beside_devices_is_not(cause, all_wait):
+    """Of four ranks one is idle for as long as its host works, 1 s in all."""
+    kind = next(k for k in KINDS if k.cause == cause)
+    rows = pd.DataFrame({"step": range(4), "start_ns": range(4), "dur_s": 1.0})
+    held = StepParts(rows, pd.DataFrame({kind.work: [0.25] * 4}), np.zeros(4), np.zeros(4), False)
+    assert _spent(unjudged(4), held, kind, 1.0) == (4.0 if all_wait else 1.0)

@@ -161,14 +161,15 @@ def _in_code(finding: Finding, code: HotCode) -> Finding:
 def _spent(seen: Seen, held: StepParts, kind: Kind, idle: float) -> float:
     """Chip-seconds that hosts spent on it: what devices were idle, and where the host is what they wait for (or it is
     no training at all) what the slowest host took, which keeps the others waiting as well. The host of a single chip
-    keeps no other waiting. Where Stragglers cannot tell for whom others wait, it may be one host that all do."""
+    keeps no other waiting. Where Stragglers cannot tell for whom others wait, it may be one host that all do, for what
+    not every step holds."""
     if not kind.work or (seen.chips <= 1 and not kind.whole):
         return idle
     took = float(held.of(kind.work).sum()) * seen.chips
     if kind.work == LAUNCHING:
         took -= float(held.of(COMPILING).sum()) * seen.chips  # which lies within the call that launches
     whole = kind.whole and not seen.amount("eval", "eval_step")  # which the job reports itself
-    most = MOST * idle * (seen.chips if _unjudged(seen) else 1)
+    most = MOST * idle * (seen.chips if kind.work != LAUNCHING and _unjudged(seen) else 1)
     return took if whole or idle < took < most else idle
 
 
