@@ -149,7 +149,7 @@ def _by_the_logs_clock(rows: pd.DataFrame, steps: pd.DataFrame) -> str | None:
         return hosts[0] if hosts else None
     seen = steps[steps["host"].isin(hosts) & steps["step"].isin(starts.index)]
     off = (seen["start_ns"].astype(float) - starts.reindex(seen["step"]).astype(float).to_numpy()).abs()
-    return off.groupby(seen["host"]).median().idxmin() if len(off) else hosts[0]
+    return str(off.groupby(seen["host"]).median().idxmin()) if len(off) else hosts[0]
 
 
 def _until_next(steps: pd.DataFrame) -> pd.DataFrame:

@@ -47,9 +47,9 @@ class Mounted:
 
     async def _begun(self, beside: anyio.abc.TaskGroup) -> ASGIApp:
         async with self._beginning:
-            if self._answers is None:
-                self._answers = await beside.start(self._run)
-            return self._answers
+            answers = self._answers or await beside.start(self._run)
+            self._answers = answers
+            return answers
 
     async def _run(self, *, task_status: anyio.abc.TaskStatus[ASGIApp]) -> None:
         manager = await anyio.to_thread.run_sync(self._manager)
