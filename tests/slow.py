@@ -1,7 +1,7 @@
 """Which tests `make check` leaves out, by measured processor time: `tests/slow.txt`, which `make slow` writes anew.
 
-A line names a folder, a file or a test function, all its parameters included. Times are of the processor, not of the
-wall: they are the same beside other work.
+A line names a folder, a file or a test function, all its parameters included. Times are of the processor, which are the
+same beside other work, and a part of what is waited, which other tests fill as a rule.
 """
 
 import functools
@@ -9,6 +9,7 @@ import json
 import os
 import resource
 import sys
+import time
 from collections import defaultdict
 from collections.abc import Iterable
 from pathlib import Path
@@ -17,7 +18,8 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 LIST = Path(__file__).with_name("slow.txt")
-SLOW_S = 0.1  # of processor time, all parameters of a test together
+SLOW_S = 0.1  # all parameters of a test together
+WAITED = 0.1  # of the time that a test waits: so much of it counts
 WHOLE = 0.8  # a file of whose time so much is slow is left out whole
 ALWAYS = ("tests/additions/", "tests/interop/")  # a copy of the whole project; files that not every clone has
 COSTS = "TEST_COSTS"  # where a session notes what each test took
@@ -49,10 +51,12 @@ def _used() -> float:
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item):
     """As a plugin (`-p tests.slow`): note what each test took, its fixtures and its end included."""
-    before = _used()
+    before, begun = _used(), time.monotonic()
     result = yield
+    used = _used() - before
+    took = used + WAITED * max(time.monotonic() - begun - used, 0.0)
     with open(f"{os.environ[COSTS]}.{os.getpid()}", "a") as f:
-        f.write(json.dumps([item.nodeid, _used() - before]) + "\n")
+        f.write(json.dumps([item.nodeid, took]) + "\n")
     return result
 
 
