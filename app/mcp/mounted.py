@@ -73,9 +73,9 @@ class Mounted:
         elif self._beside is None or not installed():
             await JSONResponse({"error": f"{MISSING}. {ADVICE}"}, status_code=503)(scope, receive, send)
         else:
-            await self._answer(await self._begun(self._beside), scope, receive, send)
+            await self._answer(self._beside, scope, receive, send)
 
-    async def _answer(self, answers: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _answer(self, beside: anyio.abc.TaskGroup, scope: Scope, receive: Receive, send: Send) -> None:
         try:
             body = await _message(Request(scope, receive))
         except ClientDisconnect:
@@ -92,6 +92,7 @@ class Mounted:
                 return {"type": "http.request", "body": waiting.pop(), "more_body": False}
             return await receive()
 
+        answers = await self._begun(beside)
         await answers(scope, replayed, send)
 
 

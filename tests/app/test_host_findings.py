@@ -72,7 +72,7 @@ def unjudged(chips: int, **amounts: float) -> SimpleNamespace:
     return SimpleNamespace(chips=chips, amount=said, answer=lambda question, of: None)
 
 
-@pytest.mark.parametrize(("waited", "uneven"), [(0.0, False), (0.1, False), (1.0, True), (4.0, True)])
+@pytest.mark.parametrize(("waited", "uneven"), [(0.0, False), (0.4, False), (0.6, True), (4.0, True)])
 def test_host_code_that_others_wait_for_is_not_told_as_code_of_all(waited, uneven):
     assert _uneven(unjudged(4, straggler_wait=waited), 1.0) == uneven
 

@@ -118,9 +118,8 @@ def rows_of(keys: np.ndarray, wanted: np.ndarray) -> tuple[np.ndarray, np.ndarra
     if not len(keys):
         return np.zeros(len(wanted), np.int64), np.zeros(len(wanted), bool)
     most = int(keys[-1])
-    if keys[0] >= 0 and most < NUMBERS_PER_KEY * len(
-        keys
-    ):  # one row for each number there may be: quicker than to search for each
+    # one row for each number that there may be is quicker than to search for each, where that does not take much
+    if keys[0] >= 0 and most < NUMBERS_PER_KEY * len(keys):
         place = np.full(most + 2, -1, np.int32)
         place[keys] = np.arange(len(keys), dtype=np.int32)
         at = place[np.clip(wanted, -1, most + 1)]

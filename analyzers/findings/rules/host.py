@@ -64,12 +64,8 @@ PACED = ("launch_bound", "host_overhead")
 NO_STEPS = "no step is marked in the profile, so that idle time before or between its work is not told from its own"
 MARK = "steps in the profile: torch.profiler's step(), jax.profiler.StepTraceAnnotation, or an NVTX range around each"
 MEETING = ("straggler_wait", "communication_or_wait")
-UNEVEN = (
-    1.0  # times what devices are idle for host code: where they wait as long for one another, it is not each rank's
-)
-UNEVEN_WORK = (
-    "devices wait for one another as long as for their hosts, and too few steps were captured to tell for whom"
-)
+UNEVEN = 0.5  # times what devices are idle for host code: where they wait so long for one another, it is not of each
+UNEVEN_WORK = "devices wait for one another as well as for their hosts, and what is captured does not tell for whom"
 MORE_STEPS = "profiles of all ranks over 20 steps or more"
 MOST = 2.0  # times what devices were idle: a host that spends more works beside its devices, not in their way
 LEAST_S = 1e-4  # of a step's time: what a kind of work takes there to count as being there
@@ -96,15 +92,16 @@ def find(seen: Seen) -> Told:
         else:
             share = fmt.share(gain.likely / seen.whole) if seen.whole else "nothing"
             out.append(RuledOut(kind.cause, f"devices were idle for it in {share} of the chip time", QUESTION))
-    not_told = (*gaps, *([NotTold(tuple(untold), NO_STEPS, MARK)] if untold else []))
+    if untold:
+        gaps.append(NotTold(tuple(untold), NO_STEPS, MARK))
     code = hot_code(seen.tables) if any(f.cause == "host_overhead" for f in told) else None
     if code is not None:
         told = [_in_code(f, code) if f.cause == "host_overhead" else f for f in told]
     elif any(f.cause == "host_overhead" for f in told):
         unmarked = tuple(c for c in UNMARKED if c not in {f.cause for f in told})
         out = [r for r in out if r.cause not in unmarked]
-        not_told = (*not_told, NotTold(unmarked, *UNTOLD))
-    return Told(tuple(told), tuple(out), not_told)
+        gaps.append(NotTold(unmarked, *UNTOLD))
+    return Told(tuple(told), tuple(out), tuple(gaps))
 
 
 def _uneven(seen: Seen, idle: float) -> bool:

@@ -97,9 +97,8 @@ def _of_all_steps(seen: Seen, sent: Sent, amount: float, devices: str = "", in_e
     known when their ranks came."""
     steps = sent.rows.loc[sent.rows["step"] >= 0, "step"].nunique()
     profiled = int(step_parts(seen.tables, seen.facts).seen.sum())
-    return carried(
-        seen, amount * max(profiled / steps, 1.0) if steps else amount, devices=devices, in_each=in_each
-    ).likely
+    whole = amount * max(profiled / steps, 1.0) if steps else amount
+    return carried(seen, whole, devices=devices, in_each=in_each).likely
 
 
 def slow_groups(rows: pd.DataFrame, chips: int) -> dict[str, list[tuple[float, float, float, str]]]:

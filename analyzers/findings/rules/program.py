@@ -68,8 +68,7 @@ def recomputed(seen: Seen) -> Told:
                 title=f"Activations are computed again for {fmt.whole_share(amount / useful)} of the useful maths: one "
                 "more forward pass is a third.",
                 gain=gain,
-                draws={"recomputation": min(shown, gain.likely)}
-                | seen.drawn(max(gain.likely - shown, 0.0), "below_roofline", "unattributed"),
+                draws=seen.drawn(gain.likely, "recomputation", "below_roofline", "unattributed"),
                 question="mfu",
                 confidence=0.7,
                 basis="modelled",
