@@ -25,6 +25,8 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 LOOK_S = 0.01
+BIRTH_S = 180
+"""How long a first child may take to be born: JAX and Orbax are imported before, on a busy new machine in a minute."""
 ENVIRONMENT = {
     "JAX_PLATFORMS": "cpu",
     "OPENBLAS_NUM_THREADS": "1",
@@ -46,10 +48,14 @@ class Child:
         return self.status
 
     def kill(self, signal_number: int = signal.SIGKILL) -> None:
-        self.born.wait(30)
+        self.wait_born()
         if self.status is None and self.pid is not None:
             with contextlib.suppress(ProcessLookupError):  # it ended; that the nursery says so is on its way
                 os.kill(self.pid, signal_number)
+
+    def wait_born(self) -> None:
+        """Returns when it lives, or when nothing will be born any more."""
+        self.born.wait(BIRTH_S)
 
     def wait(self, timeout_s: float = 60) -> int | None:
         self.gone.wait(timeout_s)

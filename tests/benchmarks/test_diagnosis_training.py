@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.diagnosis.case import Case, Planted
-from benchmarks.diagnosis.nursery import Nursery
+from benchmarks.diagnosis.nursery import BIRTH_S, Nursery
 from benchmarks.diagnosis.score import score
 from benchmarks.diagnosis.tools.chipledger import answers
 from benchmarks.diagnosis.training import bundle, launch, truth
@@ -97,8 +97,9 @@ def test_children_are_gone_when_the_nursery_is(tmp_path):
         cwd=tmp_path,
         stem=tmp_path / "wire",
     )
-    deadline = time.monotonic() + 30
-    while not (tmp_path / "told.json").exists() and time.monotonic() < deadline:
+    child.wait_born()
+    deadline = time.monotonic() + BIRTH_S
+    while not (tmp_path / "told.json").exists() and child.poll() is None and time.monotonic() < deadline:
         time.sleep(0.05)
     assert child.pid and alive(child.pid) and child.poll() is None
     nursery.__exit__()

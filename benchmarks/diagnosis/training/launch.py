@@ -98,6 +98,8 @@ def _attempt(case: Case, job: Path, attempt: int, log: LauncherLog, nursery: Nur
         )
         for p in range(case.processes)
     ]
+    for worker in workers:
+        worker.wait_born()
     try:
         dead = _watch(case, job, attempt, workers, log)
     finally:
@@ -120,6 +122,7 @@ def _slow_wire(case: Case, job: Path, attempt: int, port: int, nursery: Nursery)
     out = job / f"wire_{attempt}.json"
     arguments = [port, case.processes, [list(slow.ranks)] if slow.ranks else [], slow.seconds, out.name]
     wire = nursery.start(WIRE, arguments, cwd=job, stem=job / "logs" / f"wire_{attempt}")
+    wire.wait_born()
     deadline = time.monotonic() + 20
     while not out.exists():
         if wire.poll() is not None or time.monotonic() > deadline:
