@@ -1,5 +1,6 @@
 """What hosts do to their devices: a finding gives back no more than the ledger says that devices were idle for it."""
 
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -10,10 +11,12 @@ from analyzers.findings.parts import StepParts
 from analyzers.findings.rules.host import KINDS, _spent, _uneven
 from app.questions.asking import ask
 from app.questions.findings import FINDINGS
+from app.questions.ledger import LEDGER
 from collectors.ingest import ingest
 from runs.store import Store
 from tests.collectors.kineto_traces import kernel, launch, op, step, trace
 
+CASES = Path(__file__).parents[1] / "benchmarks" / "selection" / "cases"
 IDLE_US = 200
 
 
@@ -64,6 +67,16 @@ def test_what_an_evaluation_compiles_is_given_back_once(place, tmp_path):
         "recompilation": pytest.approx(4 * 400e-6, rel=0.05),
         "evaluation": pytest.approx(4 * 200e-6, rel=0.05),
     }
+
+
+def test_what_hosts_do_with_rows_of_padding_is_of_the_padding(place):
+    """A real job of which no calls were profiled: hosts fill rows that hold nothing as they fill others."""
+    run = place.store.get(ingest([CASES / "case-042"], place.store).run_id)
+    (found,) = ask(FINDINGS, run, {}, place.registry).findings
+    executed, needed = (e.value for e in found.evidence)
+    idle = ask(LEDGER, run, {}, place.registry).ledger.amount("idle_host_code")
+    assert found.cause == "batch_padding" and idle > 0
+    assert found.draws["idle_host_code"] == pytest.approx(idle * (1 - needed / executed), rel=0.05)
 
 
 def unjudged(chips: int, **amounts: float) -> SimpleNamespace:

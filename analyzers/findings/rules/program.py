@@ -16,6 +16,7 @@ GROWN = 1.2  # times the parameters stated
 ONCE = 0.45  # of the useful FLOPs: to compute the forward pass again is a third of them
 HOST_CODE = "idle_host_code"
 ARRAYS = ("array", "asarray", "device_put")  # functions that make arrays of a batch
+UNNAMED = 0.25  # of what computing too much costs: so much host code that no frame names is taken for work on its rows
 WIDE = {"f64": ("float64", "float32"), "c128": ("complex128", "complex64")}
 """Element types that no accelerator computes at its rate for narrower ones, and what would do."""
 
@@ -138,17 +139,12 @@ def _draws(seen: Seen, lost: float, sends: float, *accounts: str) -> dict[str, f
 def oversized(seen: Seen) -> Told:
     """A program that computes more than its model needs, though nothing is computed again: a dimension is rounded up,
     or rows of the batch hold nothing. Which, the size of its gradients tells."""
-    needed, chips = _needed(seen), seen.chips
-    rows = frame(seen.tables, "modules", ["name", "flops", "remat_flops", "instructions"]).dropna(subset=["flops"])
     causes = ("dims_padding", "batch_padding")
-    rows = rows[rows["instructions"].notna()]  # else no program of a step: all that a trace of PyTorch saw
-    if needed is None or not len(rows):
+    sizes = _sizes(seen)
+    if sizes is None:
         why = "nothing tells both what the model needs and what its program computes"
         return Told(not_told=(NotTold(causes, why, "a profile, and the job's log where it prints TFLOP/s"),))
-    rows = rows.sort_values("flops", kind="stable", ignore_index=True)
-    main = rows[rows["name"] == rows["name"].iloc[-1]]
-    each = main["flops"] - main["remat_flops"].fillna(0.0)
-    executed = float(each.iloc[0]) * chips  # of several sizes the least is what all of them need
+    executed, needed = sizes
     times = executed / needed
     if times < BEYOND:
         why = f"its program computes {fmt.number(times)} times what the model needs"
@@ -156,7 +152,7 @@ def oversized(seen: Seen) -> Told:
     busy = computing(seen).likely
     grown = _grown(seen)
     sends = seen.amount("exposed_communication") * (1 - 1 / grown) if grown else 0.0
-    rows_s = _rows_s(seen) * (1 - 1 / times) if not grown else 0.0
+    rows_s = of_rows(seen)
     lost = busy * (1 - 1 / times) + _carried_sends(seen, sends) + rows_s
     cause, what = causes[1], "its parameters are those stated, so rows of the batch hold nothing that is needed"
     if grown is not None:
@@ -180,12 +176,31 @@ def oversized(seen: Seen) -> Told:
     )
 
 
-def _rows_s(seen: Seen) -> float:
-    """Chip-seconds in which devices wait for what their hosts do with each batch, of rows that hold nothing as of
-    others: most of their code makes arrays of it."""
-    shown = seen.amount(HOST_CODE)
-    code = hot_code(seen.tables) if shown >= seen.least else None
-    return carried(seen, shown, in_each=True).likely if code is not None and code.function in ARRAYS else 0.0
+def of_rows(seen: Seen) -> float:
+    """Chip-seconds in which devices wait for what their hosts do with rows of a batch that hold nothing: as much for
+    each as for others, where most of their code makes arrays of the batch, or no frame names it and it is little beside
+    what computing them costs; 0 where no such rows are."""
+    sizes, shown = _sizes(seen), seen.amount(HOST_CODE)
+    if sizes is None or sizes[0] < BEYOND * sizes[1] or _grown(seen) or shown < seen.least:
+        return 0.0
+    share, code = 1 - sizes[1] / sizes[0], hot_code(seen.tables)
+    spent = carried(seen, shown, in_each=True).likely * share
+    if code is None:
+        return spent if spent <= UNNAMED * share * computing(seen).likely else 0.0
+    return spent if code.function in ARRAYS else 0.0
+
+
+def _sizes(seen: Seen) -> tuple[float, float] | None:
+    """FLOPs of a step: those of its program, without what is computed again, and those that the model needs."""
+    needed = _needed(seen)
+    rows = frame(seen.tables, "modules", ["name", "flops", "remat_flops", "instructions"]).dropna(subset=["flops"])
+    rows = rows[rows["instructions"].notna()]  # else no program of a step: all that a trace of PyTorch saw
+    if needed is None or not len(rows):
+        return None
+    rows = rows.sort_values("flops", kind="stable", ignore_index=True)
+    main = rows[rows["name"] == rows["name"].iloc[-1]]
+    each = main["flops"] - main["remat_flops"].fillna(0.0)
+    return float(each.iloc[0]) * seen.chips, needed  # of several sizes the least is what all of them need
 
 
 def _needed(seen: Seen) -> float | None:
