@@ -1,6 +1,6 @@
 """Ingest of a large trace of torch.profiler, side by side with Holistic Trace Analysis (HTA), each in its own process.
 
-    python -m benchmarks.kineto_ingest [--runs 3] [--megabytes 215] [--hta PYTHON] [--gigabytes 5]
+    python -m benchmarks.kineto_ingest [--runs 3] [--megabytes 215] [--hta PYTHON] [--gigabytes 5] [--ranks 64]
 
 Compared, whole processes from start to exit:
 
@@ -13,7 +13,8 @@ columns of HTA's frames. What a page asks instead is told beside it, under `as a
 operations, collectives and steps, which hold the five, from the files, with the ledger and all else that they tell.
 `--hta` names a Python that has HolisticTraceAnalysis (0.5.0 was measured), which this project does not depend on.
 Ratios are of medians of runs taken in turn; those of processor seconds are what holds on a machine that others use
-too. `--gigabytes` ingests one trace of that size instead and prints its peak memory.
+too. `--gigabytes` ingests one trace of that size instead and prints its peak memory; `--ranks` a folder of so many
+traces of `--megabytes` each, by one process and by as many as there are processors, and what each held at its peak.
 
 Measured on 29 November 2026, 2 cores that others kept busy (load 7), 188 MB with 722,362 events, medians of five runs:
 HTA took 15.1 times as long to load it (49.9 s to 3.31 s), with 14.3 times the processor time (22.1 s to 1.54 s) and
@@ -26,6 +27,7 @@ out by the one that asks first: the idle causes by themselves take about as long
 """
 
 import argparse
+import contextlib
 import gzip
 import json
 import os
@@ -33,9 +35,12 @@ import shutil
 import statistics
 import sys
 import tempfile
+import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 from benchmarks import kineto_trace
+from benchmarks.dask_cluster import peak_bytes
 from benchmarks.xplane_ingest import Measured, ingest, run
 
 TIMED = """
@@ -164,15 +169,63 @@ def large(gigabytes: float) -> None:
         print(f"chipledger   {done.wall_s:.1f} s wall, {done.cpu_s:.1f} s cpu, {done.peak_bytes / 1e6:.0f} MB peak")
 
 
+def many(ranks: int, megabytes: int) -> None:
+    """A folder of traces, of each of so many ranks one, by one processor and by all; what each process held at most."""
+    with tempfile.TemporaryDirectory(prefix="chipledger-benchmark-") as folder:
+        scratch, traces = Path(folder), Path(folder) / "traces"
+        traces.mkdir()
+        events = kineto_trace.write(scratch / "one.json", megabytes * 1_000_000)
+        for rank in range(ranks):
+            kineto_trace.of_rank(scratch / "one.json", rank, ranks, traces / f"rank{rank}.pt.trace.json")
+        ingest(traces / "rank0.pt.trace.json", scratch)  # compiled kernels are warm
+        print(
+            f"{ranks} traces of {(traces / 'rank0.pt.trace.json').stat().st_size / 1e6:.0f} MB, {events:,} events each"
+        )
+        mine = sorted(os.sched_getaffinity(0))
+        for some in ([mine[0]], mine):
+            os.sched_setaffinity(0, some)
+            held: dict[int, int] = {}
+            watched = threading.Event()
+            watcher = threading.Thread(target=_watch, args=(held, watched), daemon=True)
+            watcher.start()
+            done = ingest(traces, scratch)
+            watched.set()
+            watcher.join()
+            peaks = ", ".join(f"{peak / 1e6:.0f}" for peak in sorted(held.values(), reverse=True)[:4])
+            print(
+                f"{len(some)} processors: {done.wall_s:.1f} s wall, {done.cpu_s:.1f} s cpu; the largest of "
+                f"{len(held)} processes held {peaks} MB"
+            )
+
+
+def _watch(held: dict[int, int], ended: threading.Event) -> None:
+    """Notes the most that each process below this one has held, until it is told that they ended."""
+    while not ended.wait(0.1):
+        for pid in _below(os.getpid()):
+            held[pid] = max(held.get(pid, 0), peak_bytes(pid))
+
+
+def _below(pid: int) -> Iterator[int]:
+    """The children of a process, and theirs."""
+    for thread in Path(f"/proc/{pid}/task").glob("*/children"):
+        with contextlib.suppress(OSError):
+            for child in map(int, thread.read_text().split()):
+                yield child
+                yield from _below(child)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, default=3, help="measured runs of each, taken in turn")
     parser.add_argument("--megabytes", type=int, default=215, help="least size of the trace")
     parser.add_argument("--hta", help="a Python that has HolisticTraceAnalysis")
     parser.add_argument("--gigabytes", type=float, help="ingest one trace of this size and print its peak memory")
+    parser.add_argument("--ranks", type=int, help="ingest so many traces of `--megabytes` each, and print what is held")
     given = parser.parse_args()
     if given.gigabytes:
         large(given.gigabytes)
+    elif given.ranks:
+        many(given.ranks, given.megabytes)
     else:
         compare(given.megabytes, given.runs, given.hta)
 

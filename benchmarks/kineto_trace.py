@@ -139,3 +139,13 @@ def write(path: Path, at_least_bytes: int) -> int:
             count, number = count + len(lines), number + 1
         f.write("\n]}\n")
     return count
+
+
+def of_rank(trace: Path, rank: int, ranks: int, path: Path) -> None:
+    """The same trace as another rank of a job would have written it, where all take part in collectives."""
+    group = "[" + ", ".join(map(str, range(ranks))) + "]"
+    text = trace.read_bytes()
+    for key, mine in (("rank", rank), ("world_size", ranks), ("Group size", ranks), ("Process Group Ranks", group)):
+        told = {"rank": 0, "world_size": 2, "Group size": 2, "Process Group Ranks": "[0, 1]"}[key]
+        text = text.replace(f'"{key}": {json.dumps(told)}'.encode(), f'"{key}": {json.dumps(mine)}'.encode())
+    path.write_bytes(text)

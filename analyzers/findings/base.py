@@ -113,6 +113,7 @@ class Finding:
     confidence  0 to 1: how sure it is that this is what is wrong
     basis       how the gain is known
     since_ns    since when, on the calendar of the job
+    least       chip-seconds, where it is no finding below more than the floor: what others leave of it must reach that
     """
 
     cause: str
@@ -125,6 +126,7 @@ class Finding:
     where: Where = field(default_factory=Where)
     evidence: tuple[Evidence, ...] = ()
     since_ns: int | None = None
+    least: float = 0.0
 
     def __post_init__(self) -> None:
         if self.cause not in WRONGS:

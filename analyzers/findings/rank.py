@@ -32,8 +32,8 @@ def settled(found: Sequence[Finding], ledger: Ledger, floor: float) -> tuple[lis
         finding = replace(one, gain=one.gain.at_most(ledger.chip_seconds)).drawing(_within(one.draws, ledger))
         draws = {n: min(s, left.get(n, ledger.amount(n))) if n else s for n, s in finding.draws.items()}
         rest = finding.drawing(draws)
-        if rest.likely < max(least, HALF * finding.likely):
-            if finding.likely >= least:
+        if rest.likely < max(least, one.least, HALF * finding.likely):
+            if finding.likely >= max(least, one.least):
                 explained.append(finding)
             continue
         for name, amount in draws.items():

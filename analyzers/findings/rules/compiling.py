@@ -13,8 +13,9 @@ from runs.tables import frame
 
 QUESTION = "ledger"
 LEAST_S = 1e-3  # of a step: less is no compiling of its program
-COLD_SHARE, COLD_S = 0.2, 1.0
-"""Start-up that is worth telling: its share of the chip time, and seconds an attempt."""
+COLD_SHARE, COLD_S = 0.2, 2.0
+"""Start-up that is worth telling: its share of the chip time, and seconds an attempt. To read programs that are kept
+takes more than one on a machine that has fewer cores than the job has processes."""
 
 
 def find(seen: Seen) -> Told:

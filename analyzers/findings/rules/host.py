@@ -14,7 +14,6 @@ from analyzers.findings.carried import carried
 from analyzers.findings.parts import StepParts, step_parts
 from analyzers.findings.places import spaced, steps_of_events
 from analyzers.findings.rules.pace import SPREAD, named_pauses
-from analyzers.findings.rules.program import of_rows
 from analyzers.ranks.stragglers import StragglersResult
 from analyzers.time.step_patterns import StepPattern
 from errors import format as fmt
@@ -67,7 +66,6 @@ MARK = "steps in the profile: torch.profiler's step(), jax.profiler.StepTraceAnn
 MEETING = ("straggler_wait", "communication_or_wait")
 UNEVEN = 0.5  # times what devices are idle for host code: where they wait so long for one another, it is not of each
 UNEVEN_WORK = "devices wait for one another as well as for their hosts, and what is captured does not tell for whom"
-OF_ROWS = "what hosts do beyond the usual is work on rows of padding"
 MORE_STEPS = "profiles of all ranks over 20 steps or more"
 MOST = 2.0  # times what devices were idle: a host that spends more works beside its devices, not in their way
 LEAST_S = 1e-4  # of a step's time: what a kind of work takes there to count as being there
@@ -87,8 +85,6 @@ def find(seen: Seen) -> Told:
         if gain.likely >= max(kind.least, seen.floor) * seen.whole:
             if kind.cause in PACED and not len(held.rows):
                 untold.append(kind.cause)
-            elif kind.cause == "host_overhead" and gain.likely - of_rows(seen) < kind.least * seen.whole:
-                out.append(RuledOut(kind.cause, OF_ROWS, QUESTION))
             elif kind.cause == "host_overhead" and _uneven(seen, amount):
                 gaps.append(NotTold((kind.cause,), UNEVEN_WORK, MORE_STEPS))
             else:
@@ -149,6 +145,7 @@ def _finding(seen: Seen, kind: Kind, amount: float, gain: Band, pause: StepPatte
         basis="measured" if pause is None else "derived",
         where=Where(steps=place),
         evidence=tuple(evidence),
+        least=kind.least * seen.whole,
     )
 
 

@@ -41,6 +41,7 @@ PAUSES = ("evaluation", "logging", "device_to_host", "garbage_collection")
 """Kinds of host work that every so many steps may hold."""
 MOSTLY = 0.5  # of a pause: so much of it a kind of work must take to be what it is
 APART = 4  # steps between two pauses: of fewer, all steps are next to one
+BRIEF_S, BRIEF_SHARE = 60.0, 0.05  # a change of level that lasts less is told from this share of the chip time on
 OF_GROWTH = 0.1  # of what steps grow by: a smaller change of level is of that
 QUIET = 0.2  # of the steps: so many must be as quick as is called usual
 
@@ -92,12 +93,19 @@ def _patterns(seen: Seen) -> tuple[list[StepPattern], bool]:
     taken_off = float(np.median(whole)) > PLAIN * float(rows["dur_s"].median()) if len(rows) else False
     found = _joined(step_patterns(changes_of(rows)))
     grown = max((p.slow_s - p.usual_s for p in found if p.kind == "growing"), default=0.0)
-    return [p for p in found if _referred(p, rows) and not _of_growth(p, grown)], taken_off
+    told = [p for p in found if _referred(p, rows) and not _of_growth(p, grown)]
+    return [p for p in told if p.excess_s * seen.chips >= _least(seen, p)], taken_off
 
 
 def _of_growth(pattern: StepPattern, grown_s: float) -> bool:
     """Whether a change of level is what a line leaves of steps that grow, though not quite along it."""
     return pattern.kind == "changed" and pattern.slow_s - pattern.usual_s < OF_GROWTH * grown_s
+
+
+def _least(seen: Seen, pattern: StepPattern) -> float:
+    """Chip-seconds that a pattern must cost: a change of level for seconds is what any machine has now and then."""
+    lasted_s = (pattern.last_step - pattern.first_step + 1) * pattern.slow_s
+    return BRIEF_SHARE * seen.whole if pattern.kind == "changed" and lasted_s < BRIEF_S else 0.0
 
 
 def _unprofiled(seen: Seen, rows: pd.DataFrame) -> pd.DataFrame:
@@ -175,6 +183,7 @@ def _finding(seen: Seen, pattern: StepPattern, taken_off: bool) -> Finding:
         title=_title(pattern, taken_off),
         gain=Band.within(chip_s, SPREAD),
         draws=seen.drawn(chip_s, *WHERE),
+        least=_least(seen, pattern),
         question="steps",
         confidence=0.8,
         where=Where(steps=Steps(pattern.first_step, pattern.last_step, pattern.every or 1)),

@@ -152,7 +152,7 @@ def oversized(seen: Seen) -> Told:
     busy = computing(seen).likely
     grown = _grown(seen)
     sends = seen.amount("exposed_communication") * (1 - 1 / grown) if grown else 0.0
-    rows_s = of_rows(seen)
+    rows_s = _of_rows(seen)
     lost = busy * (1 - 1 / times) + _carried_sends(seen, sends) + rows_s
     cause, what = causes[1], "its parameters are those stated, so rows of the batch hold nothing that is needed"
     if grown is not None:
@@ -176,7 +176,7 @@ def oversized(seen: Seen) -> Told:
     )
 
 
-def of_rows(seen: Seen) -> float:
+def _of_rows(seen: Seen) -> float:
     """Chip-seconds in which devices wait for what their hosts do with rows of a batch that hold nothing: as much for
     each as for others, where most of their code makes arrays of the batch, or no frame names it and it is little beside
     what computing them costs; 0 where no such rows are."""

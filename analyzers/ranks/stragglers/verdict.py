@@ -66,8 +66,8 @@ def patterns(x: Lateness) -> Patterns:
 
 
 def finding(tables: Tables, met: Meetings, x: Lateness, seen: Patterns) -> Finding:
-    """The answer. The first that holds: too few steps, a persistent rank, a slow network, uneven work, a different rank
-    in many steps, single steps, none. A slow network that costs more than the persistent ranks comes first; one that
+    """The answer. The first that holds: too few steps, a persistent rank, uneven work, a different rank in many steps, a
+    slow network, single steps, none. A slow network that costs more than the ranks before it comes first; one that
     costs less than 2 % of the time compared is none. Where ranks have no profile, moving data cannot be told from
     waiting for them, and nobody can be cleared."""
     steps, ranks = len(x.step), len(met.ranks)
@@ -84,13 +84,13 @@ def finding(tables: Tables, met: Meetings, x: Lateness, seen: Patterns) -> Findi
     unwatched = watched_in_part(met).any()
     network = 0.0 if unwatched else float(seen.beyond_s.sum()) * ranks
     network = network if network >= WORTH * steps * x.step_s * ranks else 0.0
-    persistent = _persistent(met, x, seen)
-    if network and (not persistent or network > (persistent.cost_s or 0)):
-        return _network(x, seen, network, persistent)
-    if persistent:
+    found = _persistent(met, x, seen) or _uneven(tables, met, x, seen)
+    if network and (not found or network > (found.cost_s or 0)):
+        return _network(x, seen, network, found)
+    if found:
         said = (f"All collectives were slow in {int((seen.beyond_s > 0).sum())} steps as well.",) if network else ()
-        return replace(persistent, others=said)
-    found = _uneven(tables, met, x, seen) or _single(met, x, seen)
+        return replace(found, others=said)
+    found = _single(met, x, seen)
     if not found and unwatched:
         said = "none of the ranks that have a profile is late, and waiting for those that have none is not known"
         return Finding("unknown", said, cost_s=None)
@@ -146,13 +146,13 @@ def _joint_cost(x: Lateness, where: Mapping[int, np.ndarray]) -> float:
     return out
 
 
-def _network(x: Lateness, seen: Patterns, cost_s: float, persistent: Finding | None) -> Finding:
+def _network(x: Lateness, seen: Patterns, cost_s: float, beside: Finding | None) -> Finding:
     slow = seen.beyond_s > 0
     why = (
         f"moving data took {np.median(seen.pace[slow]):.1f} times as long as in the run's quietest steps, on all "
         f"ranks, in {int(slow.sum())} of {len(slow)} steps"
     )
-    said = (f"Besides, {persistent.why}.",) if persistent else ()
+    said = (f"Besides, {beside.why}.",) if beside else ()
     return Finding("network", why, cost_s=cost_s, others=said)
 
 
