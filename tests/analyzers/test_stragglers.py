@@ -286,11 +286,18 @@ def test_several_slow_ranks_are_named_and_their_cost_is_joint():
     assert result.cost_chip_seconds == pytest.approx(0.1 * 39 * 14, rel=0.1)
 
 
-def in_turn(share, seed, ranks, steps=60):
+def in_turn(share, seed, ranks, steps=60, **more):
     """Ranks of which one, drawn anew, is late in each step by this share of it."""
     late = np.zeros((steps, 1, ranks))
     late[np.arange(steps), 0, np.random.default_rng(seed).integers(0, ranks, steps)] = share
-    return ask(RankWorld(ranks=ranks, steps=steps, extra=late))
+    return ask(RankWorld(ranks=ranks, steps=steps, extra=late, **more))
+
+
+@pytest.mark.parametrize("seed", seeds(10))
+def test_ranks_late_in_turn_come_before_a_network_that_costs_less(seed):
+    told = in_turn(0.4, seed, 2, slow_network=range(35, 58))
+    assert told.verdict == "rotating" and told.cost_chip_seconds > 23 * 0.3 * 2
+    assert "All collectives were slow in 23 steps as well." in told.notes
 
 
 @pytest.mark.parametrize("ranks", [2, 3, 4])

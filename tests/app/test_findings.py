@@ -1,5 +1,6 @@
 """Findings: no chip-second is given twice, causes have cures, and bundled runs are told what was done to them."""
 
+import dataclasses
 import json
 import math
 
@@ -69,6 +70,16 @@ def test_what_others_give_back_of_a_finding_is_said_beside_what_was_found():
     stand, _ = settled([rank, finding("host_overhead", {"device_idle": 29.0})], books, 0.02)
     titles = {f.cause: f.title for f in stand}
     assert titles == {"slow_rank": "", "host_overhead": " Of that, 6.00 % of the chip time is another finding's."}
+
+
+@pytest.mark.parametrize(("least", "told"), [(0.0, True), (22.9, True), (23.1, False), (29.5, False)])
+def test_what_others_leave_of_a_finding_must_be_worth_telling_for_itself(least, told):
+    books = ledger([40.0, 30.0, 0.5, 29.0, 0.5])
+    rank = finding("slow_rank", {"straggler_wait": 30.0, "device_idle": 6.0})
+    code = dataclasses.replace(finding("host_overhead", {"device_idle": 29.0}), least=least)
+    stand, explained = settled([rank, code], books, 0.02)
+    assert ("host_overhead" in {f.cause for f in stand}) is told
+    assert ("host_overhead" in {f.cause for f in explained}) is (least == 23.1)
 
 
 def test_a_band_out_of_order_and_a_cause_of_no_vocabulary_are_defects():

@@ -36,6 +36,22 @@ def test_what_a_nameless_pause_may_be_is_not_ruled_out(place):
 
 
 @pytest.mark.parametrize(
+    ("usual_s", "slow_s", "told"),
+    [
+        (0.1, 0.14, False),  # for eight seconds, 4 % of the time
+        (0.1, 0.2, True),
+        (1.0, 1.4, True),  # for more than a minute
+    ],
+)
+def test_a_change_of_pace_for_some_seconds_is_told_where_it_costs_much(place, usual_s, slow_s, told):
+    took = [int((slow_s if n >= 540 else usual_s) * S) + 100_000 * (n % 7) for n in range(600)]
+    run = made_runs.write(place.store, f"{usual_s} {slow_s}", {"steps": made_runs.step_columns(took)}, {"chips": 4})
+    result = ask(FINDINGS, run, {}, place.registry)
+    assert ("step_change" in {f.cause for f in result.findings}) is told
+    assert ("step_change" in {out.cause for out in result.ruled_out}) is not told
+
+
+@pytest.mark.parametrize(
     ("took", "work"),
     [
         ({20: 0.6}, "evaluation"),  # what a log counts to step 19, a profile may to step 20

@@ -42,6 +42,7 @@ PAUSES = ("evaluation", "logging", "device_to_host", "garbage_collection")
 MOSTLY = 0.5  # of a pause: so much of it a kind of work must take to be what it is
 APART = 4  # steps between two pauses: of fewer, all steps are next to one
 BRIEF_S, BRIEF_SHARE = 60.0, 0.05  # a change of level that lasts less is told from this share of the chip time on
+TAKEN = 0.75  # of a step: where events take more, what they leave is no measure of its pace
 OF_GROWTH = 0.1  # of what steps grow by: a smaller change of level is of that
 QUIET = 0.2  # of the steps: so many must be as quick as is called usual
 
@@ -86,10 +87,11 @@ def _work_of(pattern: StepPattern, held: StepParts) -> str | None:
 def _patterns(seen: Seen) -> tuple[list[StepPattern], bool]:
     """What steps show without what is named in them, and whether much was taken off a usual one."""
     held = step_parts(seen.tables, seen.facts)
-    bare = held.bare()["dur_s"].to_numpy(dtype=float)
     whole = held.rows["dur_s"].to_numpy(dtype=float)
+    bare = held.bare()["dur_s"].to_numpy(dtype=float)
     late = whole - _late(seen, held.rows["step"])  # what a late rank did is among the parts, where an event names it
-    rows = _unprofiled(seen, held.rows.assign(dur_s=np.minimum(bare, late).clip(min=0.0)))
+    left = _as_around(np.minimum(bare, late).clip(min=0.0), whole - bare > TAKEN * whole)
+    rows = _unprofiled(seen, held.rows.assign(dur_s=np.minimum(left, whole)))
     taken_off = float(np.median(whole)) > PLAIN * float(rows["dur_s"].median()) if len(rows) else False
     found = _joined(step_patterns(changes_of(rows)))
     grown = max((p.slow_s - p.usual_s for p in found if p.kind == "growing"), default=0.0)
@@ -100,6 +102,15 @@ def _patterns(seen: Seen) -> tuple[list[StepPattern], bool]:
 def _of_growth(pattern: StepPattern, grown_s: float) -> bool:
     """Whether a change of level is what a line leaves of steps that grow, though not quite along it."""
     return pattern.kind == "changed" and pattern.slow_s - pattern.usual_s < OF_GROWTH * grown_s
+
+
+def _as_around(left_s: np.ndarray, taken: np.ndarray) -> np.ndarray:
+    """What is left of steps, and of those that hold little else than a save or the like what is left of the steps
+    around them: theirs is a small difference of two long times, by clocks that need not agree."""
+    if not taken.any() or taken.mean() > 0.5:
+        return left_s
+    at = np.arange(len(left_s))
+    return np.where(taken, np.interp(at, at[~taken], left_s[~taken]), left_s)
 
 
 def _least(seen: Seen, pattern: StepPattern) -> float:

@@ -66,9 +66,9 @@ def patterns(x: Lateness) -> Patterns:
 
 
 def finding(tables: Tables, met: Meetings, x: Lateness, seen: Patterns) -> Finding:
-    """The answer. The first that holds: too few steps, a persistent rank, uneven work, a different rank in many steps, a
-    slow network, single steps, none. A slow network that costs more than the ranks before it comes first; one that
-    costs less than 2 % of the time compared is none. Where ranks have no profile, moving data cannot be told from
+    """The answer. The first that holds: too few steps, a persistent rank, uneven work, ranks late in turn, a slow
+    network, single steps, none. A slow network that costs more than the ranks before it comes first; one that costs
+    less than 2 % of the time compared is none. Where ranks have no profile, moving data cannot be told from
     waiting for them, and nobody can be cleared."""
     steps, ranks = len(x.step), len(met.ranks)
     if steps < WINDOW:
