@@ -1,6 +1,7 @@
 """What each step of a job held besides training, step by step: fetches, compiling, logging and the like, from the
 threads that feed the devices. What is left of a step's duration without them shows what the job's own steps did."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -59,10 +60,11 @@ class StepParts:
         mine = self.of(kind)
         return [int(s) for s in mine.index[mine > least_s]]
 
-    def bare(self) -> pd.DataFrame:
+    def bare(self, but: Sequence[str] = ()) -> pd.DataFrame:
         """The steps (step, start_ns, dur_s) without these parts: a fetch, compiling, logging and the like taken off, a
-        save or an evaluation as well, and of launches what a step has more of than others."""
-        parts = self.parts.drop(columns=[FETCH] if self.fetched else [], errors="ignore").fillna(0.0)
+        save or an evaluation as well, and of launches what a step has more of than others. `but`: kinds left in."""
+        out = [FETCH, *but] if self.fetched else list(but)
+        parts = self.parts.drop(columns=out, errors="ignore").fillna(0.0)
         if LAUNCHING in parts:
             if COMPILING in parts:  # which lies within the call that launches
                 parts[LAUNCHING] = (parts[LAUNCHING] - parts[COMPILING]).clip(lower=0.0)

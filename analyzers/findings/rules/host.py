@@ -5,10 +5,12 @@ Read off the ledger, whose accounts of an idle device are told by what the threa
 before this one have taken from those accounts what a late rank, a pause or a change of pace explains.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from analyzers.device.host_code import HotCode, hot_code
 from analyzers.device.host_work import COMPILING, LAUNCHING
+from analyzers.device.overlap import OverlapResult
 from analyzers.findings.base import Band, Evidence, Finding, NotTold, Rule, RuledOut, Seen, Steps, Told, Where
 from analyzers.findings.carried import carried
 from analyzers.findings.parts import StepParts, step_parts
@@ -17,6 +19,7 @@ from analyzers.findings.rules.pace import SPREAD, named_pauses
 from analyzers.ranks.stragglers import StragglersResult
 from analyzers.time.step_patterns import StepPattern
 from errors import format as fmt
+from runs.tables import frame
 
 QUESTION = "ledger"
 
@@ -66,6 +69,12 @@ MARK = "steps in the profile: torch.profiler's step(), jax.profiler.StepTraceAnn
 MEETING = ("straggler_wait", "communication_or_wait")
 UNEVEN = 0.5  # times what devices are idle for host code: where they wait so long for one another, it is not of each
 UNEVEN_WORK = "devices wait for one another as well as for their hosts, and what is captured does not tell for whom"
+OF_COPIES = 0.5  # times what copies from devices cost: so much code beside them may be what is done with them
+BESIDE_COPIES = "hosts run code beside copies from their devices, and nothing tells whether it is of these"
+FEWEST = 8  # steps of a device that tell whether it waits for others
+QUICK, AS_LATE_IN, AS_LATE = 0.1, 0.2, 0.1
+"""Of the steps: those in which nobody is waited for, and those in which others come later than a profiled device, by
+this much of what its host's code takes in a step."""
 MORE_STEPS = "profiles of all ranks over 20 steps or more"
 MOST = 2.0  # times what devices were idle: a host that spends more works beside its devices, not in their way
 LEAST_S = 1e-4  # of a step's time: what a kind of work takes there to count as being there
@@ -85,6 +94,8 @@ def find(seen: Seen) -> Told:
         if gain.likely >= max(kind.least, seen.floor) * seen.whole:
             if kind.cause in PACED and not len(held.rows):
                 untold.append(kind.cause)
+            elif kind.cause == "host_overhead" and _beside_copies(seen, told, gain):
+                gaps.append(NotTold((kind.cause,), BESIDE_COPIES, UNTOLD[1]))
             elif kind.cause == "host_overhead" and _uneven(seen, amount):
                 gaps.append(NotTold((kind.cause,), UNEVEN_WORK, MORE_STEPS))
             else:
@@ -101,7 +112,41 @@ def find(seen: Seen) -> Told:
         unmarked = tuple(c for c in UNMARKED if c not in {f.cause for f in told})
         out = [r for r in out if r.cause not in unmarked]
         gaps.append(NotTold(unmarked, *UNTOLD))
+    if hosts := _some_of(seen):
+        told = [_of_some(f, hosts) if f.cause == "host_overhead" else f for f in told]
     return Told(tuple(told), tuple(out), tuple(gaps))
+
+
+def _some_of(seen: Seen) -> tuple[str, ...]:
+    """The hosts of which there are profiles, where there are none of others and nothing tells whether these run as much
+    code or wait."""
+    rows = frame(seen.tables, "captures", ["host", "devices"]).dropna().drop_duplicates("host")
+    some = len(rows) and _unjudged(seen) and int(rows["devices"].sum()) < seen.chips
+    return tuple(sorted(rows["host"].astype(str))) if some and not _wait_for_others(seen) else ()
+
+
+def _wait_for_others(seen: Seen) -> bool:
+    """Whether profiled devices wait in collectives, in a good part of the steps for a good part of what their hosts'
+    code takes in one: then the others come even later there, and whoever is late alone never waits."""
+    found = seen.answer("overlap", OverlapResult)
+    if found is None or len(found.steps) < FEWEST:
+        return False
+    inside = found.steps.groupby("step")["communication_s"].mean()
+    quick, waiting = inside.quantile([QUICK, 1 - AS_LATE_IN])
+    return bool(waiting - quick >= AS_LATE * seen.amount("idle_host_code") / len(found.steps))
+
+
+def _of_some(finding: Finding, hosts: tuple[str, ...]) -> Finding:
+    """What the profiled hosts do, and the others may or may not."""
+    seen_on = "one host does" if len(hosts) == 1 else f"{len(hosts):,} hosts do"
+    title = f"{finding.title} That {seen_on}: others have no profile, and do the same or wait."
+    return replace(finding, title=title, where=replace(finding.where, hosts=hosts), confidence=0.5)
+
+
+def _beside_copies(seen: Seen, told: Sequence[Finding], gain: Band) -> bool:
+    """Whether code without a name may be what hosts do with what they copy from devices, of which it is a part."""
+    copies = next((f.likely for f in told if f.cause == "device_to_host"), 0.0)
+    return gain.likely < OF_COPIES * copies and hot_code(seen.tables) is None
 
 
 def _uneven(seen: Seen, idle: float) -> bool:

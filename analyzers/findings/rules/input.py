@@ -123,10 +123,13 @@ def _told_already(told: StragglersResult | None, host: str) -> bool:
 
 
 def waited(seen: Seen, found: InputResult) -> float:
-    """Chip-seconds of waiting: as a profile saw it, and in steps that none saw as in those that it saw."""
+    """Chip-seconds of waiting: as a profile saw it, on devices without one as on those that have one, since all meet in
+    each step, and in steps that none saw as in those that it saw."""
     rows = found.rows[found.rows["usual"]]
     watched = rows[rows["devices"] > 0]
     measured = float(seen.amount("input_wait"))
+    if len(watched):
+        measured *= max(seen.chips / float(watched["devices"].astype(float).median()), 1.0)
     if not len(watched) or len(watched) == len(rows):
         return max(measured, float(found.waited_s or 0.0))
     unseen = rows[rows["devices"] == 0]

@@ -4,6 +4,7 @@ Fetches, compiling, logging and whatever else a host's events name are taken off
 that a stalling loader is no change of pace; and so is what a late rank cost in the steps in which it was late.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -11,6 +12,7 @@ import pandas as pd
 
 from analyzers.findings.base import Band, Evidence, Finding, NotTold, Rule, RuledOut, Seen, Steps, Told, Where
 from analyzers.findings.parts import StepParts, step_parts
+from analyzers.findings.places import spaced
 from analyzers.findings.rules.profiling import captured
 from analyzers.ranks.stragglers import StragglersResult
 from analyzers.time.step_changes import changes_of
@@ -63,8 +65,9 @@ def named_pauses(seen: Seen) -> dict[str, tuple[StepPattern, float]]:
     held = step_parts(seen.tables, seen.facts)
     if all(held.of(work).max() <= 0 for work in PAUSES):
         return {}
-    works = {work: pattern for pattern in _patterns(seen)[0] if (work := _work_of(pattern, held)) is not None}
-    return {work: (pattern, pattern.excess_s + float(held.of(work).sum())) for work, pattern in works.items()}
+    found = _patterns(seen, PAUSES)[0]
+    works = {work: pattern for pattern in found if (work := _work_of(pattern, held)) is not None}
+    return {work: (pattern, pattern.excess_s) for work, pattern in works.items()}
 
 
 def _work_of(pattern: StepPattern, held: StepParts) -> str | None:
@@ -84,24 +87,31 @@ def _work_of(pattern: StepPattern, held: StepParts) -> str | None:
     return None
 
 
-def _patterns(seen: Seen) -> tuple[list[StepPattern], bool]:
-    """What steps show without what is named in them, and whether much was taken off a usual one."""
+def _patterns(seen: Seen, but: Sequence[str] = ()) -> tuple[list[StepPattern], bool]:
+    """What steps show without what is named in them but for these kinds of work, and whether much was taken off a usual
+    one."""
     held = step_parts(seen.tables, seen.facts)
     whole = held.rows["dur_s"].to_numpy(dtype=float)
-    bare = held.bare()["dur_s"].to_numpy(dtype=float)
+    bare = held.bare(but)["dur_s"].to_numpy(dtype=float)
     late = whole - _late(seen, held.rows["step"])  # what a late rank did is among the parts, where an event names it
     left = _as_around(np.minimum(bare, late).clip(min=0.0), whole - bare > TAKEN * whole)
     rows = _unprofiled(seen, held.rows.assign(dur_s=np.minimum(left, whole)))
     taken_off = float(np.median(whole)) > PLAIN * float(rows["dur_s"].median()) if len(rows) else False
     found = _joined(step_patterns(changes_of(rows)))
     grown = max((p.slow_s - p.usual_s for p in found if p.kind == "growing"), default=0.0)
-    told = [p for p in found if _referred(p, rows) and not _of_growth(p, grown)]
+    told = [p for p in found if _referred(p, rows) and not _of_growth(p, grown) and not _of_captures(seen, p)]
     return [p for p in told if p.excess_s * seen.chips >= _least(seen, p)], taken_off
 
 
 def _of_growth(pattern: StepPattern, grown_s: float) -> bool:
     """Whether a change of level is what a line leaves of steps that grow, though not quite along it."""
     return pattern.kind == "changed" and pattern.slow_s - pattern.usual_s < OF_GROWTH * grown_s
+
+
+def _of_captures(seen: Seen, pattern: StepPattern) -> bool:
+    """Whether a pause comes as often as a profiler that goes on and off: it is of that, in whichever step it is."""
+    steps = spaced(sorted(captured(seen)))
+    return pattern.kind == "periodic" and steps is not None and steps.every > 1 and pattern.every == steps.every
 
 
 def _as_around(left_s: np.ndarray, taken: np.ndarray) -> np.ndarray:

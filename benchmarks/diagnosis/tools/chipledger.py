@@ -11,7 +11,7 @@ from app.questions.asking import ask
 from app.questions.findings import FINDINGS
 from app.workspace import Workspace, workspace
 from benchmarks.diagnosis.faults import BY_CAUSE, FAULTS
-from benchmarks.diagnosis.tools.readings import NAMES
+from benchmarks.diagnosis.tools.readings import NAMES, OF_SOME
 from collectors.ingest import ingest
 from errors import ChipledgerError
 from runs.run import Run
@@ -45,7 +45,9 @@ def answer(run: Run, place: Workspace) -> dict[str, Any]:
     told = {name for gap in result.not_told for cause in gap.causes for name in _of(cause, fleet)}
     return {
         "causes": [_named(finding, name) for finding, name in named],
-        "headlines": [{"says": f.title, "accuses": [], "chip_seconds": f.likely if f.gain else None} for f in unheard],
+        "headlines": [
+            {"says": f.title, "accuses": _any_of(f), "chip_seconds": f.likely if f.gain else None} for f in unheard
+        ],
         "not_told": sorted(told | _never(result, fleet)),
     }
 
@@ -64,10 +66,15 @@ def _named(finding: Finding, name: str) -> dict[str, Any]:
 
 def _faults(finding: Finding, fleet: bool) -> list[str]:
     """The fault that a finding names; where its cause stands for several, the one that its title tells."""
-    names = _of(finding.cause, fleet)
+    names = [] if _any_of(finding) else _of(finding.cause, fleet)
     if finding.cause == "recompilation":
         return ["recompile_constant" if "constant" in finding.title else "recompile_shape"]
     return names[:1]
+
+
+def _any_of(finding: Finding) -> list[str]:
+    """The faults of which any would make a finding true that names none of them."""
+    return list(OF_SOME.get(finding.cause, ())) if finding.where.hosts else []
 
 
 def _of(cause: str, fleet: bool) -> list[str]:

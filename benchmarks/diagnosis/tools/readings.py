@@ -48,3 +48,6 @@ NAMES: dict[str, tuple[str, ...]] = {
 """Names of faults by cause. A pause every so many steps that no event names is told as such, and read as the fault that
 pauses so, as is a restart of which no line of a log tells why; a crash on a fleet, and whatever else has no line here,
 is a headline that accuses none of the faults."""
+OF_SOME = {"host_overhead": ("python_overhead", "slow_host", "jitter")}
+"""What would make a finding true that is known of some hosts alone, while others may do the same or wait for them: it
+is read as a headline that accuses one of these, and names none."""
