@@ -7,14 +7,17 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from analyzers.findings.base import Band
 from analyzers.findings.parts import StepParts
-from analyzers.findings.rules.host import KINDS, _spent, _uneven
+from analyzers.findings.rules.host import KINDS, _beside_copies, _some_of, _spent, _uneven
 from app.questions.asking import ask
 from app.questions.findings import FINDINGS
 from app.questions.ledger import LEDGER
 from collectors.ingest import ingest
 from runs.store import Store
+from runs.tables import MemoryTables
 from tests.collectors.kineto_traces import kernel, launch, op, step, trace
+from tests.conftest import seeds
 
 CASES = Path(__file__).parents[1] / "benchmarks" / "selection" / "cases"
 IDLE_US = 200
@@ -99,3 +102,36 @@ def test_what_one_host_does_and_all_wait_for_is_of_all_and_launching_beside_devi
     rows = pd.DataFrame({"step": range(4), "start_ns": range(4), "dur_s": 1.0})
     held = StepParts(rows, pd.DataFrame({kind.work: [0.25] * 4}), np.zeros(4), np.zeros(4), False)
     assert _spent(unjudged(4), held, kind, 1.0) == (4.0 if all_wait else 1.0)
+
+
+def half_profiled(seed: int, others_s: float) -> SimpleNamespace:
+    """Forty steps of two ranks, of which one has a profile: its host runs 80 ms of code in each, the other's as long
+    on the average as is told, both give or take a tenth. All meet once a step, and moving data takes 5 ms or so."""
+    rng = np.random.default_rng(seed)
+    mine, other = (s * (1 + 0.1 * rng.standard_normal(40)) for s in (0.08, others_s))
+    inside = np.maximum(other - mine, 0) + 0.005 * (1 + 0.2 * rng.random(40))
+    answers = {"overlap": SimpleNamespace(steps=pd.DataFrame({"step": range(40), "communication_s": inside}))}
+    return SimpleNamespace(
+        chips=2,
+        amount=lambda *names: 40 * 0.08,
+        answer=lambda question, of: answers.get(question),
+        tables=MemoryTables({"captures": {"host": ["vm/0"], "devices": [1]}}),
+    )
+
+
+@pytest.mark.parametrize("seed", seeds(20))
+def test_code_of_one_profiled_host_is_of_all_where_its_device_waits_for_the_others(seed):
+    assert _some_of(half_profiled(seed, 0.0)) == ("vm/0",)  # the other waits, and nothing tells
+    assert _some_of(half_profiled(seed, 0.04)) == ("vm/0",)
+    assert _some_of(half_profiled(seed, 0.08)) == ()
+    whole = half_profiled(seed, 0.0)
+    whole.tables = MemoryTables({"captures": {"host": ["vm/0", "vm/1"], "devices": [1, 1]}})
+    assert _some_of(whole) == ()
+
+
+@pytest.mark.parametrize(("code", "beside"), [(1.0, True), (1.9, True), (2.1, False)])
+def test_code_without_a_name_beside_more_copying_may_be_of_it(code, beside):
+    copies = SimpleNamespace(cause="device_to_host", likely=4.0)
+    seen = SimpleNamespace(tables=MemoryTables({}))
+    assert _beside_copies(seen, [copies], Band.within(code, 0.1)) is beside
+    assert not _beside_copies(seen, [SimpleNamespace(cause="logging", likely=4.0)], Band.within(code, 0.1))

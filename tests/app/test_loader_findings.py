@@ -7,7 +7,8 @@ import pandas as pd
 import pytest
 
 from analyzers.device.input import InputResult
-from analyzers.findings.rules.input import of_stalls, stalling
+from analyzers.findings.base import Seen
+from analyzers.findings.rules.input import of_stalls, stalling, waited
 from app.questions.asking import ask
 from app.questions.findings import FINDINGS
 from app.workspace import workspace
@@ -66,6 +67,14 @@ def test_of_what_a_profile_saw_a_single_longer_fetch_is_the_lesser_part():
     assert long.to_dict() == {40: 0.5}
     assert of_stalls(seen, long) == pytest.approx(0.45 / (98 * 0.05 + 0.5))
     assert of_stalls(cast(InputResult, SimpleNamespace(rows=rows.assign(devices=0))), long) == 1.0
+
+
+@pytest.mark.parametrize("devices", [CHIPS, CHIPS // 2, 1])
+def test_devices_without_a_profile_wait_for_input_as_those_that_have_one(devices):
+    rows = pd.DataFrame({"step": range(STEPS), "usual": True, "fetch_s": 0.05, "devices": devices, "waited_s": 0.05})
+    saw = cast(InputResult, SimpleNamespace(rows=rows, waited_s=0.05 * devices * STEPS))
+    seen = cast(Seen, SimpleNamespace(chips=CHIPS, amount=lambda name: 0.05 * devices * STEPS))
+    assert waited(seen, saw) == pytest.approx(0.05 * CHIPS * STEPS)
 
 
 def test_one_stall_is_told_by_its_step(tmp_path):

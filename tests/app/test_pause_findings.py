@@ -8,7 +8,7 @@ import pytest
 
 from analyzers.findings.parts import StepParts
 from analyzers.findings.rules.input import _told_already
-from analyzers.findings.rules.pace import _work_of
+from analyzers.findings.rules.pace import _as_around, _work_of
 from analyzers.findings.rules.stragglers import _drawn, reasons
 from analyzers.ranks.stragglers.rank_causes import CAUSES, UNKNOWN
 from analyzers.time.step_patterns import StepPattern
@@ -33,6 +33,21 @@ def test_what_a_nameless_pause_may_be_is_not_ruled_out(place):
     (gap,) = (gap for gap in result.not_told if "no event names" in gap.why)
     assert {*gap.causes} == NAMES and not NAMES & {out.cause for out in result.ruled_out}
     assert not any("no event names" in gap.why for gap in told(place, 0).not_told)
+
+
+def test_what_a_save_leaves_of_its_step_is_as_of_the_steps_around():
+    left, saved = np.array([1.0, 2.0, 0.1, 4.0, 5.0, 0.0]), np.array([False, False, True, False, False, True])
+    assert _as_around(left, saved).tolist() == [1.0, 2.0, 3.0, 4.0, 5.0, 5.0]
+    assert _as_around(left, ~saved).tolist() == left.tolist()  # most are taken: none tells of the others
+    assert _as_around(left, np.zeros(6, dtype=bool)).tolist() == left.tolist()
+
+
+def test_a_step_without_its_parts_may_keep_some_of_them():
+    rows = pd.DataFrame({"step": range(3), "start_ns": range(3), "dur_s": [1.0, 3.0, 1.0]})
+    parts = pd.DataFrame({"evaluation": [0.0, 2.0, 0.0], "logging": [0.25, 0.25, 0.25], "fetch": [0.5, 0.5, 0.5]})
+    held = StepParts(rows, parts, np.zeros(3), np.zeros(3), False)
+    assert held.bare()["dur_s"].tolist() == [0.25, 0.25, 0.25]
+    assert held.bare(("evaluation",))["dur_s"].tolist() == [0.25, 2.25, 0.25]
 
 
 @pytest.mark.parametrize(

@@ -65,3 +65,27 @@ def test_calls_of_two_processes_with_one_number_in_a_file_are_joined_once(tmp_pa
     """Ranks that were merged into one file: which of two calls it was is taken from neither twice."""
     rows, _ = launches(tmp_path, made.launch(10, 4, 1), made.launch(12, 4, 1, tid=2), made.kernel("add", 20, 3, 1))
     assert len(rows) == 1
+
+
+def test_an_accelerator_that_is_no_gpu_has_kernels_calls_and_collectives(tmp_path):
+    """MTIA as Kineto has it: calls of its runtime, events of its control processor, and HCCL's collectives with what
+    is told of those of NCCL. Later releases write `runtime` and `kernel`."""
+    told = made.collective("allreduce", 30, 5, 2)["args"] | {"stream": 3}
+    for call, kernel in (("mtia_runtime", "mtia_ccp_events"), ("runtime", "kernel")):
+        path = tmp_path / f"{call}.pt.trace.json"
+        events = [
+            made.step(1, 0, 50),
+            made.event(call, "runFunction - job_prep_and_submit_for_execution", 5, 3, correlation=1),
+            made.event(call, "runFunction - job_prep_and_submit_for_execution", 20, 3, correlation=2),
+            made.event(kernel, "addmm_fc_0", 10, 8, 0, 3, device=0, stream=3, correlation=1),
+            made.event(kernel, "hccl::allreduce", 30, 5, 0, 3) | {"args": told},
+        ]
+        path.write_bytes(made.trace(events, deviceProperties=[], distributedInfo={"backend": "hccl", "rank": 0}))
+        rows: dict[str, list] = {}
+        for item in kineto.read(Source(path, path.name)):
+            if isinstance(item, Rows):
+                rows.setdefault(item.table, []).extend(item.batch.to_pylist())
+        assert len(rows["launches"]) == 2 and {r["device"] for r in rows["launches"]} == {0}
+        assert {o["op"]: o["role"] for o in rows["ops"] if o["device"] == 0}["addmm_fc_0"] == "compute"
+        (one,) = rows["collectives"]
+        assert (one["kind"], one["op"], one["bytes"]) == ("all-reduce", "hccl:all-reduce default_pg", 2048.0)

@@ -16,6 +16,7 @@ from analyzers.base import fact
 from analyzers.findings.base import Band, Evidence, Finding, NotTold, Rule, RuledOut, Seen, Steps, Told, Where
 from analyzers.findings.carried import carried
 from analyzers.findings.parts import step_parts
+from analyzers.findings.rules.pace import grown
 from analyzers.ranks.stragglers import StragglersResult
 from analyzers.ranks.waits import COMPARED, waits
 from errors import format as fmt
@@ -32,6 +33,7 @@ SLOWEST_BYTES_PER_S = 0.05e9  # half of gigabit Ethernet: no network that chips 
 LARGE_BYTES = 1 << 20  # a message from which on its rate is the network's
 LATENCY_S = 3e-3  # of a small message: beyond any network within a building
 SMALL_BYTES = 64 << 10
+BUSIER = 2.0  # times what slower messages cost: where steps grow by more than that, they do so by what hosts do
 WIDER = 1.5  # times what profiled steps show: others hold as much
 WHERE = ("exposed_communication", "straggler_wait", "unattributed")
 """Accounts that slow collectives lie in."""
@@ -155,6 +157,8 @@ def _network(seen: Seen, sent: Sent) -> Finding | None:
     """A network that is slower than any that chips are joined by, or than in its own quiet steps."""
     found = seen.answer("stragglers", StragglersResult)
     if found is not None and found.verdict == "network" and found.cost_chip_seconds:
+        if grown(seen) > BUSIER * found.cost_chip_seconds:
+            return None  # hosts that do more and more besides hold up messages too
         return _whole(seen, found.cost_chip_seconds, f"Collectives are slow though no rank is late: {found.why}.", None)
     known = sent.rows.dropna(subset=["bytes"])
     slow = slow_whole(sent.rows)

@@ -70,6 +70,11 @@ def named_pauses(seen: Seen) -> dict[str, tuple[StepPattern, float]]:
     return {work: (pattern, pattern.excess_s) for work, pattern in works.items()}
 
 
+def grown(seen: Seen) -> float:
+    """Chip-seconds by which steps grow, beyond what events and late ranks tell."""
+    return sum((p.excess_s * seen.chips for p in _patterns(seen)[0] if p.kind == "growing"), 0.0)
+
+
 def _work_of(pattern: StepPattern, held: StepParts) -> str | None:
     """What a pause is, where a profile saw one and others that were none: hosts spend most of it on one kind of work,
     and in no step of another place. A log and a profile may count steps from one to the next, so that of every second

@@ -54,7 +54,8 @@ def find(seen: Seen) -> Told:
             1 < len(rows) >= IN_TURN * compared or _others_as_much(found, rows)
         ):
             return Told((_in_turn(seen, found, compared),))
-        return Told(tuple(f for row in rows if _own_doing(found, row, len(rows)) for f in _of_rank(seen, found, row)))
+        own = [row for row in rows if _own_doing(found, row, len(rows)) and not _unequally_taken(seen, row)]
+        return Told(tuple(f for row in own for f in _of_rank(seen, found, row)))
     if found.verdict == "rotating":
         return Told((_in_turn(seen, found, int(found.every["lag_s"].notna().sum())),))
     if found.verdict == "imbalance":
@@ -76,6 +77,17 @@ def _single(seen: Seen, found: StragglersResult, rows: list[dict[Hashable, Any]]
         return Told(tuple(told))
     why = "single steps in which a rank is late held compiling, a save or an evaluation"
     return Told(ruled_out=tuple(RuledOut(cause, why, QUESTION) for cause in CAUSES[:3]))
+
+
+def _unequally_taken(seen: Seen, row: Mapping[Hashable, Any]) -> bool:
+    """Whether a rank that is late at every so many steps alone is so in steps that each hold more of compiling, a save
+    or the like, of which hosts take unequally long."""
+    if row["every"] < 2:
+        return False
+    held = step_parts(seen.tables, seen.facts)
+    steps = set(range(int(row["first_step"]), int(row["last_step"]) + 1, int(row["every"])))
+    taken = [held.of(kind)[held.rows["step"].isin(steps).to_numpy()] for kind in TAKEN]
+    return max((float(t.min()) for t in taken if len(t)), default=0.0) >= float(row["lag_s"])
 
 
 def _own_doing(found: StragglersResult, row: dict[Hashable, Any], named: int) -> bool:

@@ -17,7 +17,7 @@ from runs.tables import Tables, frame
 
 MUCH_QUEUE = 0.3  # of the wait for the first token, by the engine's own times, which hold the pass under way
 MUCH_BEYOND = 0.2  # the same without any pass under way
-WAITED = 0.2  # of the time in which some request waited
+WAITED, SELDOM_WAITED = 0.2, 0.1  # of the time in which some request waited; less is the pass under way, and no queue
 CHANCE, DOUBT = 0.01, 0.2  # so likely may chance alone make a wait that is told, and one that is not ruled out
 COLD_S = 0.25  # a first token that waits for a program takes at least that
 QUICK = 0.25  # of the requests: those that did not wait, those that read little
@@ -214,7 +214,7 @@ def _queued(seen: Seen, rows: pd.DataFrame) -> Finding | None:
     if told is not None and told.free and told.chance > CHANCE:
         return None
     queued, waited = _queue_share(rows), _waiting_share(seen)
-    if queued is not None and queued >= MUCH_QUEUE:
+    if queued is not None and queued >= MUCH_QUEUE and (waited is None or waited >= SELDOM_WAITED):
         title = (
             f"Requests queue: {fmt.whole_share(queued)} of the wait for first tokens passes before the engine takes "
             "them up."

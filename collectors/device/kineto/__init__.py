@@ -1,4 +1,4 @@
-"""Traces of the PyTorch profiler (`*.pt.trace.json`, Kineto's Chrome JSON) on CUDA, ROCm and CPU.
+"""Traces of the PyTorch profiler (`*.pt.trace.json`, Kineto's Chrome JSON) on CUDA, ROCm, MTIA and CPU.
 
 Only what recognising a file needs is imported here; `read` imports the rest.
 """

@@ -5,7 +5,7 @@ import re
 from collectors.device.xplane.lines import is_gpu_copy, nccl_kind
 
 _NCCL = re.compile(
-    r"^(nccl|rccl|gloo:|mscclKernel|oneshot_all_reduce|.*(cross_device_reduce|allreduce_fusion))", re.IGNORECASE
+    r"^(nccl|rccl|hccl|gloo:|mscclKernel|oneshot_all_reduce|.*(cross_device_reduce|allreduce_fusion))", re.IGNORECASE
 )
 _ATTENTION = re.compile(
     r"flash|fmha|attention|attn|paged_|mha_(fwd|bwd|varlen)|sdpa|efficient_attention", re.IGNORECASE

@@ -20,6 +20,8 @@ _KINDS = {
     "xpu_runtime": RUNTIME,
     "xpu_driver": RUNTIME,
     "mtia_runtime": RUNTIME,
+    "glow_runtime": RUNTIME,
+    "hpu_op": RUNTIME,
     "privateuse1_runtime": RUNTIME,
     "privateuse1_driver": RUNTIME,
     "runtime": RUNTIME,

@@ -26,7 +26,7 @@ def word(gathered: Gathered, kernel: int, told: np.ndarray | None, note: int) ->
     if told is not None and told[COLLECTIVE] >= 0:
         return gathered.texts[int(told[COLLECTIVE])]
     said = gathered.texts[int(gathered.sites.rows[note, 0])] if note >= 0 else ""
-    return said if said.startswith(("nccl", "rccl", "gloo:", "c10d::")) else gathered.texts[kernel]
+    return said if said.startswith(("nccl", "rccl", "hccl", "gloo:", "c10d::")) else gathered.texts[kernel]
 
 
 def named(gathered: Gathered, kernel: int, own: int, site: int, note: int) -> str:
@@ -38,7 +38,7 @@ def named(gathered: Gathered, kernel: int, own: int, site: int, note: int) -> st
     group = "" if told is None else gathered.texts[int(max(told[PG_DESC], -1))]
     if told is not None and group in ("", "undefined"):
         group = gathered.texts[int(max(told[PG_NAME], -1))]
-    library = "gloo" if gathered.texts[kernel].startswith("gloo:") else "nccl"
+    library = next((name for name in ("gloo", "hccl") if gathered.texts[kernel].startswith(f"{name}:")), "nccl")
     return f"{library}:{kind} {group}".strip()
 
 

@@ -142,7 +142,7 @@ class Reader:
         beside = self._stream.beside
         told = beside.get("distributedInfo")
         backend = str(told.get("backend") if isinstance(told, dict) else "").lower()
-        return beside.get("deviceProperties") == [] and not any(name in backend for name in ("nccl", "rccl"))
+        return beside.get("deviceProperties") == [] and not any(name in backend for name in ("nccl", "rccl", "hccl"))
 
     def _stat_rows(self, stats: Stats) -> Rows:
         n = len(stats.event)
