@@ -17,7 +17,6 @@ from collectors.ingest import ingest
 from runs.store import Store
 from runs.tables import MemoryTables
 from tests.collectors.kineto_traces import kernel, launch, op, step, trace
-from tests.conftest import seeds
 
 CASES = Path(__file__).parents[1] / "benchmarks" / "selection" / "cases"
 IDLE_US = 200
@@ -108,7 +107,7 @@ def half_profiled(seed: int, others_s: float) -> SimpleNamespace:
     """Forty steps of two ranks, of which one has a profile: its host runs 80 ms of code in each, the other's as long
     on the average as is told, both give or take a tenth. All meet once a step, and moving data takes 5 ms or so."""
     rng = np.random.default_rng(seed)
-    mine, other = (s * (1 + 0.1 * rng.standard_normal(40)) for s in (0.08, others_s))
+    mine, other = (s * (1 + 0.15 * rng.standard_normal(40)) for s in (0.08, others_s))
     inside = np.maximum(other - mine, 0) + 0.005 * (1 + 0.2 * rng.random(40))
     answers = {"overlap": SimpleNamespace(steps=pd.DataFrame({"step": range(40), "communication_s": inside}))}
     return SimpleNamespace(
@@ -119,12 +118,11 @@ def half_profiled(seed: int, others_s: float) -> SimpleNamespace:
     )
 
 
-@pytest.mark.parametrize("seed", seeds(20))
-def test_code_of_one_profiled_host_is_of_all_where_its_device_waits_for_the_others(seed):
-    assert _some_of(half_profiled(seed, 0.0)) == ("vm/0",)  # the other waits, and nothing tells
-    assert _some_of(half_profiled(seed, 0.04)) == ("vm/0",)
-    assert _some_of(half_profiled(seed, 0.08)) == ()
-    whole = half_profiled(seed, 0.0)
+def test_code_of_one_profiled_host_is_of_all_where_its_device_waits_for_the_others():
+    for others_s in (0.0, 0.04):  # the other waits, and nothing tells
+        assert {_some_of(half_profiled(seed, others_s)) for seed in range(40)} == {("vm/0",)}
+    assert [_some_of(half_profiled(seed, 0.08)) for seed in range(40)].count(()) >= 36
+    whole = half_profiled(0, 0.0)
     whole.tables = MemoryTables({"captures": {"host": ["vm/0", "vm/1"], "devices": [1, 1]}})
     assert _some_of(whole) == ()
 

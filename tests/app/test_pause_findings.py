@@ -7,9 +7,10 @@ import pandas as pd
 import pytest
 
 from analyzers.findings.parts import StepParts
+from analyzers.findings.rules import network, stragglers
 from analyzers.findings.rules.input import _told_already
 from analyzers.findings.rules.pace import _as_around, _work_of
-from analyzers.findings.rules.stragglers import _drawn, reasons
+from analyzers.findings.rules.stragglers import _drawn, _unequally_taken, reasons
 from analyzers.ranks.stragglers.rank_causes import CAUSES, UNKNOWN
 from analyzers.time.step_patterns import StepPattern
 from app.questions.asking import ask
@@ -123,3 +124,28 @@ def test_what_stragglers_tells_of_an_input_is_not_told_twice(verdict, cause, alr
     causes = pd.DataFrame([{"rank": 3, **dict.fromkeys((*CAUSES, UNKNOWN), 0.0)}])
     named = pd.DataFrame([{"rank": 3, "host": "vm/3", "cause": cause}])
     assert _told_already(SimpleNamespace(verdict=verdict, ranks=named, causes=causes), "vm/3") is already
+
+
+@pytest.mark.parametrize(
+    ("every", "compiled_s", "otherwise"),
+    [
+        (8, 3.0, True),  # all compile, and it takes a little longer than the others
+        (8, 0.1, False),
+        (1, 3.0, False),  # late in each step
+    ],
+)
+def test_a_rank_late_in_steps_that_compile_is_not_late_by_itself(monkeypatch, every, compiled_s, otherwise):
+    rows = pd.DataFrame({"step": range(40), "start_ns": range(40), "dur_s": 4.0})
+    parts = pd.DataFrame({"compilation": [compiled_s if n % 8 == 3 else 0.0 for n in range(40)]})
+    held = StepParts(rows, parts, np.zeros(40), np.zeros(40), False)
+    monkeypatch.setattr(stragglers, "step_parts", lambda tables, facts: held)
+    row = {"every": every, "first_step": 3, "last_step": 35, "lag_s": 0.2}
+    assert _unequally_taken(SimpleNamespace(tables=None, facts=None), row) is otherwise
+
+
+@pytest.mark.parametrize(("grown", "told"), [(0.0, True), (9.0, True), (11.0, False)])
+def test_a_network_slower_in_steps_that_grow_is_not_accused(monkeypatch, grown, told):
+    monkeypatch.setattr(network, "grown", lambda seen: grown)
+    slow = SimpleNamespace(verdict="network", cost_chip_seconds=5.0, why="moving data took long")
+    seen = SimpleNamespace(answer=lambda question, of: slow, least=0.1, drawn=lambda likely, *names: {"": likely})
+    assert (network._network(seen, network.Sent(pd.DataFrame())) is not None) is told

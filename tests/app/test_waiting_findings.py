@@ -34,6 +34,13 @@ class Asked:
         return ""
 
 
+class Sampled(engine.EngineResult):
+    """What an engine's samples tell, and nothing else."""
+
+    def __init__(self, waiting_share):
+        object.__setattr__(self, "figures", {"waiting_share": waiting_share})
+
+
 def seen_of(requests):
     tables = MemoryTables({"requests": requests})
     books = Ledger(chips=1, account=Account(name="unattributed", chip_seconds=60.0, basis="unattributed"))
@@ -126,6 +133,10 @@ def test_where_all_find_others_ahead_the_engine_is_believed():
         "status": ["completed"] * len(at),
     }
     assert named(told_of(requests)) == ["queueing"]
+    for waited, told in ((0.05, []), (0.15, ["queueing"])):  # of the time, in which some request waited by its samples
+        seen = seen_of(requests)
+        seen.answers.get = lambda question, of=waited: Sampled(of) if question == "engine" else None
+        assert named(waiting(seen)) == told
 
 
 def test_an_engine_that_stands_still_from_the_first_request_on_compiles():

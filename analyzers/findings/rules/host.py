@@ -71,6 +71,7 @@ UNEVEN = 0.5  # times what devices are idle for host code: where they wait so lo
 UNEVEN_WORK = "devices wait for one another as well as for their hosts, and what is captured does not tell for whom"
 OF_COPIES = 0.5  # times what copies from devices cost: so much code beside them may be what is done with them
 BESIDE_COPIES = "hosts run code beside copies from their devices, and nothing tells whether it is of these"
+MOST_HOSTS = 8  # what more of them do is of all
 FEWEST = 8  # steps of a device that tell whether it waits for others
 QUICK, AS_LATE_IN, AS_LATE = 0.1, 0.2, 0.1
 """Of the steps: those in which nobody is waited for, and those in which others come later than a profiled device, by
@@ -118,10 +119,10 @@ def find(seen: Seen) -> Told:
 
 
 def _some_of(seen: Seen) -> tuple[str, ...]:
-    """The hosts of which there are profiles, where there are none of others and nothing tells whether these run as much
-    code or wait."""
+    """The few hosts of which there are profiles, where there are none of others and nothing tells whether these run as
+    much code or wait."""
     rows = frame(seen.tables, "captures", ["host", "devices"]).dropna().drop_duplicates("host")
-    some = len(rows) and _unjudged(seen) and int(rows["devices"].sum()) < seen.chips
+    some = 0 < len(rows) <= MOST_HOSTS and _unjudged(seen) and int(rows["devices"].sum()) < seen.chips
     return tuple(sorted(rows["host"].astype(str))) if some and not _wait_for_others(seen) else ()
 
 

@@ -27,6 +27,7 @@ TAKEN = (
     "evaluation",
     "profiling",
 )  # parts of a step that hosts take unequally long for
+LATE_OTHERWISE = "ranks are late by a slow link, or in steps that held compiling, a save or an evaluation"
 SPREAD = 0.1  # of the gain: what peers' own lateness and clocks leave open
 REASONS = {
     "compute": "its device computes longer",
@@ -55,13 +56,15 @@ def find(seen: Seen) -> Told:
         ):
             return Told((_in_turn(seen, found, compared),))
         own = [row for row in rows if _own_doing(found, row, len(rows)) and not _unequally_taken(seen, row)]
+        if not own:
+            return _ruled_out(LATE_OTHERWISE)
         return Told(tuple(f for row in own for f in _of_rank(seen, found, row)))
     if found.verdict == "rotating":
         return Told((_in_turn(seen, found, int(found.every["lag_s"].notna().sum())),))
     if found.verdict == "imbalance":
         return Told((_uneven(seen, found),))
     apart = "" if found.apart_s is None else f": they arrive within {fmt.duration(found.apart_s)} of each other"
-    return Told(ruled_out=tuple(RuledOut(cause, f"no rank is late{apart}", QUESTION) for cause in CAUSES[:3]))
+    return _ruled_out(f"no rank is late{apart}")
 
 
 def _single(seen: Seen, found: StragglersResult, rows: list[dict[Hashable, Any]]) -> Told:
@@ -75,7 +78,10 @@ def _single(seen: Seen, found: StragglersResult, rows: list[dict[Hashable, Any]]
             told += _of_rank(seen, found, row)
     if told:
         return Told(tuple(told))
-    why = "single steps in which a rank is late held compiling, a save or an evaluation"
+    return _ruled_out("single steps in which a rank is late held compiling, a save or an evaluation")
+
+
+def _ruled_out(why: str) -> Told:
     return Told(ruled_out=tuple(RuledOut(cause, why, QUESTION) for cause in CAUSES[:3]))
 
 
