@@ -14,6 +14,7 @@ import pandas as pd
 from analyzers.base import Facts
 from analyzers.device.activity import Activity, activities, profiled_steps, steps_of
 from analyzers.device.input_stalls import mark_stalls, slope_of
+from analyzers.device.job_fetches import add_job_fetches
 from analyzers.device.waiting import JOB, host_fetches
 from analyzers.flops.peak import hardware
 from analyzers.intervals import Spans, joined, overlap_with, spans, union
@@ -250,7 +251,7 @@ def _rows(past: History, seen: _Seen, tables: Tables) -> pd.DataFrame:
         out[name] = pd.array([pd.NA] * len(rows), dtype="Float64")
     out["devices"] = 0
     if (job := host_fetches(tables).get(JOB)) is not None:
-        _add_job_fetches(out, rows, job)
+        add_job_fetches(out, rows, job, seen.steps)
     out["logged_s"] = out["fetch_s"]
     taken = _matched(rows, seen.steps)
     if (taken >= 0).any():
@@ -281,30 +282,6 @@ def _hosts(rows: pd.DataFrame, steps: pd.DataFrame) -> pd.DataFrame:
     next_s = order[:, -2] if each.shape[1] > 1 else order[:, -1]
     beyond = np.clip(each - next_s[:, None], 0, None).sum(axis=0)  # of the longest alone it is more than nothing
     return out.assign(beyond_s=beyond).reset_index(names="host")[HOSTS]
-
-
-def _add_job_fetches(out: pd.DataFrame, rows: pd.DataFrame, job: Spans) -> None:
-    """Add fetch_s from the job's own entries, and let a step begin with its fetch where that comes before its mark.
-
-    Whether it does is seen from the gaps: the end of a fetch lies nearer to the next mark than its start to the last.
-    """
-    known = np.flatnonzero((rows["start_ns"].notna() & rows["dur_ns"].notna()).to_numpy())
-    if not len(known) or not len(job.start):
-        return
-    mark = rows["start_ns"].to_numpy(dtype=np.int64, na_value=0)[known]
-    end = mark + rows["dur_ns"].to_numpy(dtype=np.int64, na_value=0)[known]
-    after = np.searchsorted(mark, job.end, side="left")  # the first step marked once the fetch was done
-    inner = (after > 0) & (after < len(mark))
-    begin = mark.copy()
-    if inner.any():
-        lead = mark[after[inner]] - job.end[inner]
-        if np.median(lead) < np.median(job.start[inner] - mark[after[inner] - 1]):
-            reach = (after < len(mark)) & (mark[np.minimum(after, len(mark) - 1)] - job.end < np.median(end - mark))
-            begin[after[reach]] = np.minimum(job.start[reach], begin[after[reach]])
-    touching = np.append(end[:-1] == mark[1:], False)
-    end = np.where(touching, np.append(begin[1:], 0), end)
-    out.loc[known, "fetch_s"] = overlap_with(job, Spans(begin, end)) / 1e9
-    out.loc[known, "dur_s"] = (end - begin) / 1e9
 
 
 def _matched(rows: pd.DataFrame, seen: pd.DataFrame) -> np.ndarray:

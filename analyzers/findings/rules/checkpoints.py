@@ -15,6 +15,7 @@ CAUSES = ("frequent_checkpoints", "rare_checkpoints", "slow_checkpoint", "slow_r
 FEW = 3  # saves: of fewer nothing is said
 FAR = 1.5  # from the best interval, up or down: nearer, it is as good
 SLOW_STEPS = 20.0  # usual steps that a slow save blocks at least
+COSTLY = 0.15  # of the time: saves that take so much at an interval near the best are slow, whatever a step takes
 FEW_STEPS = 5  # between two saves: of so few, a slow save is first of all one too many
 SLOW_RESTORE = 2.0  # times a save: what a restore may take
 LEFT = 0.2  # of a save's time that is left where it goes on in the background: the copy to the host's memory
@@ -42,14 +43,19 @@ def _saves(seen: Seen, found: CheckpointsResult) -> list[Finding | None]:
         return []
     best_s = max(math.sqrt(2 * found.save.mean_s * mttf_s) - found.save.mean_s, found.save.mean_s)
     usual_s, often = _bare_step_s(seen, found), found.interval_s * FAR < best_s
-    slow = usual_s and found.save.mean_s >= SLOW_STEPS * usual_s and found.synchronous is not False
-    if slow and not (often and found.interval_steps and found.interval_steps < FEW_STEPS):
+    slow = usual_s and (found.save.mean_s >= SLOW_STEPS * usual_s or (not often and _costly(found)))
+    seldom = not often or not found.interval_steps or found.interval_steps >= FEW_STEPS
+    if slow and seldom and found.synchronous is not False:
         return [_slow(seen, found)]
     if often:
         return [_frequent(seen, found, best_s)]
     if found.interval_s > FAR * best_s and found.mttf.count:
         return [_rare(seen, found, best_s, mttf_s)]
     return []
+
+
+def _costly(found: CheckpointsResult) -> bool:
+    return found.held_s > 0 and found.saves_s >= COSTLY * found.held_s
 
 
 def _step_s(found: CheckpointsResult) -> float | None:

@@ -71,6 +71,7 @@ UNEVEN = 0.5  # times what devices are idle for host code: where they wait so lo
 UNEVEN_WORK = "devices wait for one another as well as for their hosts, and what is captured does not tell for whom"
 OF_COPIES = 0.5  # times what copies from devices cost: so much code beside them may be what is done with them
 BESIDE_COPIES = "hosts run code beside copies from their devices, and nothing tells whether it is of these"
+IN_TURN = 0.75  # of host code in a step: by so much ranks come apart more or less where hosts run it in turn
 MOST_HOSTS = 8  # what more of them do is of all
 FEWEST = 8  # steps of a device that tell whether it waits for others
 QUICK, AS_LATE_IN, AS_LATE = 0.1, 0.2, 0.1
@@ -113,9 +114,30 @@ def find(seen: Seen) -> Told:
         unmarked = tuple(c for c in UNMARKED if c not in {f.cause for f in told})
         out = [r for r in out if r.cause not in unmarked]
         gaps.append(NotTold(unmarked, *UNTOLD))
+    if _in_turn(seen):
+        told = [_of_one_or_another(f, seen.amount("straggler_wait")) if f.cause == "host_overhead" else f for f in told]
     if hosts := _some_of(seen):
         told = [_of_some(f, hosts) if f.cause == "host_overhead" else f for f in told]
     return Told(tuple(told), tuple(out), tuple(gaps))
+
+
+def _in_turn(seen: Seen) -> bool:
+    """Whether a rank is late for another reason, and how far ranks come apart varies by a good part of what hosts' code
+    takes in a step: then now one host runs it, now another. What all of them run holds none up more than the others."""
+    found = seen.answer("stragglers", StragglersResult)
+    if found is None or found.verdict != "persistent" or not len(found.ranks):
+        return False
+    if "launch" in set(found.ranks["cause"]):
+        return False  # its own host's code is why it is late
+    apart = found.steps["apart_s"].astype(float)
+    varies = float((apart - apart.median()).abs().mean())
+    return varies >= IN_TURN * seen.amount("idle_host_code") / max(len(apart) * seen.chips, 1)
+
+
+def _of_one_or_another(finding: Finding, waited: float) -> Finding:
+    title = f"{finding.title} Now one of them does, now another, and the rest wait."
+    gain = replace(finding.gain, high=finding.gain.high + waited)
+    return replace(finding, cause="jitter", title=title, gain=gain, question="stragglers")
 
 
 def _some_of(seen: Seen) -> tuple[str, ...]:

@@ -20,6 +20,8 @@ HOST_CODE = "idle_host_code"
 IN_TURN = 0.5  # of the ranks compared: where so many are named, and each for a part of the steps, they are late in turn
 AS_MUCH = 0.5  # of the blame of those named: where another rank has as much over all steps, it is not these alone
 GARBAGE = 0.3  # of a rank's excess: so much collecting of garbage is why
+LAUNCHED = 0.03  # of the chip time: what launching is told from
+PART_OF_LAUNCHING = 0.5
 OFTEN = 0.75  # of steps: a rank late in more of them is slow, whoever else is
 TAKEN = (
     "compilation",
@@ -54,13 +56,13 @@ def find(seen: Seen) -> Told:
         if all(r["share_of_steps"] < OFTEN and r["every"] == 1 for r in rows) and (
             1 < len(rows) >= IN_TURN * compared or _others_as_much(found, rows)
         ):
-            return Told((_in_turn(seen, found, compared),))
+            return _told_in_turn(seen, found, compared)
         own = [row for row in rows if _own_doing(found, row, len(rows)) and not _unequally_taken(seen, row)]
         if not own:
             return _ruled_out(LATE_OTHERWISE)
         return Told(tuple(f for row in own for f in _of_rank(seen, found, row)))
     if found.verdict == "rotating":
-        return Told((_in_turn(seen, found, int(found.every["lag_s"].notna().sum())),))
+        return _told_in_turn(seen, found, int(found.every["lag_s"].notna().sum()))
     if found.verdict == "imbalance":
         return Told((_uneven(seen, found),))
     apart = "" if found.apart_s is None else f": they arrive within {fmt.duration(found.apart_s)} of each other"
@@ -81,8 +83,8 @@ def _single(seen: Seen, found: StragglersResult, rows: list[dict[Hashable, Any]]
     return _ruled_out("single steps in which a rank is late held compiling, a save or an evaluation")
 
 
-def _ruled_out(why: str) -> Told:
-    return Told(ruled_out=tuple(RuledOut(cause, why, QUESTION) for cause in CAUSES[:3]))
+def _ruled_out(why: str, causes: tuple[str, ...] = CAUSES[:3]) -> Told:
+    return Told(ruled_out=tuple(RuledOut(cause, why, QUESTION) for cause in causes))
 
 
 def _unequally_taken(seen: Seen, row: Mapping[Hashable, Any]) -> bool:
@@ -189,6 +191,18 @@ def _own(seen: Seen, found: StragglersResult, row: dict[Hashable, Any]) -> float
     last of them alone, but each has its own excess. 0 for one alone, of which the charge tells it."""
     ranks = int(found.every["lag_s"].notna().sum())
     return float(row["lag_s"]) * int(row["steps"]) * seen.chips / ranks if len(found.ranks) > 1 and ranks else 0.0
+
+
+def _told_in_turn(seen: Seen, found: StragglersResult, compared: int) -> Told:
+    """Not where ranks come apart by less than half of what the host of each takes to launch a step: of so much some is
+    slower in any step, and it goes with the rest."""
+    launching = seen.amount("idle_launching")
+    each = launching / max(len(found.steps) * seen.chips, 1)
+    if launching >= LAUNCHED * seen.whole and (found.apart_s or 0.0) < PART_OF_LAUNCHING * each:
+        return _ruled_out(
+            f"ranks come apart by less than half of the {fmt.duration(each)} in which each launches a step", CAUSES[:4]
+        )
+    return Told((_in_turn(seen, found, compared),))
 
 
 def _in_turn(seen: Seen, found: StragglersResult, compared: int) -> Finding:

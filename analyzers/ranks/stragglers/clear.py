@@ -4,7 +4,8 @@ Of any 20 steps some rank is late in more than others by chance. The lag of the 
 than their scatter explains: median above 4 standard errors (1.2533 x 1.4826 MAD / sqrt n, with n (1 - r) / (1 + r) for
 n where neighbouring steps are alike, r their correlation: a busy neighbour slows a host for some steps at a time).
 Under five ranks the median of the others may be one of two: there it must also be half its lag behind the next to
-arrive, or who is late and who is early cannot be told, and above what a rank's lag scatters from step to step.
+arrive, or who is late and who is early cannot be told, and above what a rank's lag scatters from step to step, unless
+it is last in nine of ten steps.
 """
 
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ ERRORS = 4.0  # standard errors of the median
 LEAST_HITS = 10  # late steps of a persistent rank
 APART = 0.5  # of the lag: how far the next to arrive must be ahead
 SHARE, SHARE_FEW = 0.025, 0.05  # of the step
+SELDOM = 0.1  # of the steps: in so few a rank that is always last may be none
 PERIODS = range(2, 11)
 LEAST_TURNS = 4  # steps of a class
 IN_CLASS, OUT_OF_CLASS = 0.8, 0.1  # late steps among those of the class, and among all others
@@ -53,7 +55,12 @@ def _beyond(x: Lateness, rank: int, where: np.ndarray) -> bool:
     few = int((x.peers == x.peers[rank]).sum()) < FEW_RANKS
     if middle <= (SHARE_FEW if few else SHARE) * x.step_s:
         return False
-    return not few or (middle > scatter(x, rank) and behind(x, rank, where) >= APART * middle)
+    return not few or (_told_from_scatter(x, rank, lag) and behind(x, rank, where) >= APART * middle)
+
+
+def _told_from_scatter(x: Lateness, rank: int, lag: np.ndarray) -> bool:
+    """Whether a rank of few is late by more than lags scatter, or last in nearly every step, by however much more."""
+    return float(np.median(lag)) > scatter(x, rank) or float(np.quantile(lag, SELDOM)) > SHARE * x.step_s
 
 
 def _independent(off: np.ndarray, spread: float) -> float:

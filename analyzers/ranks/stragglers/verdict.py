@@ -28,7 +28,7 @@ from analyzers.ranks.stragglers.steps import WINDOW, watched_in_part
 from runs.tables import Tables, frame
 
 ONE_OF_FEW = 0.75  # of the steps in which one of so few ranks is late: no more, or it is not in turn
-WORTH = 0.02  # of the time compared: a network that costs less is not accused
+WORTH = 0.05  # of the time compared: a network that is slower than in its own quiet steps by less is not accused
 MOST_NAMED = 64  # ranks of a verdict that is not about one of them
 
 
@@ -68,7 +68,7 @@ def patterns(x: Lateness) -> Patterns:
 def finding(tables: Tables, met: Meetings, x: Lateness, seen: Patterns) -> Finding:
     """The answer. The first that holds: too few steps, a persistent rank, uneven work, ranks late in turn, a slow
     network, single steps, none. A slow network that costs more than the ranks before it comes first; one that costs
-    less than 2 % of the time compared is none. Where ranks have no profile, moving data cannot be told from
+    less than 5 % of the time compared is none. Where ranks have no profile, moving data cannot be told from
     waiting for them, and nobody can be cleared."""
     steps, ranks = len(x.step), len(met.ranks)
     if steps < WINDOW:
