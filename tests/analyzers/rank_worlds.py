@@ -37,6 +37,7 @@ class RankWorld:
     slow_steps: range | None = None
     extra: np.ndarray | None = None
     slow_network: range | None = None
+    slow_times: float = 2.5
     cell: int = 0
     clock_s: np.ndarray | None = None
     drift: np.ndarray | None = None
@@ -68,7 +69,7 @@ class RankWorld:
         own = self.own_s(rng) + (self.late_s() / self.segments)[:, None, :]
         transfer = self.transfer_share * self.step_s / self.segments * (1 + np.abs(rng.normal(0, 0.03, own.shape[:2])))
         if self.slow_network is not None:
-            transfer[list(self.slow_network)] *= 2.5
+            transfer[list(self.slow_network)] *= self.slow_times
         begin, arrive, end = np.empty_like(own), np.empty_like(own), np.empty_like(own)
         now = np.zeros(self.ranks)
         for i in range(self.steps):

@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 
 from analyzers.device import input as asked
 from analyzers.device import input_stalls
+from analyzers.device.job_fetches import add_job_fetches
+from analyzers.intervals import Spans
 from errors import QuestionError
 from runs.run import facts_of
 from runs.tables import MemoryTables
@@ -98,6 +100,20 @@ def test_from_the_jobs_log_alone_stalls_have_the_step_whose_batch_was_late():
         assert result.verdict == "stalls"
         assert result.stalls["step"].tolist() == [17, 30]
         assert result.waited_s == pytest.approx(8 * 2 * 0.059, rel=0.01)
+
+
+@pytest.mark.parametrize("fetch_first", [True, False])
+def test_profiled_steps_tell_where_a_fetch_far_from_either_mark_belongs(fetch_first):
+    """Steps of 100 ms with 57 ms of code between the fetch and whichever mark is farther off; one batch is late."""
+    begun = EPOCH + np.cumsum([0, *([100] * 13), 600, *([100] * 15)]) * MS  # the fourteenth fetch takes 500 ms more
+    took = np.where(np.arange(30) == 13, 501, 1) * MS
+    fetched, marked = (begun, begun + took + 57 * MS) if fetch_first else (begun + 30 * MS, begun)
+    rows = pd.DataFrame({"step": range(30), "start_ns": marked, "dur_ns": np.append(np.diff(marked), 100 * MS)})
+    out = pd.DataFrame({"fetch_s": pd.array([pd.NA] * 30, dtype="Float64"), "dur_s": 0.1})
+    seen = pd.DataFrame({"step": range(3, 8), "start_ns": begun[3:8], "end_ns": begun[4:9]})
+    add_job_fetches(out, rows, Spans(fetched, fetched + took), seen)
+    assert out["fetch_s"].idxmax() == 13 and float(out["fetch_s"].max()) == pytest.approx(0.501)
+    assert float(out["fetch_s"].drop(13).median()) == pytest.approx(0.001)
 
 
 def test_from_the_jobs_log_alone_exposed_and_hidden_fetches_differ():

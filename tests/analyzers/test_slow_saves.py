@@ -45,3 +45,21 @@ def test_a_save_of_few_steps_that_comes_too_often_is_not_slow():
 
 def test_a_slow_save_every_third_step_is_one_too_many():
     assert told(0.0, steps=3) == "frequent_checkpoints"
+
+
+@pytest.mark.parametrize(("step_s", "told_too"), [(0.2, True), (0.8, False)])
+def test_saves_that_cost_much_at_the_best_interval_are_slow_however_long_a_step_takes(step_s, told_too):
+    """Saves of 1.3 s, no more than some steps, every eight of them: 39 and 14 % of the time."""
+    whole_s = 4 * SAVE_S + 40 * step_s
+    found = SimpleNamespace(
+        save=Spread(4, SAVE_S, SAVE_S, SAVE_S, 4 * SAVE_S),
+        interval_s=8 * step_s,
+        interval_steps=8.0,
+        synchronous=True,
+        mttf=SimpleNamespace(mean_s=None, low_s=5.0, count=0),
+        saves_s=4 * SAVE_S,
+        held_s=whole_s,
+    )
+    amounts = {"productive": 40 * step_s, "checkpoint_save": 4 * SAVE_S}
+    seen = SimpleNamespace(amount=lambda *names: sum(amounts.get(name, 0.0) for name in names))
+    assert [f.cause for f in _saves(seen, found)] == (["slow_checkpoint"] if told_too else [])

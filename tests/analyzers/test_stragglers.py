@@ -313,6 +313,22 @@ def test_what_hosts_scatter_is_no_turn_of_two_and_one_of_two_may_be_slow():
     assert named(ask(RankWorld(ranks=2, steps=60, slow={1: 0.4}))) == ("persistent", ["1"])
 
 
+@pytest.mark.parametrize("seed", seeds(10))
+@pytest.mark.parametrize(("always", "verdict"), [(0.1, ("persistent", ["1"])), (0.0, ("none", []))])
+def test_one_of_two_that_is_always_last_is_late_however_much_both_scatter(always, verdict, seed):
+    """Half of the steps hold up this rank for as long as a step, the others neither of the two."""
+    late = np.zeros((60, 1, 2))
+    late[:, 0, 1] = always + np.where(np.random.default_rng(seed).permutation(60) < 30, 1.0, 0.0)
+    told = ask(RankWorld(ranks=2, steps=60, extra=late))
+    assert named(told) == verdict
+
+
+@pytest.mark.parametrize(("times", "verdict"), [(1.6, "none"), (2.0, "network")])
+def test_a_network_is_slow_against_its_own_quiet_steps_from_five_per_cent_of_the_time_on(times, verdict):
+    """A fifth of a step is moving data, in a third of the steps for longer: for 4 or 6 % of the time."""
+    assert ask(RankWorld(ranks=4, steps=60, slow_network=range(20, 40), slow_times=times)).verdict == verdict
+
+
 def test_of_four_ranks_two_may_be_late_at_once_and_three_are_the_usual():
     told = ask(RankWorld(ranks=4, steps=60, slow={0: 0.3, 3: 0.3}))
     assert told.verdict == "persistent" and set(told.ranks["rank"]) == {"0", "3"}

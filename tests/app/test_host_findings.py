@@ -9,7 +9,7 @@ import pytest
 
 from analyzers.findings.base import Band
 from analyzers.findings.parts import StepParts
-from analyzers.findings.rules.host import KINDS, _beside_copies, _some_of, _spent, _uneven
+from analyzers.findings.rules.host import KINDS, _beside_copies, _in_turn, _some_of, _spent, _uneven
 from app.questions.asking import ask
 from app.questions.findings import FINDINGS
 from app.questions.ledger import LEDGER
@@ -133,3 +133,21 @@ def test_code_without_a_name_beside_more_copying_may_be_of_it(code, beside):
     seen = SimpleNamespace(tables=MemoryTables({}))
     assert _beside_copies(seen, [copies], Band.within(code, 0.1)) is beside
     assert not _beside_copies(seen, [SimpleNamespace(cause="logging", likely=4.0)], Band.within(code, 0.1))
+
+
+@pytest.mark.parametrize(
+    ("verdict", "cause", "scatter_s", "in_turn"),
+    [
+        ("persistent", "input", 0.08, True),
+        ("persistent", "input", 0.01, False),  # all run the same code
+        ("persistent", "launch", 0.08, False),  # the late rank's own
+        ("none", "input", 0.08, False),
+    ],
+)
+def test_code_of_now_one_host_now_another_is_no_code_of_all(verdict, cause, scatter_s, in_turn):
+    """Two ranks, 40 steps: 80 ms of code in each on one of them, beside one that is 100 ms late for another reason."""
+    apart = 0.1 + scatter_s * np.where(np.arange(40) % 2, 1, -1)
+    ranks = pd.DataFrame([{"rank": "1", "cause": cause}])
+    found = SimpleNamespace(verdict=verdict, ranks=ranks, steps=pd.DataFrame({"apart_s": apart}))
+    seen = SimpleNamespace(chips=2, amount=lambda *names: 40 * 0.08, answer=lambda question, of: found)
+    assert _in_turn(seen) is in_turn

@@ -149,3 +149,16 @@ def test_a_network_slower_in_steps_that_grow_is_not_accused(monkeypatch, grown, 
     slow = SimpleNamespace(verdict="network", cost_chip_seconds=5.0, why="moving data took long")
     seen = SimpleNamespace(answer=lambda question, of: slow, least=0.1, drawn=lambda likely, *names: {"": likely})
     assert (network._network(seen, network.Sent(pd.DataFrame())) is not None) is told
+
+
+@pytest.mark.parametrize(
+    ("apart_s", "launching_s", "told"), [(0.02, 0.05, False), (0.03, 0.05, True), (0.02, 0.0, True)]
+)
+def test_ranks_apart_by_a_part_of_what_each_launches_are_not_late_in_turn(apart_s, launching_s, told):
+    """Forty steps of two ranks, of which each launches for so long in each."""
+    amounts = {"idle_launching": 80 * launching_s, "straggler_wait": 1.0}
+    seen = SimpleNamespace(chips=2, whole=20.0, amount=lambda name: amounts.get(name, 0.0))
+    found = SimpleNamespace(apart_s=apart_s, steps=pd.DataFrame({"step": range(40)}))
+    answer = stragglers._told_in_turn(seen, found, 2)
+    assert [f.cause for f in answer.findings] == (["jitter"] if told else [])
+    assert "jitter" in {r.cause for r in answer.ruled_out} or told

@@ -9,13 +9,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from analyzers.device.host_code import HotCode, hot_code
-from analyzers.device.host_work import COMPILING, LAUNCHING
+from analyzers.device.host_work import COLLECTING, COMPILING, LAUNCHING, host_work
 from analyzers.device.overlap import OverlapResult
 from analyzers.findings.base import Band, Evidence, Finding, NotTold, Rule, RuledOut, Seen, Steps, Told, Where
 from analyzers.findings.carried import carried
-from analyzers.findings.parts import StepParts, step_parts
-from analyzers.findings.places import spaced, steps_of_events
+from analyzers.findings.parts import MOST_CAPTURES, StepParts, step_parts
+from analyzers.findings.places import rank_of, spaced, steps_of_events
 from analyzers.findings.rules.pace import SPREAD, named_pauses
+from analyzers.intervals import length, spans
 from analyzers.ranks.stragglers import StragglersResult
 from analyzers.time.step_patterns import StepPattern
 from errors import format as fmt
@@ -71,6 +72,7 @@ UNEVEN = 0.5  # times what devices are idle for host code: where they wait so lo
 UNEVEN_WORK = "devices wait for one another as well as for their hosts, and what is captured does not tell for whom"
 OF_COPIES = 0.5  # times what copies from devices cost: so much code beside them may be what is done with them
 BESIDE_COPIES = "hosts run code beside copies from their devices, and nothing tells whether it is of these"
+NEARLY_ALL = 0.9  # of the garbage that hosts collect: it is the one's that collects so much
 IN_TURN = 0.75  # of host code in a step: by so much ranks come apart more or less where hosts run it in turn
 MOST_HOSTS = 8  # what more of them do is of all
 FEWEST = 8  # steps of a device that tell whether it waits for others
@@ -211,10 +213,25 @@ def _finding(seen: Seen, kind: Kind, amount: float, gain: Band, pause: StepPatte
         question="launches" if kind.cause in LAUNCHED and seen.tables.rows("launches") else QUESTION,
         confidence=0.7 if kind.cause == "host_overhead" else 0.85,
         basis="measured" if pause is None else "derived",
-        where=Where(steps=place),
+        where=replace(_of_one_host(seen), steps=place) if kind.work == COLLECTING else Where(steps=place),
         evidence=tuple(evidence),
         least=kind.least * seen.whole,
     )
+
+
+def _of_one_host(seen: Seen) -> Where:
+    """The host that collects nearly all garbage of several: the others wait for it, also where too few steps are
+    profiled to tell that from their waiting."""
+    captures = frame(seen.tables, "captures", ["capture", "host", "start_ns"]).dropna().head(MOST_CAPTURES)
+    spent: dict[str, int] = {}
+    for capture, host, start_ns in captures.itertuples(index=False):
+        taken = host_work(seen.tables, int(capture), int(start_ns)).get(COLLECTING, spans())
+        spent[str(host)] = spent.get(str(host), 0) + length(taken)
+    most = max(spent, key=lambda host: spent[host], default="")
+    if len(spent) < 2 or spent[most] < NEARLY_ALL * sum(spent.values()):
+        return Where()
+    rank = rank_of(seen, most, most)
+    return Where(ranks=(rank,) if isinstance(rank, int) else (), hosts=(most,))
 
 
 def _in_code(finding: Finding, code: HotCode) -> Finding:

@@ -23,6 +23,11 @@ GARBAGE = 0.3  # of a rank's excess: so much collecting of garbage is why
 LAUNCHED = 0.03  # of the chip time: what launching is told from
 PART_OF_LAUNCHING = 0.5
 OFTEN = 0.75  # of steps: a rank late in more of them is slow, whoever else is
+FEW_STEPS = 100
+STRETCH = (
+    0.05  # of the chip time: what a rank late in so few must cost where no event names why: neighbours come and go
+)
+NOT_NAMED = ("compute", "launch", "idle", UNKNOWN)
 TAKEN = (
     "compilation",
     "checkpointing",
@@ -176,7 +181,13 @@ def _for_a_reason(seen: Seen, found: StragglersResult, row: dict[Hashable, Any],
             Evidence("of the steps compared", float(row["share_of_steps"]), "1", QUESTION),
             Evidence("the others waited for it", waited, "chip-seconds", QUESTION),
         ),
+        least=STRETCH * seen.whole if _a_while(row) and reason in NOT_NAMED else 0.0,
     )
+
+
+def _a_while(row: Mapping[Hashable, Any]) -> bool:
+    """Whether a rank is late in few steps, and not in most of them: as long as a busy neighbour stays."""
+    return bool(row["every"] == 1 and row["share_of_steps"] < OFTEN and row["steps"] < FEW_STEPS)
 
 
 def _drawn(seen: Seen, account: str, own: float) -> dict[str, float]:

@@ -18,6 +18,7 @@ from runs.tables import Tables, frame
 MUCH_QUEUE = 0.3  # of the wait for the first token, by the engine's own times, which hold the pass under way
 MUCH_BEYOND = 0.2  # the same without any pass under way
 WAITED, SELDOM_WAITED = 0.2, 0.1  # of the time in which some request waited; less is the pass under way, and no queue
+MOSTLY_WAITED = 0.5  # the same where requests that find others ahead wait by no more than chance may do
 CHANCE, DOUBT = 0.01, 0.2  # so likely may chance alone make a wait that is told, and one that is not ruled out
 COLD_S = 0.25  # a first token that waits for a program takes at least that
 QUICK = 0.25  # of the requests: those that did not wait, those that read little
@@ -220,7 +221,7 @@ def _queued(seen: Seen, rows: pd.DataFrame) -> Finding | None:
             "them up."
         )
         evidence = (Evidence("of the wait for first tokens", queued, "1", "latency"),)
-    elif waited is not None and waited >= WAITED:
+    elif waited is not None and waited >= (WAITED if told is None or told.chance <= CHANCE else MOSTLY_WAITED):
         title = f"Requests queue: in {fmt.whole_share(waited)} of the time some request waited for the engine."
         evidence = (Evidence("of the time a request waited", waited, "1", "engine"),)
     elif queued is None and _shown(told) and rows["stage"].nunique() < 2:

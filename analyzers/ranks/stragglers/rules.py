@@ -167,7 +167,8 @@ def culprits(x: Lateness) -> Culprits:
         score = most / (1.4826 * scatter + FLOOR_STEP * x.step_s)
         cost = x.charge_s[mine[top], np.arange(steps)] / max(int(x.others[mine[0]]), 1)
         share = LATE_SHARE_FEW if len(mine) < FEW_RANKS else LATE_SHARE
-        clear = (score > ENTER_Z) & (most > share * x.step_s)
+        beside = len(mine) < FEW_RANKS and (cost > FEWEST_SHARE * x.step_s)  # whatever scatter so few tell
+        clear = ((score > ENTER_Z) | beside) & (most > share * x.step_s)
         clear &= cost > np.maximum((MARGIN_SHARE if len(mine) > FEWEST else FEWEST_SHARE) * x.step_s, ALONE * most)
         clear &= most > np.maximum(best, 3 * x.resolution_s)
         rank[clear], best[clear], z[clear], margin[clear] = mine[top[clear]], most[clear], score[clear], cost[clear]
