@@ -72,6 +72,7 @@ UNEVEN = 0.5  # times what devices are idle for host code: where they wait so lo
 UNEVEN_WORK = "devices wait for one another as well as for their hosts, and what is captured does not tell for whom"
 OF_COPIES = 0.5  # times what copies from devices cost: so much code beside them may be what is done with them
 BESIDE_COPIES = "hosts run code beside copies from their devices, and nothing tells whether it is of these"
+RUN_TOO = 1.35  # times what devices wait for launches, at most: of one program in place of many less runs on them too
 NEARLY_ALL = 0.9  # of the garbage that hosts collect: it is the one's that collects so much
 IN_TURN = 0.75  # of host code in a step: by so much ranks come apart more or less where hosts run it in turn
 MOST_HOSTS = 8  # what more of them do is of all
@@ -187,7 +188,8 @@ def _unjudged(seen: Seen) -> bool:
 def _gain(seen: Seen, held: StepParts, kind: Kind, amount: float) -> Band:
     """Of all kept steps, those too that no profile saw."""
     spent = _spent(seen, held, kind, amount)
-    return carried(seen, spent, kind.work, of_all_ranks=spent > amount, in_each=kind.work == LAUNCHING)
+    gain = carried(seen, spent, kind.work, of_all_ranks=spent > amount, in_each=kind.work == LAUNCHING)
+    return replace(gain, high=gain.high * RUN_TOO) if kind.work == LAUNCHING else gain
 
 
 def _finding(seen: Seen, kind: Kind, amount: float, gain: Band, pause: StepPattern | None) -> Finding:
