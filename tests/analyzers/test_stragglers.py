@@ -314,13 +314,11 @@ def test_what_hosts_scatter_is_no_turn_of_two_and_one_of_two_may_be_slow():
 
 
 @pytest.mark.parametrize("seed", seeds(10))
-@pytest.mark.parametrize(("always", "verdict"), [(0.1, ("persistent", ["1"])), (0.0, ("none", []))])
-def test_one_of_two_that_is_always_last_is_late_however_much_both_scatter(always, verdict, seed):
-    """Half of the steps hold up this rank for as long as a step, the others neither of the two."""
+def test_one_of_two_that_is_always_last_is_late_however_much_that_scatters(seed):
+    """By a fifth of a step at least, and in half of the steps for as long as one more."""
     late = np.zeros((60, 1, 2))
-    late[:, 0, 1] = always + np.where(np.random.default_rng(seed).permutation(60) < 30, 1.0, 0.0)
-    told = ask(RankWorld(ranks=2, steps=60, extra=late))
-    assert named(told) == verdict
+    late[:, 0, 1] = 0.2 + np.where(np.random.default_rng(seed).permutation(60) < 30, 1.0, 0.0)
+    assert named(ask(RankWorld(ranks=2, steps=60, extra=late))) == ("persistent", ["1"])
 
 
 @pytest.mark.parametrize(("times", "verdict"), [(1.6, "none"), (2.0, "network")])
