@@ -136,18 +136,21 @@ def test_code_without_a_name_beside_more_copying_may_be_of_it(code, beside):
 
 
 @pytest.mark.parametrize(
-    ("verdict", "cause", "scatter_s", "in_turn"),
+    ("verdict", "cause", "scatter_s", "fetches_s", "in_turn"),
     [
-        ("persistent", "input", 0.08, True),
-        ("persistent", "input", 0.01, False),  # all run the same code
-        ("persistent", "launch", 0.08, False),  # the late rank's own
-        ("none", "input", 0.08, False),
+        ("persistent", "input", 0.08, 0.0, True),
+        ("persistent", "input", 0.08, 0.05, False),  # a loader that now takes longer, now less
+        ("persistent", "input", 0.01, 0.0, False),  # all run the same code
+        ("persistent", "launch", 0.08, 0.0, False),  # the late rank's own
+        ("none", "input", 0.08, 0.0, False),
     ],
 )
-def test_code_of_now_one_host_now_another_is_no_code_of_all(verdict, cause, scatter_s, in_turn):
+def test_code_of_now_one_host_now_another_is_no_code_of_all(verdict, cause, scatter_s, fetches_s, in_turn):
     """Two ranks, 40 steps: 80 ms of code in each on one of them, beside one that is 100 ms late for another reason."""
-    apart = 0.1 + scatter_s * np.where(np.arange(40) % 2, 1, -1)
+    now, then = (s * np.where(np.arange(40) % 2, 1, -1) for s in (scatter_s, fetches_s))
     ranks = pd.DataFrame([{"rank": "1", "cause": cause}])
-    found = SimpleNamespace(verdict=verdict, ranks=ranks, steps=pd.DataFrame({"apart_s": apart}))
-    seen = SimpleNamespace(chips=2, amount=lambda *names: 40 * 0.08, answer=lambda question, of: found)
+    found = SimpleNamespace(verdict=verdict, ranks=ranks, steps=pd.DataFrame({"apart_s": 0.1 + now}))
+    fed = SimpleNamespace(rows=pd.DataFrame({"fetch_s": 0.1 + then}))
+    answers = {"stragglers": found, "input": fed}
+    seen = SimpleNamespace(chips=2, amount=lambda *names: 40 * 0.08, answer=lambda question, of: answers[question])
     assert _in_turn(seen) is in_turn

@@ -8,8 +8,11 @@ before this one have taken from those accounts what a late rank, a pause or a ch
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+import pandas as pd
+
 from analyzers.device.host_code import HotCode, hot_code
 from analyzers.device.host_work import COLLECTING, COMPILING, LAUNCHING, host_work
+from analyzers.device.input import InputResult
 from analyzers.device.overlap import OverlapResult
 from analyzers.findings.base import Band, Evidence, Finding, NotTold, Rule, RuledOut, Seen, Steps, Told, Where
 from analyzers.findings.carried import carried
@@ -125,16 +128,21 @@ def find(seen: Seen) -> Told:
 
 
 def _in_turn(seen: Seen) -> bool:
-    """Whether a rank is late for another reason, and how far ranks come apart varies by a good part of what hosts' code
-    takes in a step: then now one host runs it, now another. What all of them run holds none up more than the others."""
-    found = seen.answer("stragglers", StragglersResult)
-    if found is None or found.verdict != "persistent" or not len(found.ranks):
+    """Whether a rank is late as it waits for its input, and how far ranks come apart varies by a good part of what
+    hosts' code takes in a step, and by more than fetches vary: then now one host runs it, now another. What all of them
+    run holds none up more than the others."""
+    found, fed = seen.answer("stragglers", StragglersResult), seen.answer("input", InputResult)
+    if found is None or fed is None or found.verdict != "persistent" or set(found.ranks["cause"]) != {"input"}:
         return False
-    if "launch" in set(found.ranks["cause"]):
-        return False  # its own host's code is why it is late
-    apart = found.steps["apart_s"].astype(float)
-    varies = float((apart - apart.median()).abs().mean())
-    return varies >= IN_TURN * seen.amount("idle_host_code") / max(len(apart) * seen.chips, 1)
+    varies = _varies(found.steps["apart_s"])
+    each = seen.amount("idle_host_code") / max(len(found.steps) * seen.chips, 1)
+    return varies >= max(IN_TURN * each, 2 * _varies(fed.rows["fetch_s"]))
+
+
+def _varies(values: pd.Series) -> float:
+    """Mean distance from the median."""
+    known = values.dropna().astype(float)
+    return float((known - known.median()).abs().mean()) if len(known) else 0.0
 
 
 def _of_one_or_another(finding: Finding, waited: float) -> Finding:

@@ -24,9 +24,7 @@ LAUNCHED = 0.03  # of the chip time: what launching is told from
 PART_OF_LAUNCHING = 0.5
 OFTEN = 0.75  # of steps: a rank late in more of them is slow, whoever else is
 FEW_STEPS = 100
-STRETCH = (
-    0.05  # of the chip time: what a rank late in so few must cost where no event names why: neighbours come and go
-)
+STRETCH = 0.05  # of the chip time: what a rank late in so few must cost where no event names why
 NOT_NAMED = ("compute", "launch", "idle", UNKNOWN)
 TAKEN = (
     "compilation",
