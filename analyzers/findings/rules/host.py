@@ -147,7 +147,7 @@ def _varies(values: pd.Series) -> float:
 
 def _of_one_or_another(finding: Finding, waited: float) -> Finding:
     title = f"{finding.title} Now one of them does, now another, and the rest wait."
-    gain = replace(finding.gain, high=finding.gain.high + waited)
+    gain = finding.gain and replace(finding.gain, high=finding.gain.high + waited)
     return replace(finding, cause="jitter", title=title, gain=gain, question="stragglers")
 
 
