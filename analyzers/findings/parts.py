@@ -21,7 +21,7 @@ MOST_BYTES = 32 << 20
 MOST_CAPTURES = 64
 """Hosts' captures that are looked at, the first ones: what one host does in a step holds up all of them."""
 FETCH = "fetch"
-TENTH = 0.1  # of the most that a step holds: less is not what is looked for
+LITTLE = 0.1  # of the most that a step holds: less is not what is looked for
 SAME = 0.7
 """Of what a log says that steps took, as a profile saw the same: more or less apart, they are not the same."""
 REPORTED = ("data_loading", "checkpoint_save", "checkpoint_restore", "custom", "eval")
@@ -59,7 +59,7 @@ class StepParts:
     def steps_with(self, kind: str, least_s: float) -> list[int]:
         """Numbers of the steps that held more than that of it, and a tenth of what the one that held most did."""
         mine = self.of(kind)
-        return [int(s) for s in mine.index[mine > max(least_s, TENTH * float(mine.max()))]] if len(mine) else []
+        return [int(s) for s in mine.index[mine > max(least_s, LITTLE * float(mine.max()))]] if len(mine) else []
 
     def bare(self, but: Sequence[str] = ()) -> pd.DataFrame:
         """The steps (step, start_ns, dur_s) without these parts: a fetch, compiling, logging and the like taken off, a

@@ -45,6 +45,7 @@ class Kind:
     whole: bool = False
 
 
+LAUNCH_BOUND = 0.03  # of the chip time
 OWN_CODE = "run code that no event marks, such as Python of the job"
 KINDS = (
     Kind("profiler_inside", "idle_profiling", 0.0, "start or stop a profile", "profiling"),
@@ -52,7 +53,7 @@ KINDS = (
     Kind("evaluation", "idle_evaluation", 0.0, "evaluate", "evaluation", whole=True),
     Kind("garbage_collection", "idle_garbage_collection", 0.0, "collect garbage", "garbage_collection"),
     Kind("device_to_host", "idle_device_to_host", 0.0, "copy arrays from them", "device_to_host"),
-    Kind("launch_bound", "idle_launching", 0.03, "launch programs", LAUNCHING),
+    Kind("launch_bound", "idle_launching", LAUNCH_BOUND, "launch programs", LAUNCHING),
     Kind("host_overhead", "idle_host_code", 0.05, OWN_CODE),
 )
 CAUSES = tuple(kind.cause for kind in KINDS)

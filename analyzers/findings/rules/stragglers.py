@@ -6,6 +6,7 @@ from typing import Any
 from analyzers.findings.base import Band, Evidence, Finding, NotTold, Rule, RuledOut, Seen, Steps, Told, Where
 from analyzers.findings.parts import step_parts
 from analyzers.findings.places import rank_of
+from analyzers.findings.rules.host import LAUNCH_BOUND
 from analyzers.ranks.stragglers import StragglersResult
 from analyzers.ranks.stragglers.rank_causes import CAUSES as SPLIT_CAUSES
 from analyzers.ranks.stragglers.rank_causes import UNKNOWN
@@ -20,10 +21,9 @@ HOST_CODE = "idle_host_code"
 IN_TURN = 0.5  # of the ranks compared: where so many are named, and each for a part of the steps, they are late in turn
 AS_MUCH = 0.5  # of the blame of those named: where another rank has as much over all steps, it is not these alone
 GARBAGE = 0.3  # of a rank's excess: so much collecting of garbage is why
-LAUNCHED = 0.03  # of the chip time: what launching is told from
-PART_OF_LAUNCHING = 0.5
+PART_OF_LAUNCHING = 0.5  # of what a host takes to launch a step: ranks that come apart by less do so as they launch
 OFTEN = 0.75  # of steps: a rank late in more of them is slow, whoever else is
-FEW_STEPS = 100
+FEW_STEPS = 100  # in so few a neighbour on a rank's machine may be why it is late
 STRETCH = 0.05  # of the chip time: what a rank late in so few must cost where no event names why
 NOT_NAMED = ("compute", "launch", "idle", UNKNOWN)
 TAKEN = (
@@ -207,7 +207,7 @@ def _told_in_turn(seen: Seen, found: StragglersResult, compared: int) -> Told:
     slower in any step, and it goes with the rest."""
     launching = seen.amount("idle_launching")
     each = launching / max(len(found.steps) * seen.chips, 1)
-    if launching >= LAUNCHED * seen.whole and (found.apart_s or 0.0) < PART_OF_LAUNCHING * each:
+    if launching >= LAUNCH_BOUND * seen.whole and (found.apart_s or 0.0) < PART_OF_LAUNCHING * each:
         return _ruled_out(
             f"ranks come apart by less than half of the {fmt.duration(each)} in which each launches a step", CAUSES[:4]
         )
