@@ -16,14 +16,16 @@ Ratios are of medians of runs taken in turn; those of processor seconds are what
 too. `--gigabytes` ingests one trace of that size instead and prints its peak memory; `--ranks` a folder of so many
 traces of `--megabytes` each, by one process and by as many as there are processors, and what each held at its peak.
 
-Measured on 29 November 2026, 2 cores that others kept busy (load 7), 188 MB with 722,362 events, medians of five runs:
-HTA took 15.1 times as long to load it (49.9 s to 3.31 s), with 14.3 times the processor time (22.1 s to 1.54 s) and
-3.9 times the memory. As a page asks, from the files, it took 2.5 times as long and 3.9 times the processor time (372
-ms): that is the ledger's accounts beside `overlap`, and what pandas takes for many small tables. Its five answers took
-14.0 times as long as here (2.42 s to 173 ms), with 16.9 times the processor time (1.44 s to 85 ms); after calls, queues
-and profiled steps were made quicker, 22.6 times the processor time, under load 9 to 12, of 180 MB (medians: of seven
-processes here, 59 to 120 ms, 71; of five rounds in one process of HTA, 1.61 s). What several answers share is worked
-out by the one that asks first: the idle causes by themselves take about as long as HTA's.
+Measured on 29 November 2026, 2 quiet cores, 188 MB with 722,362 events, medians of three runs: HTA took 14.4 times as
+long to load it (45.0 s to 3.11 s), with 12.1 times the processor time and 4.2 times the memory. Its five answers took
+25.3 times as long as here (3.58 s to 141 ms), with 25.5 times the processor time. As a page asks, from the files, it
+took 4.6 times as long (770 ms): that is the ledger's accounts beside `overlap`, and what pandas takes for many small
+tables. What several answers share is worked out by the one that asks first: the idle causes by themselves take about
+as long as HTA's. On cores that others kept busy, the same day, it was 14.3 times the processor time to load, and 16.9 to
+22.6 times that of the answers.
+
+64 ranks of 102 MB each, 25.0 million events: 103.3 s by one processor, whose process held 302 MB at most, and 49.4 s by
+two, of which each held 314 and 301 MB. One trace of 5.00 GB, 18.9 million events: 71.9 s, 794 MB at most.
 """
 
 import argparse
