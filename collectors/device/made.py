@@ -6,6 +6,7 @@ import numpy as np
 
 from collectors.device.kineto import columns
 from collectors.device.kineto.columns import Batch, Stats, new_batch, new_stats
+from collectors.device.kineto.kinds import BARE
 from collectors.device.kineto.texts import Texts
 from collectors.device.kineto.tokens import NONE
 from collectors.device.ranges import Range, range_of
@@ -24,7 +25,6 @@ class Maker:
         self._ranges: dict[str, tuple[Range, int]] = {}  # by text: what it tells, number of the name
         self._names_of: dict[str, int] = {}
         self._row = 0
-        self._bare_steps = 0
 
     def timed(self, cat: str, start: np.ndarray, end: np.ndarray) -> Batch:
         """Whole events from start to end; a row without an end has no duration."""
@@ -70,7 +70,7 @@ class Maker:
         made.name[:] = [name for _, name in known]
         operator, annotation = self.text("cpu_op"), self.text("user_annotation")
         for i, (what, _) in enumerate(known):
-            if what.step is not None:
+            if what.step is not None and made.phase[i] != ord("i"):  # a mark has no duration: it is no step
                 made.name[i], made.cat[i] = self._step(what.step), annotation
             elif what.operator:
                 made.cat[i] = operator
@@ -93,9 +93,7 @@ class Maker:
         return self._names_of[name] if name in self._names_of else self.text(name)
 
     def _step(self, number: int) -> int:
-        if number < 0:
-            number, self._bare_steps = self._bare_steps, self._bare_steps + 1
-        return self.text(f"ProfilerStep#{number}")
+        return self.text("ProfilerStep" if number == BARE else f"ProfilerStep#{number}")
 
     def names(self, kind: str, rows: int) -> Batch:
         """Room for names of threads or processes; pid, tid and the argument are the caller's."""

@@ -110,14 +110,21 @@ class Calls:
 
 
 def fields_of(rows: Iterable[tuple]) -> Mapping[tuple[int, int], tuple[tuple[str, str, int], ...]]:
-    """The fields of each schema, by (domain, schema), from rows of (domain, schema, type, name, offset)."""
+    """The fields of each schema, by (domain, schema), from rows of (domain, schema, type, name, offset).
+
+    Each process numbers domains and schemas for itself, and rows do not tell theirs: what two define differently is
+    not read.
+    """
     fields: dict[tuple[int, int], dict[str, tuple[str, str, int]]] = {}
+    differ = set()
     for domain, schema, kind, name, at in rows:
         at = 0 if at is None else at
         whole = all(isinstance(v, int) for v in (domain, schema, kind, at))
         if whole and kind in _TYPES and name in (_SIZE, _GROUP, _RANKS) and 0 <= at < 1 << 16:
-            fields.setdefault((domain, schema), {})[name] = (name, _TYPES[kind], at)
-    return {key: tuple(told.values()) for key, told in fields.items()}
+            told = name, _TYPES[kind], at
+            if fields.setdefault((domain, schema), {}).setdefault(name, told) != told:
+                differ.add((domain, schema))
+    return {key: tuple(told.values()) for key, told in fields.items() if key not in differ}
 
 
 def annotations(maker: Maker, calls: list[Call]) -> Batch:

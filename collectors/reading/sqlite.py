@@ -31,6 +31,8 @@ _KNOWN_BYTES, _ENTRY_BYTES = 1 << 26, 100  # of texts that are remembered, and w
 _ALL_BYTES = 1 << 28  # of all texts of such a table
 _FILES = 16  # whose names of tables are remembered
 _TEXTS = 1 << 20  # that are held of a table whose texts cannot be looked up one by one
+# A whole number of a column of whatever type: numbers sort before texts, of which those that write a number are one.
+_WHOLE = "CASE WHEN {0} < '' OR CAST(CAST({0} AS INTEGER) AS TEXT) = {0} THEN CAST({0} AS INTEGER) END"
 _ROW = ("", "ROWID")  # of no column: what is only counted, or found by its number
 
 
@@ -146,7 +148,7 @@ class Database:
         there = [c for c in columns if c in self.columns.get(table, ())]
         if not there:
             return
-        chosen = ", ".join(f"CAST({quoted(c)} AS INTEGER)" for c in there)
+        chosen = ", ".join(_WHOLE.format(quoted(c)) for c in there)
         for rows in self._fetched(f"SELECT {chosen} FROM {quoted(table)}", table):
             read = dict(zip(there, _whole(rows), strict=True))
             yield {c: read[c] if c in read else np.full(len(rows), NULL) for c in columns}

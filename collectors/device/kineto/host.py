@@ -217,11 +217,17 @@ class Sweeper:
         of the forward call, outside of the backward pass, is a call of that kind."""
         if not self._forward:
             return
-        forward = _last(np.concatenate(self._forward))
+        every, process = np.concatenate(self._forward), self._gathered.threads.rows[:, 0]
+        whose = process[every[:, 3]]
+        for one in np.unique(whose).tolist():  # each process counts sequences for itself
+            self._backward_of(every[whose == one], launches, thread, process[thread] == one)
+
+    def _backward_of(self, every: np.ndarray, launches: np.ndarray, thread: np.ndarray, mine: np.ndarray) -> None:
+        forward = _last(every)
         forward = forward[((forward[:, 1] >= 0) | (forward[:, 2] >= 0)) & ~self._updates(forward[:, 1])]
         if not len(forward):
             return
-        lacks = np.flatnonzero((launches["module"] < 0) & (launches["sequence"] >= 0))
+        lacks = np.flatnonzero(mine & (launches["module"] < 0) & (launches["sequence"] >= 0))
         at = np.searchsorted(forward[:, 0], launches["sequence"][lacks])
         at = np.minimum(at, len(forward) - 1)
         hit = forward[at, 0] == launches["sequence"][lacks]

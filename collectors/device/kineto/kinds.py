@@ -37,7 +37,8 @@ _KINDS = {
     "cuda_profiler_range": COUNTERS_OF,
     "nvtx": NVTX,
 }
-_STEP = re.compile(r"^ProfilerStep\s*#\s*(\d{1,18})$")
+BARE = -1  # in place of the number of a step that tells none: such steps are counted by their time
+_STEP = re.compile(r"^ProfilerStep(?:\s*#\s*(\d{1,18}))?$")
 _FRAME = re.compile(r"^(?P<file>[^<>\n]+\.py)\((?P<line>\d+)\): (?P<function>.*)$", re.DOTALL)
 _FRAMEWORK = re.compile(
     r"(^|/)(torch|torch_xla|functorch|triton|importlib|threading\.py|runpy\.py|contextlib\.py)(/|$)"
@@ -75,9 +76,9 @@ def is_own(frame: str) -> bool:
 
 
 def step_of(name: str) -> int | None:
-    """The step that a `ProfilerStep#12` is."""
+    """The step that a `ProfilerStep#12` is; BARE of one without a number."""
     match = _STEP.match(name)
-    return int(match[1]) if match else None
+    return (int(match[1]) if match[1] else BARE) if match else None
 
 
 def module_of(name: str) -> str:

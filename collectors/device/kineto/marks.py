@@ -1,5 +1,6 @@
 """Steps, waits for data and samples of memory."""
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -9,7 +10,7 @@ import pyarrow as pa
 from collectors.base import Rows
 from collectors.device.kineto.device import Devices
 from collectors.device.kineto.gather import Gathered
-from collectors.device.kineto.kinds import step_of
+from collectors.device.kineto.kinds import BARE, step_of
 from collectors.device.kineto.span import Span
 from collectors.device.kineto.who import of_device, properties
 from collectors.device.xplane.arrays import batch, coded, over
@@ -22,26 +23,55 @@ Steps = list[tuple[int, int, int]]  # (start, end as written, step), by start
 def host_steps(gathered: Gathered, span: Span) -> Steps:
     """The steps that the profiler marked on the host, each once."""
     found = set()
-    for start, dur, name, _ in gathered.steps:
-        number = step_of(gathered.texts[name])
+    for start, dur, number, _ in numbered_steps(gathered):
         if number is not None and span.near(np.array([start]), np.array([dur]))[0]:
             found.add((start, start + dur, number))
     return sorted(found)
 
 
-def steps_of_launches(steps: Steps, devices: Devices, launched_ns: np.ndarray) -> np.ndarray:
+def numbered_steps(gathered: Gathered) -> list[tuple[int, int, int | None, int]]:
+    """(start, duration, step, thread) of what marks steps. Those without a number are counted by their time, each
+    process for itself."""
+    process, counted = gathered.threads.rows[:, 0], Counter[int]()
+    out = []
+    for start, dur, name, thread in sorted(gathered.steps):
+        number = step_of(gathered.texts[name])
+        if number == BARE:
+            of = int(process[thread])
+            number, counted[of] = counted[of], counted[of] + 1
+        out.append((start, dur, number, thread))
+    return out
+
+
+def steps_of_launches(
+    gathered: Gathered, steps: Steps, devices: Devices, launched_ns: np.ndarray, thread: np.ndarray
+) -> np.ndarray:
     """Step of each event of a device: the one in which it was launched; -1 where that is not known. `launched_ns`: when
-    calls began, by their rows."""
+    calls began, by their rows; `thread`: on which. A process that marks steps counts for itself."""
     out = np.full(len(devices.events), -1, np.int64)
     if not steps:
         return out
-    table = np.array(steps, np.int64)
-    at = np.searchsorted(table[:, 0], launched_ns, "right") - 1
-    within = (at >= 0) & (launched_ns < table[np.maximum(at, 0), 1])
-    of_call = np.where(within, table[np.maximum(at, 0), 2], -1)
+    process = gathered.threads.rows[:, 0]
+    known, by_process = set(steps), dict[int, set[tuple[int, int, int]]]()
+    for start, dur, number, of in numbered_steps(gathered):
+        step = (start, start + dur, number)
+        if step in known:
+            by_process.setdefault(int(process[of]), set()).add(step)
+    of_call = _step_at(steps, launched_ns)
+    for of, mine in by_process.items() if len(by_process) > 1 else ():
+        at = np.flatnonzero(process[thread] == of)
+        of_call[at] = _step_at(sorted(mine), launched_ns[at])
     known = np.flatnonzero(devices.launch >= 0)
     out[known] = of_call[devices.launch[known]]
     return out
+
+
+def _step_at(steps: Steps, time: np.ndarray) -> np.ndarray:
+    """The step that each time lies in, -1 for none."""
+    table = np.array(steps, np.int64)
+    at = np.searchsorted(table[:, 0], time, "right") - 1
+    within = (at >= 0) & (time < table[np.maximum(at, 0), 1])
+    return np.where(within, table[np.maximum(at, 0), 2], -1)
 
 
 def device_steps(steps: Steps, step: np.ndarray, devices: Devices) -> Steps:

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 TEN_DAYS_NS = 864_000_000_000_000
-_EPOCH_NS = 10**17  # a time beyond it counts from 1970, one below from the start of something else
+EPOCH_NS = 10**17  # a time beyond it counts from 1970, one below from the start of something else
 
 
 @dataclass(frozen=True)
@@ -39,6 +39,6 @@ def span_of(starts: np.ndarray, first: np.ndarray, base: Any) -> Span:
     near = first[np.abs(first - middle) < TEN_DAYS_NS] if len(first) else first
     start = int(near.min()) if len(near) else middle
     shift = base if isinstance(base, int) and not isinstance(base, bool) and 0 < base < 1 << 62 else 0
-    if start > _EPOCH_NS:
+    if start > EPOCH_NS:
         shift = 0
-    return Span(start, shift, start + shift > _EPOCH_NS)
+    return Span(start, shift, start + shift > EPOCH_NS)

@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 
 from collectors.base import Lost
+from collectors.device.kineto.span import EPOCH_NS
 from collectors.reading.parquet_tables import ParquetTables
 from collectors.reading.sqlite import NULL, ROWS, Database, Strings
 
 _THREADS, _COMPLAINTS = 1 << 16, 1000
-_SEVERITY = {0: "info", 1: "info", 2: "warning", 3: "error", 4: "fatal"}
+_SEVERITY = {0: "info", 1: "info", 2: "warning", 3: "error", 4: "info"}  # 4 is verbose
 _VERSIONS = ("EXPORT_PRODUCT_VERSION", "EXPORT_SCHEMA_VERSION")
 _NVTX = "NVTX_EVENTS"
 _DEVICES = 1 << 16  # numbers of devices beyond it are damage
@@ -144,7 +145,7 @@ class Machine:
     def _since_1970(self, at: Any) -> int | None:
         if not isinstance(at, int) or self._epoch_ns is None or not 0 <= at < 1 << 61:
             return None
-        return at + self._epoch_ns
+        return at if at > EPOCH_NS else at + self._epoch_ns
 
 
 def _split(

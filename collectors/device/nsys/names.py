@@ -15,6 +15,9 @@ _COPIES = {
     8: "DtoD",
     9: "HtoH",
     10: "PtoP",
+    11: "Unified HtoD",
+    12: "Unified DtoH",
+    13: "Unified DtoD",
 }
 _SYNCS = {1: "Event Synchronize", 2: "Stream Wait Event", 3: "Stream Synchronize", 4: "Context Synchronize"}
 

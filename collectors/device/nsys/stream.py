@@ -1,11 +1,14 @@
 """An export's tables as events, as traces of the PyTorch profiler name them: the same reader makes tables of both.
 
-CUPTI_ACTIVITY_KIND_KERNEL, _MEMCPY, _MEMSET, _GRAPH_TRACE   what devices executed
+CUPTI_ACTIVITY_KIND_KERNEL, _MEMCPY, _MEMSET, _GRAPH_TRACE,
+    _MEM_DECOMPRESS                                          what devices executed
 CUPTI_ACTIVITY_KIND_SYNCHRONIZATION                          waits on a device
 CUPTI_ACTIVITY_KIND_RUNTIME                                  calls, joined by process and correlation number
 NVTX_EVENTS                                                  steps, operators of emit_nvtx, modules
 CUDA_GRAPH_NODE_EVENTS                                       nodes of graphs being made
 OSRT_API, PROFILER_OVERHEAD, CUPTI_ACTIVITY_KIND_OVERHEAD    what else threads did
+
+Rows of other tables that tell a time are counted as lost, but for metrics and what the profiler complains of.
 """
 
 from collections.abc import Callable, Iterator
@@ -23,8 +26,10 @@ from collectors.device.nccl import CALL, Calls, annotations, fields_of
 from collectors.device.nsys.graphs import TABLE as NODES
 from collectors.device.nsys.graphs import GraphNodes, is_made
 from collectors.device.nsys.machine import Machine
-from collectors.device.nsys.metrics import Metrics
+from collectors.device.nsys.metrics import SAMPLES as METRICS
+from collectors.device.nsys.metrics import Clock, Metrics
 from collectors.device.nsys.names import call_of, copy_of, sync_of
+from collectors.device.nsys.sampled import EVENTS, Sampled
 from collectors.device.xplane.arrays import batch
 from collectors.ingesting.folders import TableFolder
 from collectors.reading.parquet_tables import ParquetTables
@@ -57,6 +62,7 @@ TABLES = (
     Table("CUPTI_ACTIVITY_KIND_GRAPH_TRACE", "kernel", _GPU, ("graphId",), lambda n: f"CUDA graph {n}", "CUDA graph"),
     Table("CUPTI_ACTIVITY_KIND_MEMCPY", "gpu_memcpy", _GPU, ("copyKind",), copy_of, "Memcpy"),
     Table("CUPTI_ACTIVITY_KIND_MEMSET", "gpu_memset", _GPU, (), word="Memset (Device)"),
+    Table("CUPTI_ACTIVITY_KIND_MEM_DECOMPRESS", "gpu_memcpy", _GPU, (), word="Memory decompression"),
     Table("CUPTI_ACTIVITY_KIND_SYNCHRONIZATION", "cuda_sync", _GPU, ("syncType",), sync_of, "Synchronize"),
     Table("CUPTI_ACTIVITY_KIND_RUNTIME", "cuda_runtime", _HOST, ("nameId",), word="call of CUDA"),
     Table(NODES, "cuda_runtime", _HOST, ("nameId",), word="node of a graph"),
@@ -65,6 +71,10 @@ TABLES = (
     Table("CUPTI_ACTIVITY_KIND_OVERHEAD", "overhead", _HOST, ("nameId",), word="profiler"),
 )
 NVTX = "NVTX_EVENTS"
+_READ = frozenset({NVTX, METRICS, EVENTS, "DIAGNOSTIC_EVENT", *(t.table for t in TABLES)})
+_TIMES = {"start", "timestamp"}
+_NO_STREAM = (1 << 40) - 1
+_COUNTED = 1 << 26  # rows of tables that are not read: a file may name one place many times
 _LAUNCH = ("gridX", "gridY", "gridZ", "blockX", "blockY", "blockZ")
 
 
@@ -142,9 +152,10 @@ class NsysStream:
                 "", rows["streamId"], lambda n: str(n) if n != NULL else "unknown"
             )
             made.pid[:] = self._made.texts_of("", device, str)
-            made.tid[:] = self._made.texts_of(
-                "s", rows["streamId"], lambda n: f"stream {n}" if n != NULL else "stream unknown"
-            )
+            stream = rows["streamId"]
+            stream = np.where((stream < 0) | (stream > _NO_STREAM), _NO_STREAM, stream)
+            lines = self._machine.numbered(process) * (_NO_STREAM + 1) + stream
+            made.tid[:] = self._made.texts_of("s", lines, _line)
             made.args[:, columns.EXTERNAL] = self._nodes.of(process, rows["graphNodeId"])
             self._shapes(made, rows)
         else:
@@ -256,10 +267,31 @@ class NsysStream:
 
     def besides(self) -> Iterator[Item]:
         """Metrics of GPUs, and what the profiler itself complained of, once the events are read."""
-        yield from Metrics(self._database, self.beside["baseTimeNanoseconds"], self._source.name).items()
+        clock = Clock(self.beside["baseTimeNanoseconds"] or 0)
+        yield from Metrics(self._database, clock, self._source.name).items()
+        yield from Sampled(self._database, clock, self._source.name).items()
+        yield from self._unread()
         rows = list(self._machine.complaints(self._source.name))
         if rows:
             yield Rows("evidence", batch("evidence", {n: [r[n] for r in rows] for n in rows[0]}))
+
+    def _unread(self) -> Iterator[Lost]:
+        """Rows of tables that tell times and are not read."""
+        left = _COUNTED
+        for table in sorted(self._database.columns):
+            if table in _READ or _TIMES.isdisjoint(self._database.columns[table]) or left <= 0:
+                continue
+            count = self._database.count(table)
+            left -= count
+            if count:
+                yield Lost(f"{count:,} row{'' if count == 1 else 's'} of {table[:80]}", "this table is not read")
+
+
+def _line(packed: int) -> str:
+    """A stream, which is of one process: others on the same device number theirs for themselves."""
+    process, stream = divmod(packed, _NO_STREAM + 1)
+    name = f"stream {stream}" if stream != _NO_STREAM else "stream unknown"
+    return f"{name} of process {process}" if process else name
 
 
 def _sizes(packed: int) -> str:

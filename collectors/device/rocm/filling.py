@@ -117,11 +117,14 @@ class Filling:
         made.args[:, columns.ROW_NAME] = [self.maker.text(name) for *_, name in named]
         return made, new_stats(0)
 
-    def lines(self, stream: np.ndarray, queue: np.ndarray) -> np.ndarray:
+    def lines(self, stream: np.ndarray, queue: np.ndarray, process: int = 0) -> np.ndarray:
         """Numbers of the names of the lines on which a device executes: its stream, and the queue that served it where
-        that is told, since kernels of several queues may all be told to be of the default stream."""
+        that is told, since kernels of several queues may all be told to be of the default stream; each process numbers
+        its own."""
         pairs, inverse = np.unique(np.stack([stream, queue], axis=1), axis=0, return_inverse=True)
-        found = [self.maker.text(_line(s, q)) for s, q in pairs.tolist()]
+        found = [
+            self.maker.text(_line(s, q) + (f" of process {process}" if process else "")) for s, q in pairs.tolist()
+        ]
         return np.array(found, np.int64)[inverse.reshape(-1)] if found else np.zeros(0, np.int64)
 
     def joined(self, process: int, number: np.ndarray) -> np.ndarray:

@@ -109,7 +109,7 @@ class RocpdStream:
                 (rows["start"], rows["end"]),
                 self._named(tables, "kernel", rows["kernel_id"], lambda k: named(k) or f"kernel {k}"),
                 self._fill.agents.numbers(tables.machine, rows["agent_id"]),
-                self._fill.lines(rows["stream_id"], rows["queue_id"]),
+                self._fill.lines(rows["stream_id"], rows["queue_id"], tables.number),
                 self._fill.joined(tables.number, tables.launched_by(rows["stack_id"])),
             )
 
@@ -128,7 +128,7 @@ class RocpdStream:
                 (rows["start"][at], rows["end"][at]),
                 name[at],
                 self._fill.agents.numbers(tables.machine, agent[at]),
-                self._fill.lines(rows["stream_id"][at], rows["queue_id"][at]),
+                self._fill.lines(rows["stream_id"][at], rows["queue_id"][at], tables.number),
                 correlation[at],
                 rows["size"][at],
             )

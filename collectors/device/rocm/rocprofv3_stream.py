@@ -81,6 +81,8 @@ class Rocprofv3Stream:
                     process.kernels(symbols)
             elif key == "buffer_records" and self._walk.peek() == b"{":
                 yield from self._records(process)
+            elif key == "callback_records" and self._walk.peek() == b"{":
+                self._unread()
             else:
                 self._walk.skip()
         if process.program and process.pid != NULL:
@@ -103,6 +105,15 @@ class Rocprofv3Stream:
                 else:
                     yield from makers.get(kind, self._calls)(process, self._timed(kind, records))
 
+    def _unread(self) -> None:
+        """Counts what stands in records of calls back, which no table holds: counters of hardware, by dispatch."""
+        for kind in self._walk.members():
+            if self._walk.peek() != b"[":
+                self._walk.skip()
+                continue
+            for records in self._walk.records():
+                self._counted[f"records of {kind[:80]}", "they are of calls back, which are not read"] += len(records)
+
     def _timed(self, kind: str, records: Records) -> Records:
         """The records that tell a time; samples and counters tell none of their own."""
         found = [r for r in records if "start_timestamp" in r and "end_timestamp" in r]
@@ -118,7 +129,9 @@ class Rocprofv3Stream:
             _times(records),
             self._named(("kernel", process.number), kernels, process.kernel),
             self._fill.agents.numbers(process.machine, agents),
-            self._fill.lines(numbers(records, "stream_id", "handle"), numbers(records, info, "queue_id", "handle")),
+            self._fill.lines(
+                numbers(records, "stream_id", "handle"), numbers(records, info, "queue_id", "handle"), process.number
+            ),
             self._correlation(process, records),
         )
 
@@ -139,7 +152,7 @@ class Rocprofv3Stream:
             _times(records),
             names,
             self._fill.agents.numbers(process.machine, agent),
-            self._fill.lines(numbers(records, "stream_id", "handle"), np.full(len(records), NULL)),
+            self._fill.lines(numbers(records, "stream_id", "handle"), np.full(len(records), NULL), process.number),
             self._correlation(process, records),
             numbers(records, "bytes"),
         )

@@ -1,0 +1,138 @@
+"""Profiles in which several processes lie: each counts its steps, sequences and streams for itself."""
+
+from collections import Counter
+
+import pytest
+
+from collectors.base import Source
+from collectors.device import nsys
+from collectors.device.rocm import rocpd
+from tests.collectors.nsys_exports import BASE, COLLECTIVE, Export, payload
+from tests.collectors.reading import read, source_of
+from tests.collectors.rocm_files import BOOT, GUID, Process, write_rocpd
+
+MS = 1_000_000
+
+
+@pytest.fixture
+def got(tmp_path):
+    def reading(export: Export):
+        return read(nsys, source_of(tmp_path, export.data(tmp_path), "report1.sqlite"))
+
+    return reading
+
+
+@pytest.fixture
+def of_amd(tmp_path):
+    def reading(*processes: Process):
+        path = write_rocpd(tmp_path / "made_results.db", *processes)
+        return read(rocpd, Source(path, path.name))
+
+    return reading
+
+
+def pair(*devices: int) -> Export:
+    """An export of processes 10 and 20, each with its device."""
+    export = Export()
+    for device, pid in zip(devices, (10, 20), strict=True):
+        export.put("TARGET_INFO_CUDA_DEVICE", (device, 0, pid, f"GPU-{device}", 132))
+    return export
+
+
+def of_amd_pair() -> list[Process]:
+    found = [Process(pid=908), Process(pid=909, guid=GUID.replace("3f2a", "3f2b"))]
+    for process in found:
+        process.agent(0, "CPU")
+        process.agent(2)
+    return found
+
+
+def steps(result, since):
+    return [(s["step"], s["start_ns"] - since, s["dur_ns"]) for s in result.rows.get("steps", [])]
+
+
+def own_ns(result):
+    return {o["op"]: o["self_ns"] for o in result.rows["ops"] if o["role"] == "compute"}
+
+
+def test_the_backward_pass_is_of_the_module_of_its_own_process(got):
+    export = pair(0, 1)
+    for pid, module, late in ((10, "attention", 0), (20, "mlp", 200)):
+        at = MS + late
+        export.range(module, at, at + 100_000, pid=pid)
+        export.range("aten::mm, seq = 5, op_id = 1, sizes = [[8, 4], [4, 2]]", at + 1000, at + 50_000, pid=pid)
+        export.ran("forward_gemm", at + 10_000, 5000, 1, pid=pid)
+        at += MS
+        export.range("MmBackward0, seq = 5, op_id = 10", at + 1000, at + 80_000, pid=pid, tid=2)
+        export.ran("backward_gemm", at + 10_000, 5000, 2, pid=pid, tid=2)
+    told = {(o["device"], o["direction"], o["module"]) for o in got(export).rows["ops"] if o["role"] == "compute"}
+    assert {(device, module) for device, _, module in told} == {(0, "attention"), (1, "mlp")}
+    assert {direction for _, direction, _ in told} == {None, "backward"}
+
+
+def test_what_is_launched_is_of_a_step_of_its_own_process(got):
+    export = pair(0, 1)
+    for pid, late in ((10, 0), (20, 300_000)):
+        for n in range(4):
+            at = MS * (n + 1) + late
+            export.range(f"step {n}", at, at + MS, pid=pid)
+            for k in range(10):
+                export.ran(
+                    "ncclDevKernel_AllReduce_Sum_f32(x)", at + 1000 + 99_000 * k, 50_000, 10 * n + k + 1, pid=pid
+                )
+    counted = Counter((c["device"], c["step"]) for c in got(export).rows["collectives"])
+    assert counted == {(device, step): 10 for device in (0, 1) for step in range(4)}
+
+
+def test_steps_without_a_number_are_counted_by_time_and_process(got, of_amd):
+    export = pair(0, 1)
+    for pid in (20, 10):
+        for n in (2, 0, 3, 1):  # exports of today hold rows in no order
+            at = MS * (n + 1) + pid
+            export.range("train_step", at, at + 900_000, pid=pid)
+            export.ran("gemm", at + 1000, 800_000, n + 1, pid=pid)
+    result = got(export)
+    assert steps(result, BASE) == [(n, MS * (n + 1) + pid, 900_000) for n in range(4) for pid in (10, 20)]
+    assert "ProfilerStep" in {o["op"] for o in result.rows["ops"]}
+    both = of_amd_pair()
+    for late, process in enumerate(both):
+        for n in (1, 0, 2):
+            process.range("step", BOOT + MS * (n + 1) + late, 900_000)
+            process.ran("gemm", BOOT + MS * (n + 1) + 1000, 800_000, n + 1)
+    assert [n for n, *_ in steps(of_amd(*both), BOOT)] == [0, 0, 1, 1, 2, 2]
+
+
+def test_marks_are_no_steps(got, of_amd):
+    export, process = Export(), of_amd_pair()[0]
+    for n in range(4):
+        at = MS * (n + 1)
+        export.range(f"iteration {n}", at, at + 900_000).range(f"step {n + 100}", at + 500_000, None, kind=34)
+        export.ran("gemm", at + 1000, 800_000, n + 1)
+        process.range(f"iteration {n}", BOOT + at, 900_000)
+        process.mark(f"step {n + 100}", BOOT + at + 500_000)
+        process.ran("gemm", BOOT + at + 1000, 800_000, n + 1)
+    for result, since in ((got(export), BASE), (of_amd(process), BOOT)):
+        assert steps(result, since) == [(n, MS * (n + 1), 900_000) for n in range(4)]
+
+
+def test_what_shares_a_device_and_a_stream_number_takes_its_own_time(got, of_amd):
+    export = pair(0, 0)
+    export.ran("one", 1000, 1000, 1, pid=10, stream=7).ran("other", 1200, 400, 1, pid=20, stream=7)
+    assert own_ns(got(export)) == {"one": 1000, "other": 400}
+    both = of_amd_pair()
+    both[0].ran("one", BOOT + 1000, 1000, 1)
+    both[1].ran("other", BOOT + 1200, 400, 1)
+    assert own_ns(of_amd(*both)) == {"one": 1000, "other": 400}
+
+
+def test_fields_that_two_processes_name_differently_are_not_read(got):
+    def bytes_of(export):
+        call = payload(COLLECTIVE, "<QQ", 77, 4096)
+        export.range("ncclAllReduce", 1000, 1500, payload=call)
+        export.ran("ncclDevKernel_AllReduce_Sum_f32(x)", 1400, 500, 1, lag=100)
+        return [c["bytes"] for c in got(export).rows["collectives"]]
+
+    turned = ((1, COLLECTIVE, 0, None, 22, "Message size [bytes]", 0),)
+    turned += ((1, COLLECTIVE, 1, None, 18, "NCCL communicator ID", 8),)
+    assert bytes_of(Export().nccl_fields()) == [4096]
+    assert bytes_of(Export().nccl_fields().put("NVTX_PAYLOAD_SCHEMA_ENTRIES", *turned)) == [None]
