@@ -112,6 +112,7 @@ class Gathered:
         self.memory = Spill(MEMORY_ROW)
         self.steps: list[tuple[int, int, int, int]] = []  # start, duration, name, thread
         self.fetches: list[tuple[int, int]] = []
+        self.on_runtime = False  # whether a thread called the runtime of a device: then there is one
         self.captures: list[tuple[int, int, int]] = []  # time, thread, kind of calls that begin and end captures
         self.threads, self.rows, self.shapes = Numbered(2), Numbered(5), Numbered(2)
         self.ops, self.sites, self.collectives = Numbered(3), Numbered(6), Numbered(len(COLLECTIVE_COLUMNS))
@@ -201,6 +202,7 @@ class Gathered:
         kind[told == A_FRAME] = FRAME
         kind[(kinds == RUNTIME) & (args[:, columns.CORRELATION] > 0)] = LAUNCH  # 0 is none
         out["kind"] = kind
+        self.on_runtime |= bool((kinds == RUNTIME).any())
         self._captures(out, np.where(kind == LAUNCH, told, 0))
         step, fetch = (told == A_STEP), (told == A_FETCH)
         # What an operation of a thread is to the reader of tables: a step, the host's own, or of no thread at all.

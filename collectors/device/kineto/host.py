@@ -31,6 +31,7 @@ from collectors.device.kineto.nesting import (
     with_room,
 )
 from collectors.device.kineto.span import Span
+from collectors.device.kineto.tokens import NONE
 from collectors.device.xplane.arrays import over
 from runs.schema import SCHEMAS
 
@@ -105,7 +106,7 @@ class Sweeper:
             self._gathered.lost["events: their time is far from all others"] += len(piece) - len(rows)
             if not len(rows):
                 continue
-            rows = rows[np.lexsort((-rows["dur"], rows["start"], rows["thread"]))]
+            rows = _nested(rows)
             self._mark(rows)
             self._piece(rows)
             for at in range(0, len(rows), 1 << 17):
@@ -249,6 +250,25 @@ def _rows_of(kind: np.dtype, rows: np.ndarray, found: np.ndarray) -> np.ndarray:
         elif name in (HOST.names or ()):
             out[name] = mine[name]
     return out
+
+
+def _nested(rows: np.ndarray) -> np.ndarray:
+    """Events thread by thread, each before what lies in it. Of those with the same times the order in the file tells
+    nothing: Python's frames are around calls and annotations, which are numbered as they begin, and these around what
+    they launch."""
+    rows = rows[np.lexsort((-rows["dur"], rows["start"], rows["thread"]))]
+    same = np.ones(max(len(rows) - 1, 0), bool)
+    for name in ("start", "dur", "thread"):
+        same &= rows[name][1:] == rows[name][:-1]
+    if not same.any():
+        return rows
+    tied = np.flatnonzero(np.append(same, False) | np.append(False, same))
+    group = np.cumsum(np.append(False, ~same))[tied]
+    some = rows[tied]
+    told = np.isin(some["kind"], (*CALLS, NOTE, UPDATE, SENDS))
+    depth = np.where(some["kind"] == LAUNCH, 2, told)
+    rows[tied] = some[np.lexsort((np.where(told, some["external"], NONE), depth, group))]
+    return rows
 
 
 def _last(marked: np.ndarray) -> np.ndarray:

@@ -5,7 +5,11 @@ import re
 from collectors.device.xplane.lines import is_gpu_copy, nccl_kind
 
 _NCCL = re.compile(
-    r"^(nccl|rccl|hccl|gloo:|mscclKernel|oneshot_all_reduce|.*(cross_device_reduce|allreduce_fusion))", re.IGNORECASE
+    r"^(nccl|rccl|hccl|xccl|oneccl|gloo:|mscclKernel|oneshot_all_reduce|.*(cross_device_reduce|allreduce_fusion|"
+    # symmetric memory of PyTorch, quick reduce of ROCm, exchanges of mixtures of experts
+    r"(multimem|one_shot|two_shot)_(all_reduce|all_gather|reduce_scatter)|quickreduce::|"
+    r"deep_ep::\w+::(dispatch|combine)\b))",
+    re.IGNORECASE,
 )
 _ATTENTION = re.compile(
     r"flash|fmha|attention|attn|paged_|mha_(fwd|bwd|varlen)|sdpa|efficient_attention", re.IGNORECASE
@@ -21,6 +25,9 @@ _MATMUL = re.compile(
     re.IGNORECASE,
 )
 _TRITON = re.compile(r"^triton_|^fused_|_fused_", re.IGNORECASE)
+# Inductor names what computes element by element or reduces after all that it was made of: what follows a convolution
+# is a `triton_poi_fused_convolution_relu`. Its templates (`triton_tem_`) multiply.
+_GENERATED = re.compile(r"^triton_(poi|red|per|for)_")
 _MOVEMENT = re.compile(
     r"CatArray|index|gather|scatter|embedding|transpose|permute|copy_kernel|direct_copy|sort|roll_|pad|slice|concat|"
     r"split_|unfold|repeat|reshape|rope_cache|reshape_and_cache",
@@ -36,6 +43,8 @@ _MATMUL_CALLS = re.compile(
 )
 _CONVOLUTION_CALLS = re.compile(r"^aten::(\w*conv\w*)$")
 _COLLECTIVES = (
+    ("cross_device_reduce", "all-reduce"),  # of vLLM, SGLang and AITER, in one stage or two
+    (r"deep_ep::\w+::(dispatch|combine)", "all-to-all"),
     ("all_?reduce", "all-reduce"),
     ("reduce_?scatter", "reduce-scatter"),
     ("all_?gather", "all-gather"),
@@ -71,6 +80,8 @@ def category(kernel: str, call: str, copies: bool) -> str:
     """
     if copies or is_gpu_copy(kernel):
         return "copy"
+    if _GENERATED.match(kernel):
+        return "fusion"
     if _CONVOLUTION.search(kernel) or _CONVOLUTION_CALLS.match(call):
         return "convolution"
     if _ATTENTION.search(kernel):
@@ -91,4 +102,4 @@ def of_matmul(call: str) -> bool:
 
 def multiplies(kernel: str) -> bool:
     """Whether a kernel's own name says that it multiplies matrices, as convolutions and attention do."""
-    return any(words.search(kernel) for words in (_MATMUL, _CONVOLUTION, _ATTENTION))
+    return not _GENERATED.match(kernel) and any(w.search(kernel) for w in (_MATMUL, _CONVOLUTION, _ATTENTION))

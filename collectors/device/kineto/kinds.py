@@ -25,6 +25,7 @@ _KINDS = {
     "privateuse1_runtime": RUNTIME,
     "privateuse1_driver": RUNTIME,
     "runtime": RUNTIME,
+    "driver": RUNTIME,
     "kernel": KERNEL,
     "concurrent_kernel": KERNEL,
     "mtia_ccp_events": KERNEL,
@@ -106,7 +107,7 @@ class Meanings:
 
     def kinds(self, cats: np.ndarray) -> np.ndarray:
         """Kind of each category."""
-        self._kinds = self._filled(self._kinds, cats, lambda text: _KINDS.get(text.lower(), OTHER))
+        self._kinds = self._filled(self._kinds, cats, _kind)
         return np.where(cats >= 0, self._kinds[np.maximum(cats, 0)], OTHER) if len(self._kinds) else np.zeros_like(cats)
 
     def names(self, names: np.ndarray) -> np.ndarray:
@@ -122,6 +123,12 @@ class Meanings:
         for code in np.unique(mine[known[mine] < 0]).tolist():
             known[code] = what(self._texts[code])
         return known
+
+
+def _kind(cat: str) -> int:
+    cat = cat.lower()
+    made = RUNTIME if cat.endswith(("_runtime", "_driver")) else OTHER  # of makers whose Kineto is their own
+    return _KINDS.get(cat, made)
 
 
 def _told(name: str) -> int:

@@ -110,11 +110,15 @@ class Reader:
     def _events(self) -> Iterator[Rows]:
         stream, gathered = self._stream, self._gathered
         for events, stats in stream.batches():
-            if not gathered.read and self._without_device():
+            if not gathered.read and self._without_device() is not False:
                 gathered.calls = Spill(HOST)
             gathered.take(events)
+            if gathered.device:
+                gathered.calls = None
             if len(stats.event):
                 yield self._stat_rows(stats)
+        if not self._without_device():
+            gathered.calls = None
 
     def captured(self) -> tuple[Gathered, Host, Who] | None:
         """What the trace tells of graphs that are captured in it; None where none is."""
@@ -137,9 +141,11 @@ class Reader:
                 if found and (None in (found[2].rank, who.rank) or found[2].rank == who.rank):
                     graft(self._gathered, host, found[0], found[1])
 
-    def _without_device(self) -> bool:
-        """Whether the trace says, before its events, that its machine has no device."""
+    def _without_device(self) -> bool | None:
+        """Whether the trace says that its machine has no device; None where it has not said so yet."""
         beside = self._stream.beside
+        if "deviceProperties" not in beside:
+            return None
         told = beside.get("distributedInfo")
         backend = str(told.get("backend") if isinstance(told, dict) else "").lower()
         return beside.get("deviceProperties") == [] and not any(name in backend for name in ("nccl", "rccl", "hccl"))

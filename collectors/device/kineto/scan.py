@@ -229,7 +229,8 @@ def events(buf, pos, stop, keys, batch, stats, store, quiet, counters, tell):
             if field == ARGS and buf[v] == 123:
                 cat = batch.cat[n]
                 if cat < 0 or cat >= quiet.shape[0] or not quiet[cat]:
-                    p, at, how = arguments(buf, v, stop, keys, batch, n, stats, at, store, batch.phase[n] == 88, tell)
+                    keep = batch.phase[n] == 88 or batch.phase[n] == 0  # its phase may stand behind its arguments
+                    p, at, how = arguments(buf, v, stop, keys, batch, n, stats, at, store, keep, tell)
                     if p < 0:
                         return how
                     continue
@@ -258,6 +259,8 @@ def events(buf, pos, stop, keys, batch, stats, store, quiet, counters, tell):
                     batch.pid[n] = text
                 else:
                     batch.tid[n] = text
+        if batch.phase[n] != 88:
+            at = counters[STATS]
         counters[ODD] += tell[0]
         counters[ROWS] = n + 1
         counters[STATS] = at

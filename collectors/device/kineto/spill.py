@@ -9,16 +9,18 @@ from typing import IO
 
 import numpy as np
 
-from collectors.device.kineto.span import TEN_DAYS_NS
+from collectors.device.kineto.span import HOUR_NS, TEN_DAYS_NS
 
 KEPT_ROWS = 1 << 18  # in memory at once: 19 MB, and as much again while they are sorted
 _SAMPLED = 1 << 9  # every so many rows, by which the pieces are cut
 
 
 def low(start: np.ndarray) -> int:
-    """The first time, but for those far before the middle one."""
+    """The first time, but for those far before the middle one, and for 0 where all others are far from it."""
     middle = int(np.median(start))
-    return int(start[np.abs(start - middle) < TEN_DAYS_NS].min(initial=middle))
+    near = start[np.abs(start - middle) < TEN_DAYS_NS]
+    known = near[near != 0]
+    return int((known if len(known) and known.min() > HOUR_NS else near).min(initial=middle))
 
 
 class Spill:

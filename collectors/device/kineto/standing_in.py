@@ -36,7 +36,7 @@ _WHOLE = re.compile(r"^aten::")
 def stand_in(gathered: Gathered) -> np.ndarray:
     """Enters what a CPU executed as executions of device 0, numbered beyond all events; the events that did, sorted.
     The correlation number of each is its event's number plus one."""
-    if gathered.calls is None or gathered.device:
+    if gathered.calls is None or gathered.device or gathered.on_runtime:
         return np.zeros(0, np.int64)
     parts = list(_innermost(gathered))
     if not any((rows["kind"] == CALL).any() for rows in parts):

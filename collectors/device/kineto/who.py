@@ -12,7 +12,7 @@ _NAMED = re.compile(
     r"^(?P<host>.+?)_(?P<pid>\d+)(?:\.\d+)?\.pt\.trace\.json$"
 )  # as `tensorboard_trace_handler` names its files
 _ENDINGS = re.compile(r"(\.\d{6,})?(\.pt)?(\.trace)?\.json$|\.sqlite3?$|\.db$|\.rpd$|_pqtdir$")
-_RANK = re.compile(r"(?:^|[/_.-])ranks?[_-]?(\d{1,7})(?=[/_.\-\[]|$)", re.IGNORECASE)
+_RANK = re.compile(r"(?<!local)(?:^|[/_.-])rank[_-]?(\d{1,7})(?=[/_.\-\[]|$)", re.IGNORECASE)
 _MOST_RANKS = 1 << 20
 _MOST_SHOWN = 1 << 14  # ranks of a group that are named one by one
 UNKNOWN = "?"
