@@ -71,7 +71,9 @@ def phase_of(frames: Sequence[Frame]) -> str:
     names = [name for name, _, _ in frames]
     if any(n == "backward" or n.startswith(_ENGINE) or _BACKWARD.search(n) for n in names):
         return "backward"
-    if any("optim" in file.lower() and "step" in name for name, file, _ in frames):
+    # An optimiser may call a closure that runs the forward pass (Lightning does): the innermost of both counts.
+    forward = next((n for n, name in enumerate(names) if name in ("forward", "_call_impl")), len(frames))
+    if any("optim" in file.lower() and "step" in name for name, file, _ in frames[:forward]):
         return "optimizer"
     if any(_COLLECTIVE.search(name) or _COLLECTIVE.search(file) for name, file, _ in frames):
         return "communication"

@@ -126,6 +126,7 @@ def meetings(tables: Tables) -> Meetings:
     meeting[order] = np.cumsum(opens) - 1
     complete, present, size = _complete(order, begins, rank, code["group"], names["group"], len(ranks))
     agreed = _agreed(order, begins, code["kind"], rows, rank, end - start)
+    agreed &= _as_many(place, rank, number["step"], number["seq"])[order[begins]]
     partial = agreed & (present > 1) & (present < size)
     agreed &= complete
     synchronising = np.isin(names["kind"], SYNCHRONISING)[code["kind"]]
@@ -260,6 +261,22 @@ def _complete(
     present = np.add.reduceat(fresh, begins) if len(begins) else fresh[:0]
     size = sizes[group[order[begins]]]
     return (present == size) & (present > 1), present, size
+
+
+def _as_many(place: np.ndarray, rank: np.ndarray, step: np.ndarray, seq: np.ndarray) -> np.ndarray:
+    """For each row, whether all ranks that have its place have as many rows there: else it is not known which one lacks,
+    and all after it would be taken for others. Numbers that a trace tells without steps stand for themselves."""
+    if not len(place):
+        return np.zeros(0, dtype=bool)
+    _, mine, times = np.unique(combined(place, rank), return_inverse=True, return_counts=True)
+    times = times[mine.reshape(-1)]
+    _, at = np.unique(place, return_inverse=True)
+    at, size = at.reshape(-1), len(place)
+    least, most, first = np.full(size, size), np.zeros(size, np.int64), np.full(size, np.iinfo(np.int64).max)
+    np.minimum.at(least, at, times)
+    np.maximum.at(most, at, times)
+    np.minimum.at(first, at, seq)
+    return (least == most)[at] | ((step < 0) & (first[at] > 0))
 
 
 def _agreed(

@@ -38,10 +38,10 @@ class Waits:
 
     reason      COMPARED, or why a row was not: FIRST_STEP of a capture, where it is not known when the others came;
                 KIND: ranks do not all wait for each other in it; NAMELESS: which ranks take part is not known;
-                LONE: it was not found on every rank; UNEQUAL: kind or size differ between ranks
-    unknown_ns  of a row in the first step of a capture, and of one that was not found on every rank, its time after
-                wait_ns and before what the same operation usually takes when all ranks are there: waiting or
-                communication, it is not known which
+                LONE: it was not found on every rank; UNEQUAL: kind, size or number differ between ranks
+    unknown_ns  of a row that was not compared, but in a group of one rank, its time after wait_ns and before what the
+                same operation usually takes when all ranks are there: waiting or communication, it is not known which.
+                Who receives waits for who sends, so that holds of every kind
 
     `matched`: how many were found on every rank of their group; `lone`: how many were not.
     """
@@ -59,13 +59,12 @@ def waits(tables: Tables) -> Waits:
 
 def _waits(tables: Tables) -> Waits:
     met = meetings(tables)
-    first = (met.step == _first_steps(met)) & (met.step >= 0)
+    first = _of_any(met, (met.step == _first_steps(met)) & (met.step >= 0))
     usable = met.comparable & ~first
     dur = met.dur_ns
     least = met.least(dur)
     wait = np.where(usable | met.partial, dur - least[met.meeting], 0)
-    lone = met.synchronising & ~met.complete & ~met.alone
-    unknown = _unknown(met, usable, (met.comparable & first) | lone, least, dur - wait)
+    unknown = _unknown(met, usable, ~usable & ~met.alone, least, dur - wait)
     who, charged = _blame(met, usable, np.where(usable, wait, 0), _usual_step_ns(tables))
     hosts = list(dict.fromkeys([*met.ranks["host"], ""]))  # "" is nobody, and whoever's host is not known
     host_of = pd.Index(hosts).get_indexer(met.ranks["host"])
@@ -89,6 +88,12 @@ def _waits(tables: Tables) -> Waits:
         }
     )
     return Waits(rows, matched=int(met.complete.sum()), lone=int((~met.complete).sum()))
+
+
+def _of_any(met: Meetings, rows: np.ndarray) -> np.ndarray:
+    """Whether it holds of any row of each row's meeting: one rank's capture may begin within a step that others saw
+    whole."""
+    return np.logical_or.reduceat(rows[met.order], met.begins)[met.meeting] if len(met.order) else rows
 
 
 def _unknown(met: Meetings, usable: np.ndarray, some: np.ndarray, least: np.ndarray, rest_ns: np.ndarray) -> np.ndarray:

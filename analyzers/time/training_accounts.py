@@ -247,7 +247,7 @@ def productive(uses: Uses, blamed: Mapping[str, float], machine: Hardware, origi
                 "communication_or_wait",
                 uses.untold,
                 "unattributed",
-                "first steps of captures, and ranks without a profile: when the others came is not known",
+                "collectives that were not compared across ranks: when the others came is not known",
             ),
             leaf("compute_unsplit", uses.unsplit, "unattributed", "computing, but FLOPs or peak are not known"),
         ],

@@ -50,7 +50,9 @@ def bound(ran: Launched, start: np.ndarray, told: np.ndarray) -> Bound:
     queued = ran.known & ((begun <= queue_end) | at_once)
     launch = ran.known & ~queued
     other = _long(start - queue_end, queued & ~at_once) & (any_end > queue_end)
-    other |= _long(start - ran.call_start, launch) & (any_end > ran.call_end)
+    other |= (
+        (_long(start - ran.call_start, launch) | _right_after(ran, start, any_end)) & launch & (any_end > ran.call_end)
+    )
     fed = ~ran.known & ~at_once
     how = np.where(launch & ~other, LAUNCHED, np.where(fed, np.where(anyone >= 0, FED, UNBOUND), FOLLOWS))
     before = np.where(other | fed, anyone, queue)
@@ -80,6 +82,14 @@ def last_before(group: np.ndarray, start: np.ndarray, end: np.ndarray) -> np.nda
 
 def _end(end: np.ndarray, which: np.ndarray) -> np.ndarray:
     return np.where(which >= 0, end[which], NEVER)
+
+
+def _right_after(ran: Launched, start: np.ndarray, any_end: np.ndarray) -> np.ndarray:
+    """Whether an execution began right after another ended, and long after its call: where nearly all that is launched
+    is held back, as collectives on a stream of their own are, what is usual among these tells nothing."""
+    took, calls = start - ran.call_start, (ran.call_end - ran.call_start)[ran.known]
+    usual = float(np.median(calls)) if len(calls) else 0.0
+    return ran.known & (took > LONG * usual) & (LONG * (start - any_end) < took)
 
 
 def _long(took: np.ndarray, mine: np.ndarray) -> np.ndarray:

@@ -15,7 +15,12 @@ import pandas as pd
 from analyzers.ranks.blocked.world import SYNCHRONISING, World, plain
 
 EQUAL_BYTES = ("all-reduce", "reduce-scatter", "broadcast", "reduce")  # their inputs are as large on every rank
-EVEN_CALLS = ("_all_gather_base", "_allgather_base", "all_gather_into_tensor")  # all-gathers of which that holds too
+EVEN_CALLS = (
+    "_all_gather_base",
+    "_allgather_base",
+    "all_gather_into_tensor",
+    "all_gather_into_tensor_coalesced",
+)  # all-gathers of which that holds too
 SEVERAL = 2  # ranks in an operation: as many cannot all be late to notice that it completed
 
 
@@ -88,14 +93,14 @@ def operations(world: World, late: Late) -> list[Operation]:
 
 
 def _collectives(world: World, rows: pd.DataFrame, late: Late) -> Iterator[Operation]:
-    differing = _differing(world, rows)
+    differing, done = _differing(world, rows), _completed(world)
     for (place, number), entered in _by_number(rows).items():
         group = world.groups[place]
         found = Operation(place, number, False, entered, differs=differing.get((place, number), ""))
         for rank in group.ranks:
             if rank not in entered:
-                _place(world, found, rank, len({*entered} - {*late.ranks}))
-        if not group.told and len(group.ranks) < SEVERAL:
+                _place(world, found, rank, len({*entered} - {*late.ranks}), done.get(place, -1))
+        if not group.told:
             found.unknown.append(-1)
         yield found
 
@@ -110,7 +115,7 @@ def _by_number(rows: pd.DataFrame) -> dict[tuple[int, int], dict[int, int]]:
     return found
 
 
-def _place(world: World, found: Operation, rank: int, others: int) -> None:
+def _place(world: World, found: Operation, rank: int, others: int, done: int) -> None:
     """A rank of the group that has the operation not open: it has not entered it, it has completed it, or nobody
     knows. `others`: how many have it open whose completions can be seen.
 
@@ -120,7 +125,9 @@ def _place(world: World, found: Operation, rank: int, others: int) -> None:
     key, last = (found.group, rank), world.reached.last.get((found.group, rank))
     if last is None or key in world.unclear:
         found.unknown.append(rank)
-    elif key in world.reached.inferred or (key in world.reached.stated and last >= found.number):
+    elif key in world.reached.stated and not done <= last < found.number:
+        found.unknown.append(rank)  # it says that it has passed it, or numbers sends and receives: all entered `done`
+    elif key in world.reached.inferred:
         if others >= SEVERAL:
             found.missing.append(rank)
             found.inferred.append(rank)
@@ -167,6 +174,9 @@ def _differing(world: World, rows: pd.DataFrame) -> dict[tuple[int, int], str]:
     listed = world.listed[world.listed["place"] >= 0]
     open_ = pd.MultiIndex.from_frame(rows[["place", "seq"]].drop_duplicates())
     listed = plain(listed[pd.MultiIndex.from_frame(listed[["place", "seq"]]).isin(open_)])
+    # Of operations that were launched as one, each rank has several under the number: which meets which is not told.
+    alone = ~listed.duplicated(["place", "seq", "rank"], keep=False)
+    listed = listed[alone.groupby([listed["place"], listed["seq"]]).transform("all")]
     found: dict[tuple[int, int], str] = {}
     even = listed["kind"].isin(EQUAL_BYTES) | listed["call"].isin(EVEN_CALLS)
     sized = listed["bytes"].astype("Float64").where(even)

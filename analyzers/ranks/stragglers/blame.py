@@ -20,6 +20,8 @@ from scipy.sparse import coo_matrix
 from scipy.sparse.csgraph import connected_components
 
 from analyzers.base import Facts
+from analyzers.device.activity import activities
+from analyzers.intervals import Spans, overlap_with
 from analyzers.ranks.meetings import Meetings, combined
 from analyzers.ranks.mesh import mesh_of
 from analyzers.ranks.stragglers.steps import columns_of
@@ -35,7 +37,7 @@ FEW_RANKS = 5  # below, each rank is held against the others alone
 class Lateness:
     """Arrays with one row per rank (as `Meetings.ranks`) and one column per step, by time; NaN: not compared.
 
-    wait_s      what the rank waited in meetings, two at once counted once
+    wait_s      what the rank waited in meetings while its device computed nothing, two at once counted once
     lag_s       median of its peers' waits less its own: by how much later than usual it arrives
     charge_s    chip-seconds that others waited for it, 0 where none did
     halves      lag in the first and second half of each step's meetings, or None where steps have one meeting
@@ -75,7 +77,7 @@ def lateness(met: Meetings, tables: Tables, facts: Facts) -> Lateness:
     dur = met.dur_ns
     arrivals = _arrivals(met, dur)
     first = arrivals[0]
-    wait = np.where(used, dur - first[met.meeting], 0)
+    wait = _uncovered(met, tables, np.where(used, dur - first[met.meeting], 0))
     peers, others = _peers(met, facts, used)
     cell = met.rank * steps + column
     counts = _sums(cell, used, None, len(met.ranks), steps)
@@ -107,6 +109,23 @@ def lateness(met: Meetings, tables: Tables, facts: Facts) -> Lateness:
         how=columns.how,
         others=others,
     )
+
+
+def _uncovered(met: Meetings, tables: Tables, wait: np.ndarray) -> np.ndarray:
+    """Waits less what their device computed meanwhile: nobody is held up by a collective that runs beside its work."""
+    out, waited = wait.copy(), np.flatnonzero(wait > 0)
+    if not len(waited):
+        return out
+    order = waited[np.argsort(met.rank[waited], kind="stable")]
+    places = zip(met.ranks["host"], met.ranks["device"], strict=True)
+    at = {(host, int(device)): number for number, (host, device) in enumerate(places)}
+    for activity in activities(tables):
+        number = at.get((activity.host, activity.device), -1)
+        low, high = np.searchsorted(met.rank[order], [number, number + 1])
+        rows = order[low:high]
+        begin = met.start_ns[rows]
+        out[rows] -= overlap_with(activity.computation, Spans(begin, begin + wait[rows]))
+    return out
 
 
 def _sums(cell: np.ndarray, used: np.ndarray, values: np.ndarray | None, ranks: int, steps: int) -> np.ndarray:

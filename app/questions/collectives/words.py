@@ -46,15 +46,18 @@ def verdict(result: CollectivesResult) -> Verdict:
     if whole and waited / whole >= MUCH:
         text += f", {fmt.whole_share(waited / whole)} of it waiting for the last rank"
     if whole and (t["unknown_s"] or 0.0) / whole >= MUCH:
-        text += f", {fmt.whole_share(t['unknown_s'] / whole)} in first steps of captures, where it is not known"
+        text += f", {fmt.whole_share(t['unknown_s'] / whole)} where it is not known when the other ranks came"
     sentences = [text + ".", *([_largest(top, whole, len(result.rows) == 1)] if whole else [])]
     bound = result.rows[result.rows["latency_bound"].fillna(False).astype(bool)]
     if whole and (share := float(bound["total_s"].sum()) / whole) >= MUCH:
         sentences.append(f"{sentence(fmt.whole_share(share))} went into small ones bound by latency: merge them.")
     sentences += _rates(top) if whole else []
     if whole and waited / whole >= MUCH:
-        moved, waits = fmt.number(whole - waited), fmt.number(waited)
-        sentences.append(f"Data moved for {moved} device-seconds; ranks waited for the last one for {waits} more.")
+        moved = (t["transfer_s"] or 0.0) - (t["unknown_s"] or 0.0)
+        said = f"Data moved for {fmt.number(moved)} device-seconds; ranks waited for the last one for "
+        rest = whole - waited - moved
+        more = f"; of {fmt.number(rest)} it is not known which" if rest / whole >= MUCH else ""
+        sentences.append(f"{said}{fmt.number(waited)} more{more}.")
     if result.ledger is not None and whole and waited / whole >= MUCH:
         said = f"This page adds up all {fmt.number(whole)} device-seconds that were profiled"
         sentences.append(as_the_ledger(result.ledger, said))

@@ -48,7 +48,7 @@ _PEER = re.compile(r"\b(send|recv)\s+(\d{1,7})\s*(?:->|<-)\s*(\d{1,7})", re.ASCI
 _KINDS = tuple(
     (re.compile(pattern), kind)
     for pattern, kind in (
-        (r"coalesced$", "coalesced"),
+        (r"^coalesced$", "coalesced"),  # a launch; `allreduce_coalesced` and its like are collectives
         (r"barrier", "barrier"),
         (r"all_?reduce", "all-reduce"),
         (r"reduce_?scatter", "reduce-scatter"),
