@@ -264,8 +264,9 @@ def _complete(
 
 
 def _as_many(place: np.ndarray, rank: np.ndarray, step: np.ndarray, seq: np.ndarray) -> np.ndarray:
-    """For each row, whether all ranks that have its place have as many rows there: else it is not known which one lacks,
-    and all after it would be taken for others. Numbers that a trace tells without steps stand for themselves."""
+    """For each row, whether all ranks that have its place have as many rows there: else it is not known which one is
+    lacking, and all after it would be taken for others. Numbers that a trace tells without steps stand for themselves.
+    """
     if not len(place):
         return np.zeros(0, dtype=bool)
     _, mine, times = np.unique(combined(place, rank), return_inverse=True, return_counts=True)

@@ -43,7 +43,7 @@ def basis(steps: int) -> str:
         return "what the others waited and the late rank's own excess, in the steps compared"
     return (
         "what the others waited and the late rank's own excess, in the steps compared; of "
-        f"{steps:,} {'step' if steps == 1 else 'steps'} beside them without a profile, by the job's own step times"
+        f"{steps:,} {'step' if steps == 1 else 'steps'} beside them that were not compared, by the job's own step times"
     )
 
 

@@ -74,7 +74,8 @@ def _gain(result: StragglersResult) -> tuple[str, str]:
     if found is None:
         return "", ""
     low, likely, high = (fmt.chip_time(v) for v in (found.low, found.likely, found.high))
-    beside = f" {fmt.count(found.steps, 'step')} beside have no profile." if low != high else ""
+    were = "was" if found.steps == 1 else "were"
+    beside = f" {fmt.count(found.steps, 'step')} beside {were} not compared." if low != high else ""
     return (
         f"Mending it would give back {likely}{f' ({low} to {high})' if low != high else ''}.",
         f"What mending gives back includes the late rank's own excess.{beside}",
@@ -136,6 +137,8 @@ def _none(result: StragglersResult) -> str:
         return "No rank is a straggler."
     within = fmt.duration(result.apart_s)
     share = result.apart_s / result.step_s if result.step_s and result.apart_s is not None else 0.0
+    if not result.apart_s:
+        return "Nothing is wrong with these ranks: none waits for another while its device has nothing to compute."
     if share < 0.05:
         return f"Nothing is wrong with these ranks: they arrive within {within} of each other."
     return (
