@@ -253,6 +253,10 @@ def test_phases_and_lines():
     recomputed = [("forward", "/home/me/m.py", 1), ("torch::autograd::Engine::thread_main(x)", "??", 0)]
     assert phase_of(recomputed) == "backward"
     assert phase_of([("load", "/home/me/m.py", 1)]) == "elsewhere"
+    optimizer = [("step", "/site-packages/torch/optim/adamw.py", 197), ("fit", "/home/me/train.py", 5)]
+    closure = [("training_step", "/home/me/lit.py", 31), ("closure", "/site-packages/lightning/automatic.py", 129)]
+    assert phase_of([("forward", "/home/me/m.py", 2), *closure, *optimizer]) == "forward"
+    assert phase_of([("_init_group", "/site-packages/torch/optim/adamw.py", 130), *optimizer]) == "optimizer"
     assert phase_of([("c10d::ProcessGroupNCCL::allreduce(x)", "??", 0), ("f", "/h/a.py", 2)]) == "communication"
     files = (
         "/v/lib/python3.12/site-packages/x.py",
