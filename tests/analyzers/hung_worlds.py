@@ -155,13 +155,15 @@ def a_job(rng: random.Random, *, p2p: bool = True) -> Job:
     return Job(groups, program, waits)
 
 
-def tables(dumps: dict[int, dict[str, Any] | bytes], folder: Path) -> MemoryTables:
-    """What the collector reads of dumps, as a run holds it."""
+def tables(dumps: dict[int, dict[str, Any] | bytes] | dict[str, dict[str, Any]], folder: Path) -> MemoryTables:
+    """What the collector reads of dumps, by rank or by name, as a run holds it."""
     batches: dict[str, list[pa.RecordBatch]] = {}
-    for rank, told in dumps.items():
-        path = folder / f"_dump_{rank}"
+    for key, told in dumps.items():
+        name = key if isinstance(key, str) else f"_dump_{key}"
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(told if isinstance(told, bytes) else pickled(told))
-        for item in flight_recorder.read(Source(path, path.name)):
+        for item in flight_recorder.read(Source(path, name)):
             if isinstance(item, Rows):
                 batches.setdefault(item.table, []).append(item.batch)
     joined = {name: pa.Table.from_batches(some).combine_chunks() for name, some in batches.items()}

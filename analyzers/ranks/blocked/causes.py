@@ -1,6 +1,6 @@
 """What an end of waiting means: who is named, how sure that is, and why."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -79,7 +79,8 @@ class Cause:
 
 def causes(world: World, found: list[Operation], ends: list[End], late: Late) -> list[Cause]:
     """What hangs and why: who is named first, then by how many are held up."""
-    made = [cause for end in ends if (cause := _of_end(world, found, end, late)) is not None]
+    lacking = _lacking(found)
+    made = [cause for end in ends if (cause := _of_end(world, found, lacking, end, late)) is not None]
     named = {rank for cause in made if cause.kind == NOT_ENTERED for rank in cause.ranks}
     made = [cause for cause in made if cause.kind != NOT_KNOWN or not cause.ranks or not {*cause.ranks} <= named]
     made += [_unseen(world, rank, count, late) for rank, count in late.ranks.items() if rank not in named]
@@ -87,20 +88,32 @@ def causes(world: World, found: list[Operation], ends: list[End], late: Late) ->
     return sorted(_together(made), key=lambda c: (order.index(c.kind), -len(c.held), c.ranks, c.number or 0))
 
 
-def _of_end(world: World, found: list[Operation], end: End, late: Late) -> Cause | None:
+def _lacking(found: list[Operation]) -> dict[int, list[Operation]]:
+    """{rank: operations that it has not entered}: of thousands of ranks none looks through them all."""
+    lacking: dict[int, list[Operation]] = defaultdict(list)
+    for one in found:
+        for rank in () if one.differs else one.missing:
+            lacking[rank].append(one)
+    return lacking
+
+
+def _of_end(
+    world: World, found: list[Operation], lacking: dict[int, list[Operation]], end: End, late: Late
+) -> Cause | None:
     if end.ring:
         return _ring(world, found, end)
     if end.ranks:
-        return _not_entered(world, found, end, end.ranks[0], late)
+        return _not_entered(world, lacking[end.ranks[0]], end, end.ranks[0], late)
     one = found[end.operations[0]]
     concerned = {*world.groups[one.group].ranks} if not one.p2p else {*one.rows, *_peers(world, one)}
-    if not one.differs and not one.unknown and concerned & {*late.ranks}:
+    unknown = tuple(sorted((*one.unknown, *one.untold)))
+    if not one.differs and not unknown and concerned & {*late.ranks}:
         return None  # told with the rank whose completions are unseen
     if one.differs:
         ranks, sure = _odd_one(world, one)
         return _cause(world, DIFFER, ranks, sure, one, end, 1)
-    if one.unknown:
-        return _cause(world, NOT_KNOWN, tuple(sorted(one.unknown)), UNKNOWN, one, end, 1)
+    if unknown:
+        return _cause(world, NOT_KNOWN, unknown, UNKNOWN, one, end, 1)
     return _cause(world, IN_FLIGHT, tuple(sorted(one.rows)), UNKNOWN, one, end, 1)
 
 
@@ -116,8 +129,7 @@ def _ring(world: World, found: list[Operation], end: End) -> Cause:
     return _cause(world, RING, tuple(sorted(within)), UNKNOWN, first, end, len(mine))
 
 
-def _not_entered(world: World, found: list[Operation], end: End, rank: int, late: Late) -> Cause:
-    lacking = [one for one in found if rank in one.missing and not one.differs]
+def _not_entered(world: World, lacking: list[Operation], end: End, rank: int, late: Late) -> Cause:
     waiting = Counter(one.group for one in lacking)
     first = min(lacking, key=lambda one: (one.p2p, -len(one.rows), -waiting[one.group], one.number))
     unseen = late.ranks.get(rank, 0)

@@ -33,7 +33,8 @@ class Operation:
     rows      {rank: row of `World.unfinished`} of the ranks in it that had not completed it
     missing   ranks that have not entered it
     inferred  of these, those of which no number tells it
-    unknown   ranks of which it is not known whether they entered it
+    unknown   ranks of which it is not known whether they entered it, but for
+    untold    ranks of which nothing tells how far they came: one tuple for all operations of the group
     differs   how the ranks' calls differ; "" where they agree
     """
 
@@ -44,6 +45,7 @@ class Operation:
     missing: list[int] = field(default_factory=list)
     inferred: list[int] = field(default_factory=list)
     unknown: list[int] = field(default_factory=list)
+    untold: tuple[int, ...] = ()
     differs: str = ""
 
 
@@ -94,13 +96,11 @@ def operations(world: World, late: Late) -> list[Operation]:
 
 def _collectives(world: World, rows: pd.DataFrame, late: Late) -> Iterator[Operation]:
     differing, done = _differing(world, rows), _completed(world)
+    members = {place: _Members(world, place) for place in rows["place"].unique().tolist()}
     for (place, number), entered in _by_number(rows).items():
-        group = world.groups[place]
         found = Operation(place, number, False, entered, differs=differing.get((place, number), ""))
-        for rank in group.ranks:
-            if rank not in entered:
-                _place(world, found, rank, len({*entered} - {*late.ranks}), done.get(place, -1))
-        if not group.told:
+        members[place].put(found, len({*entered} - {*late.ranks}), done.get(place, -1))
+        if not world.groups[place].told:
             found.unknown.append(-1)
         yield found
 
@@ -115,26 +115,40 @@ def _by_number(rows: pd.DataFrame) -> dict[tuple[int, int], dict[int, int]]:
     return found
 
 
-def _place(world: World, found: Operation, rank: int, others: int, done: int) -> None:
-    """A rank of the group that has the operation not open: it has not entered it, it has completed it, or nobody
-    knows. `others`: how many have it open whose completions can be seen.
+class _Members:
+    """The ranks of a group and how far they came, as columns: both ranks and operations may be many thousands.
 
     What a rank states may count sends and receives. Where several have an operation open that it says to have passed,
     or of which it lists nothing, it has not entered it: it cannot have completed without them.
     """
-    key, last = (found.group, rank), world.reached.last.get((found.group, rank))
-    if last is None or key in world.unclear:
-        found.unknown.append(rank)
-    elif key in world.reached.stated and not done <= last < found.number:
-        found.unknown.append(rank)  # it says that it has passed it, or numbers sends and receives: all entered `done`
-    elif key in world.reached.inferred:
-        if others >= SEVERAL:
-            found.missing.append(rank)
-            found.inferred.append(rank)
-        else:
-            found.unknown.append(rank)
-    elif last < found.number:
-        found.missing.append(rank)
+
+    def __init__(self, world: World, place: int):
+        last = world.reached.last
+        self.untold = tuple(rank for rank in world.groups[place].ranks if (place, rank) not in last)
+        ranks = [rank for rank in world.groups[place].ranks if (place, rank) in last]
+        self.ranks = np.array(ranks, dtype=np.int64)
+        self.last = np.array([last[place, rank] for rank in ranks], dtype=np.int64)
+        self.stated, self.inferred, self.unclear = (
+            np.array([(place, rank) in keys for rank in ranks], dtype=bool)
+            for keys in (world.reached.stated, world.reached.inferred, world.unclear)
+        )
+
+    def put(self, found: Operation, others: int, done: int) -> None:
+        """The ranks that have the operation not open: they have not entered it, they have completed it, or nobody
+        knows. `others`: how many have it open whose completions can be seen. `done`: the last that some rank completed
+        in the group."""
+        behind = self.last < found.number
+        # One that says that it has passed it, or numbers sends and receives: all entered `done`.
+        unknown = self.unclear | (self.stated & ~(behind & (self.last >= done)))
+        inferred = self.inferred & ~unknown
+        if others < SEVERAL:
+            unknown, inferred = unknown | inferred, np.zeros_like(inferred)
+        missing = (behind | inferred) & ~unknown
+        away = ~np.isin(self.ranks, [*found.rows])
+        found.missing, found.inferred, found.unknown = (
+            self.ranks[away & which].tolist() for which in (missing, inferred, unknown)
+        )
+        found.untold = self.untold
 
 
 def _pairs(world: World, rows: pd.DataFrame, late: Late) -> Iterator[Operation]:

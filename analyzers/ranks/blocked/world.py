@@ -5,11 +5,11 @@ in it either way.
 """
 
 from dataclasses import dataclass
-from pathlib import PurePath
 
 import numpy as np
 import pandas as pd
 
+from analyzers.ranks.blocked.dumps import one_a_rank
 from analyzers.ranks.blocked.reached import Group, Reached, reached
 from runs.tables import Tables, frame
 
@@ -19,6 +19,7 @@ ENDED = (
     "completed, but for collectives that a rank did not enter: these failed."
 )
 NO_DUMP = "no dump of it is there"
+LEFT_OUT = "its dumps were left out, since none is known to be of the same hang"
 NO_OPERATIONS = "its dump lists no operations, and says that some had not completed"
 ENQUEUED = [
     "rank",
@@ -63,7 +64,8 @@ class World:
 
     groups      numbered by position
     ranks       all that any group or dump names, rising
-    silent      {rank: why nothing is known of what it does}: no dump, an empty one, one that lists no operations
+    silent      {rank: why nothing is known of what it does}: no dump, none of this hang, an empty one, one that lists
+                no operations
     reached     how far each rank came
     unfinished  operations that had not completed, in the order in which each rank's host enqueued them: rank, place
                 (of its group; -1: not known), call, kind, peer, seq, p2p (flag), and what else was read; texts plain
@@ -85,7 +87,8 @@ class World:
 def world(tables: Tables) -> World:
     """The dumps of a run, one of each rank."""
     entries, progress = _read(tables, "enqueued", ENQUEUED), plain(_read(tables, "group_progress", PROGRESS))
-    entries, progress, notes = _one_dump_a_rank(entries, progress)
+    taken = one_a_rank(entries, progress)
+    entries, progress, notes = taken.entries, taken.progress, taken.notes
     groups = _groups(entries, progress)
     place = {(g.name, ",".join(map(str, g.ranks)) if g.told else ""): n for n, g in enumerate(groups)}
     for rows in (entries, progress):
@@ -96,6 +99,7 @@ def world(tables: Tables) -> World:
     dumped = {int(r) for r in progress["rank"]} | {int(r) for r in entries["rank"]}
     ranks = sorted(dumped.union(*(g.ranks for g in groups)) if groups else dumped)
     silent = _silent(ranks, dumped, entries, progress)
+    silent |= {r: LEFT_OUT for r in ranks if r in taken.left_out}
     how_far = reached(groups, entries, progress, silent)
     open_ = entries[entries["state"].isin(("scheduled", "started"))].sort_values(["rank", "order"], kind="stable")
     return World(
@@ -142,29 +146,6 @@ def _placed(rows: pd.DataFrame, place: dict[tuple[str, str], int]) -> np.ndarray
     pair, pairs = pd.factorize(name * len(lists) + ranks)
     keys = [(str(names[n // len(lists)]), str(lists[n % len(lists)])) for n in pairs.tolist()]
     return np.array([place.get(key, -1) for key in keys], dtype=np.int64)[pair]
-
-
-def _one_dump_a_rank(
-    entries: pd.DataFrame, progress: pd.DataFrame
-) -> tuple[pd.DataFrame, pd.DataFrame, tuple[str, ...]]:
-    """The dumps that were taken together: of a run with several of one rank, those of the folder with the newest
-    operation, and of these each rank's newest."""
-    newest_of = entries.groupby(["rank", "source"], observed=True)[["enqueued_ns"]].max().reset_index()
-    files = pd.concat([plain(newest_of), progress[["rank", "source"]].assign(enqueued_ns=-1)])
-    files = files.groupby(["rank", "source"], as_index=False)["enqueued_ns"].max()
-    if not files["rank"].duplicated().any():
-        return entries, progress, ()
-    files["folder"] = [str(PurePath(name).parent) for name in files["source"]]
-    newest = files.groupby("folder")["enqueued_ns"].max().sort_index().idxmax()
-    kept = files[files["folder"] == newest].sort_values(["enqueued_ns", "source"]).drop_duplicates("rank", keep="last")
-    left = len(files) - len(kept)
-    note = (
-        f"Several dumps of one rank: the {len(kept)} of "
-        f"{'the folder ' + newest if newest != '.' else 'one folder'} with the newest operation were taken, and {left} "
-        "left out. Ingest those of one hang alone."
-    )
-    sources = {*kept["source"]}
-    return entries[entries["source"].isin(sources)].copy(), progress[progress["source"].isin(sources)].copy(), (note,)
 
 
 def _groups(entries: pd.DataFrame, progress: pd.DataFrame) -> list[Group]:

@@ -65,6 +65,8 @@ def print_table(head: Sequence[str], rows: Iterable[Sequence[str]], right: Seque
 
 def printable(text: str) -> str:
     """Text from an input without what a terminal would act on."""
+    if text.isprintable():  # nearly all of a table's cells, of which there may be millions
+        return text
     return "".join(c if c.isprintable() else "?" for c in text)
 
 

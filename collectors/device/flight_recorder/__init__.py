@@ -36,8 +36,12 @@ _KEYS = (
     b"last_enqueued_collective",
 )
 _PICKLE = re.compile(rb"\x80[\x02-\x05]")
+_GROUPS = (b"pg_config", b"desc", b"ranks")  # one key more: a list of 16,384 ranks leaves no room for others
 _USUAL = re.compile(
-    r"(?:^|[/\\_.-])(?:comm_traces/rank_|(?:nccl|comm_lib)_trace_rank_|torchcomm_fr_trace_|_?dump_)\d{1,9}$"
+    r"(?:^|[/\\_.-])(?:"
+    r"(?:comm_traces/rank_|(?:nccl|comm_lib)_trace_rank_(?:[A-Za-z][\w.-]{0,252}_)?|torchcomm_fr_trace_)\d{1,9}"
+    r"(?:\.(?:gz|pkl|pickle|json|bin|dump|trace|pt|txt|log)){0,3}"
+    r"|_?dump_\d{1,9}(?:\.gz)?)$"
 )
 
 
@@ -49,12 +53,22 @@ def sniff(source: Source) -> float:
     if not head:
         return 0.6 if usual else 0.0
     if _PICKLE.match(head):
-        known = sum(key in head for key in _KEYS)
+        known = sum(key in head for key in _KEYS) + all(_told(key, head) for key in (b"version", *_GROUPS))
         return 0.95 if known >= 2 else 0.6 if usual else 0.0
     if head.lstrip()[:1] != b"{":
         return 0.0
-    known = sum(b'"' + key + b'"' in head for key in _KEYS)
+    known = sum(_quoted(key) in head for key in _KEYS) + all(_quoted(key) in head for key in _GROUPS)
     return 0.95 if known >= 3 or (known == 2 and usual) else 0.0
+
+
+def _told(key: bytes, head: bytes) -> bool:
+    """Whether a pickle holds the key as a text of its own, and not within another."""
+    size = len(key)
+    return any(mark + key in head for mark in (b"X" + size.to_bytes(4, "little"), b"\x8c" + bytes([size])))
+
+
+def _quoted(key: bytes) -> bytes:
+    return b'"' + key + b'"'
 
 
 def apart(name: str) -> int | None:
