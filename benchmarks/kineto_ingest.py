@@ -21,8 +21,8 @@ long to load it (45.0 s to 3.11 s), with 12.1 times the processor time and 4.2 t
 25.3 times as long as here (3.58 s to 141 ms), with 25.5 times the processor time. As a page asks, from the files, it
 took 4.6 times as long (770 ms): that is the ledger's accounts beside `overlap`, and what pandas takes for many small
 tables. What several answers share is worked out by the one that asks first: the idle causes by themselves take about
-as long as HTA's. On cores that others kept busy, the same day, it was 14.3 times the processor time to load, and 16.9 to
-22.6 times that of the answers.
+as long as HTA's. On cores that others kept busy, the same day, it was 14.3 times the processor time to load, and 16.9
+to 22.6 times that of the answers.
 
 64 ranks of 102 MB each, 25.0 million events: 103.3 s by one processor, whose process held 302 MB at most, and 49.4 s by
 two, of which each held 314 and 301 MB. One trace of 5.00 GB, 18.9 million events: 71.9 s, 794 MB at most.

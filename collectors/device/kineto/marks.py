@@ -24,12 +24,12 @@ def host_steps(gathered: Gathered, span: Span) -> Steps:
     """The steps that the profiler marked on the host, each once."""
     found = set()
     for start, dur, number, _ in numbered_steps(gathered):
-        if number is not None and span.near(np.array([start]), np.array([dur]))[0]:
+        if span.near(np.array([start]), np.array([dur]))[0]:
             found.add((start, start + dur, number))
     return sorted(found)
 
 
-def numbered_steps(gathered: Gathered) -> list[tuple[int, int, int | None, int]]:
+def numbered_steps(gathered: Gathered) -> list[tuple[int, int, int, int]]:
     """(start, duration, step, thread) of what marks steps. Those without a number are counted by their time, each
     process for itself."""
     process, counted = gathered.threads.rows[:, 0], Counter[int]()
@@ -39,7 +39,8 @@ def numbered_steps(gathered: Gathered) -> list[tuple[int, int, int | None, int]]
         if number == BARE:
             of = int(process[thread])
             number, counted[of] = counted[of], counted[of] + 1
-        out.append((start, dur, number, thread))
+        if number is not None:
+            out.append((start, dur, number, thread))
     return out
 
 

@@ -15,7 +15,7 @@ NAME = "nsys"
 TITLE = "Nsight Systems export"
 HELP = (
     "Exports of Nsight Systems (`nsys export --type sqlite` or `--type parquetdir`): kernels, copies, CUDA calls, NVTX "
-    "ranges as steps and modules, metrics of GPUs, what the profiler itself lost."
+    "ranges as steps and modules, metrics, power and temperature of GPUs, what the profiler itself lost."
 )
 _REPORT = b"NVIDIA Tegra Profiler Report"
 _TABLES = (

@@ -68,7 +68,7 @@ class Metrics:
         columns, names = ("typeId", "fieldIdx", "fieldNameId", "type", "size"), {}
         for kind, metric, name, of, size in self._database.rows(FIELDS, columns, MOST_FIELDS):
             names[kind, metric] = name
-            if packed := _BITS.get((kinds.get(of), size)):
+            if packed := _BITS.get((kinds.get(of, ""), size)):
                 self._packed[kind, metric] = packed
         wanted = {name for key, name in names.items() if key not in self._told}
         if wanted:
