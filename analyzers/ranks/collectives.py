@@ -86,8 +86,9 @@ class CollectivesResult:
     message_bytes     bytes that rates are reckoned by (see above); `bytes` is the operand on one device
     total_s, wait_s   device-seconds in them, and of these waiting for the last rank
     transfer_s        total_s - wait_s
-    unknown_s         of transfer_s, what the first step of a capture spent beyond the usual transfer: when the other
-                      ranks came is not known there, so it may be waiting. These three are null where not `matched`
+    unknown_s         of transfer_s, what executions that were not compared, such as those of the first step of a
+                      capture, spent beyond the usual transfer: when the other ranks came is not known there, so it may
+                      be waiting. These three are null where not `matched`
     uncovered_s       device-seconds of them under which nothing was computed, executions added: `overlap` tells the
                       same as unions of intervals, in steps, as exposed_s
     min_s, median_s, p99_s   of one execution on one device, waiting included
