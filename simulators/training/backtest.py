@@ -26,7 +26,7 @@ from simulators.training.memory import memory
 from simulators.training.scripts import GATED, SLICES, script
 from simulators.training.step import AtPeaks, at_peaks, steps
 from simulators.training.work import Work, work
-from simulators.training.written import Written
+from simulators.training.written import MEGATRON, Written
 
 SHAPES: dict[str, tuple[int, int, int, int]] = {  # width, layers, heads, vocabulary; d_ff is 4 widths, no gate
     "MPT-125m": (768, 12, 12, 50_368),
@@ -143,11 +143,16 @@ def made(run: PublishedRun, written: Written | None = None) -> Case | None:
     if not fits.any():
         return None
     found, again = found.take(fits), held.again[fits]
-    terms = work(model, seq)
+    terms, written = work(model, seq), written or _written(run)
     first = np.argsort(steps(terms, found, again, batch, on, Efficiency(), written).seconds)[:FINALISTS]
     found, again = found.take(first), again[first]
     step_s = tokens / run.chips / rate
     return Case(run, terms, on, found, again, batch, step_s, at_peaks(terms, found, again, batch, on, written))
+
+
+def _written(run: PublishedRun) -> Written | None:
+    """What a source's program lacked: sequence parallelism came with arXiv 2205.05198."""
+    return replace(MEGATRON, sequence_parallel=False) if run.source.startswith(FLASHLESS[0]) else None
 
 
 def _with_further_tokens(model: Model) -> Model:

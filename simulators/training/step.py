@@ -199,6 +199,7 @@ def at_peaks(
     weights = work.weight_flops / 2 * at.share / at.t * ELEMENT
     each = at.tokens * at.e * work.visits / max(work.experts, 1)  # tokens of an expert
     filled, filled_experts = work.padding(machine.unit)
+    swept = work.swept_cut + work.swept_whole * (1.0 if written.sequence_parallel else at.t)
     dear_part, none, launched = dear(again), np.zeros_like(at.t), not machine.torus
     told = {
         "microbatches": at.microbatches,
@@ -216,7 +217,7 @@ def at_peaks(
         "expert_width": work.expert_width / at.cut / machine.intensity if work.experts else 1.0,
         "expert_tokens": each / machine.intensity if work.experts else 1.0,
         "attention": work.attention_effort(machine.unit) * here / machine.bf16_flops_per_s,
-        "swept": (work.swept_whole + work.swept_cut) * here / machine.hbm_bytes_per_s,
+        "swept": swept * here / machine.hbm_bytes_per_s,
         "dealt": work.dealt * here / machine.hbm_bytes_per_s,
         "scores": ELEMENT * work.scores * here / machine.hbm_bytes_per_s,
         "layers": at.layers if launched else none,

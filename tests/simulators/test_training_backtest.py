@@ -9,6 +9,8 @@ from catalog.models import parameters
 from simulators.training.backtest import SHAPES, cases, shape
 from simulators.training.efficiency import Efficiency, fitted, fitted_file, kind
 from simulators.training.scripts import GATED, script
+from simulators.training.step import at_peaks
+from simulators.training.written import MEGATRON
 
 OWN_ATTENTION = "llm-foundry"  # whose attention was fitted for itself
 
@@ -39,7 +41,8 @@ def test_errors_are_those_that_are_told():
 def test_sources_that_no_number_was_fitted_to():
     """As the file tells; written anew by a fit that is worse, this fails."""
     errors = fitted_file()["errors"]
-    assert errors["held_back"]["median"] <= 0.12 and errors["held_back_layout_told"]["median"] <= 0.12
+    assert errors["held_back"]["median"] <= 0.09 and errors["held_back_layout_told"]["median"] <= 0.09
+    assert errors["held_back"]["median_rate"] <= 0.08 and errors["held_back_layout_told"]["median_rate"] <= 0.08
     assert errors["by_kind"]["dense"]["median"] <= 0.12
     alone = ("Bridge", "AI-Hypercomputer/maxtext", "gpu-recipes")  # experts; all of v5e and v5p; XLA on GPUs
     assert all(e["median"] <= 0.13 for s, e in errors["by_source"].items() if not s.endswith(alone))
@@ -89,6 +92,15 @@ def test_scripts_are_of_runs_that_tell_no_batch():
         assert case.batch * case.work.seq == script(case.run).batch * script(case.run).seq * case.run.chips
     (two,) = [c for c in told if c.run.id == "r0032"]  # 128B on two slices of 256
     assert two.machine.domain == 256 and set(two.layouts.data * two.layouts.fsdp * two.layouts.tensor) == {512}
+
+
+def test_programs_before_sequence_parallelism_are_timed_without_it():
+    """Norms and residuals of arXiv 2104.04473 were swept on each of the eight GPUs that share a layer."""
+    (case,) = [c for c in cases() if c.run.id == "r0604"]
+    assert case.run.parallelism["tensor"] == 8
+    at = at_peaks(case.work, case.layouts, case.again, case.batch, case.machine, MEGATRON)
+    whole, cut = case.work.swept_whole, case.work.swept_cut
+    assert case.peaks.swept / at.swept == pytest.approx((8 * whole + cut) / (whole + cut))
 
 
 def test_runs_of_megatron_have_the_layers_that_predict_further_tokens():
