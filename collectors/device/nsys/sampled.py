@@ -90,6 +90,8 @@ class Sampled:
 
     def _fields(self) -> dict[tuple[int, int], str]:
         """(type, place) -> the field, of those that are read."""
+        if not self._database.has(FIELDS, "fieldNameId"):
+            return {}
         texts = self._database.rows("StringIds", ("id", "value"), 1 << 24)
         names = {key: text for key, text in texts if text in _UNITS}
         rows = self._database.rows(FIELDS, ("typeId", "fieldIdx", "fieldNameId"), MOST_FIELDS)
