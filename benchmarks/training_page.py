@@ -4,6 +4,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+from simulators.training.efficiency import LEAST_IN_BAND
+
 PAGE = Path(__file__).parents[1] / "docs" / "training-planner.md"
 GENERATIONS = {
     "ampere": "A100",
@@ -159,7 +161,11 @@ def _limits() -> Iterator[str]:
         "graph, send tokens to experts beside the products and run attention in FP8. What the planner takes as usual "
         "is slower than these and faster than the first releases, which both stand among the runs."
     )
-    yield "- A chip of which nothing was published has the shares of all others and the widest band."
+    yield (
+        "- A chip of which nothing was published has the shares of all others and the widest band. So has a generation "
+        f"of whose runs, held back, fewer than {LEAST_IN_BAND:.0%} lay in their band: a plan's range is wider there "
+        "than the one above."
+    )
 
 
 def _table(head: Iterable[str], rows: Iterable[Iterable[object]]) -> Iterator[str]:

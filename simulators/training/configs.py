@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from catalog.models import Model
+from catalog.training_memory import RECIPES, parameters
 from simulators.training.layout import tensors
 
 INNERMOST_FIRST = ("tensor", "context", "expert", "fsdp", "data", "pipeline")
@@ -130,6 +131,8 @@ def maxtext(job: Job) -> str | Cannot:
     pairs["gradient_accumulation_steps"] = accumulated
     pairs["per_device_batch_size"] = _plain(job.batch / devices / accumulated)
     pairs["max_target_length"] = job.seq
+    if job.axis("dp") > 1:  # else each copy repeats the optimiser's state, which the plan deals out over all of them
+        pairs["shard_optimizer_over_data"] = True
     pairs |= {"dtype": "bfloat16"} | ({"quantization": "fp8"} if job.precision == "fp8" else {})
     pairs["remat_policy"] = "minimal" if job.recomputed <= 0 else "full" if job.recomputed >= 1 else "save_qkv_proj"
     if 0 < job.recomputed < 1:
@@ -223,6 +226,8 @@ def _megatron_copies(job: Job) -> list[str]:
         return ["--use-distributed-optimizer", "--overlap-grad-reduce", "--overlap-param-gather"]
     apart = job.axis("dp")
     instances = [f"--num-distributed-optimizer-instances {apart}"] if apart > 1 else []
+    if apart > 1:  # without it each instance repeats the optimiser's state, which the plan deals out over all copies
+        instances.append("--outer-dp-sharding-strategy optim")
     return [
         "--use-megatron-fsdp",
         "--data-parallel-sharding-strategy optim_grads_params",
@@ -269,6 +274,14 @@ def torchtitan(job: Job) -> str | Cannot:
         head += f"# TorchTitan is not known to have {job.model.name}: name its model and flavor.\n"
     if not job.whole:
         head += f"# {job.model.layers} layers do not divide into {job.chunks} pieces alike.\n"
+    if (copies := job.axis("dp")) > 1:
+        own = RECIPES["mixed"]["master_weights"] + RECIPES["mixed"]["moments"]
+        cut = math.prod(job.axis(n) for n in ("tp", "pp", "fsdp", "ep", "cp"))
+        more = parameters(job.model).total * own / cut * (1 - 1 / copies)
+        head += (
+            f"# Its {copies:,} replicas each hold the whole optimiser state, which the plan deals out over all: about "
+            f"{more / 1e9:,.1f} GB a chip more than planned. Plan with --layout dp=1 for what it can deal out.\n"
+        )
     return head + "\n".join(_table(title, values) for title, values in tables.items() if values)
 
 

@@ -26,6 +26,7 @@ GENERATIONS = {  # by how the catalogue's names begin
     "tpu128": ("TPU v2", "TPU v3", "TPU v4", "TPU v5"),  # a matrix unit of 128 x 128
     "tpu256": ("TPU",),  # of 256 x 256
 }
+LEAST_IN_BAND = 0.85  # of a generation's held-back runs: where fewer lay in the band of all, it has the widest
 NOMINAL = {"bf16": 0.75, "fp16": 0.75, "fp8": 0.6, "fp4": 0.45}
 
 
@@ -108,7 +109,9 @@ def fitted(chip: str, precision: str, experts: bool) -> Fitted:
     runs = int(data["runs"].get(family, {}).get(precision, 0))
     products = data["products"].get(family, {}).get(precision) or NOMINAL[precision] * data["relative"]
     attention = data["attention"].get(family) or math.exp(_mean([math.log(v) for v in data["attention"].values()]))
-    band = data["bands"]["moe" if experts else "dense"] if runs else data["bands"]["unseen"]
+    kept = data["errors"]["by_generation"].get(family, {}).get("in_band", 0.0)
+    told = runs and kept >= LEAST_IN_BAND
+    band = data["bands"]["moe" if experts else "dense"] if told else data["bands"]["unseen"]
     grouped = data["grouped"].get(kind(chip)) or math.exp(_mean([math.log(v) for v in data["grouped"].values()]))
     efficiency = Efficiency(products=products, attention=attention, grouped=grouped, **data["shared"])
     return Fitted(efficiency, band["low"], band["high"], runs, family)

@@ -1,9 +1,10 @@
 """Bytes on a device of every layout at once: `catalog.training_memory`, column by column, of the fullest stage.
 
 The optimiser's state and master weights are dealt out over all copies of what they belong to (ZeRO-1, Megatron's
-distributed optimiser), as every framework can: those of routed experts over fsdp, data and context, the rest over the
-expert axis too; weights and gradients over `fsdp` alone. Where whole layers are computed again, `part` of them, their
-inputs are kept and the rest of their activations is not.
+distributed optimiser), as Megatron-LM and MaxText can where they are told to; TorchTitan repeats them in each replica.
+Those of routed experts are dealt out over fsdp, data and context, the rest over the expert axis too; weights and
+gradients over `fsdp` alone. Where whole layers are computed again, `part` of them, their inputs are kept and the rest
+of their activations is not.
 
     state        of n = ceil(L / (p v)) v layers, or of the table of tokens and the layers beside it, if that is more:
                  where slots for layers are left over, each of the two tables takes half of them

@@ -103,6 +103,8 @@ def _none_divides(found: Found, model: Model, batch: int, seq: int, fixed: Mappi
         f"and the {model.layers} layers of {model.name}"
     )
     if asked:
+        if why := _cut_wrong(model, found.chips, seq, fixed):
+            return NoLayout(kind="axes", text=f"{_what(found)}: {why}.")
         return NoLayout(kind="axes", text=f"{said}; free some of the axes.")
     domain = int(found.chip.need("scaleup_domain_chips"))
     near = nearest(model, found.chips, batch, seq, domain)
@@ -113,6 +115,34 @@ def _none_divides(found: Found, model: Model, batch: int, seq: int, fixed: Mappi
         more = f"so many can be fed from {least:,} sequences a step on, {least * seq:,} tokens"
         return NoLayout(kind="batch", text=f"{said}; {more}.", chips=tuple(near), batch=least)
     return NoLayout(kind="divisibility", text=f"{said}.", chips=tuple(near))
+
+
+def _cut_wrong(model: Model, chips: int, seq: int, fixed: Mapping[str, int]) -> str:
+    """What a fixed axis cuts and does not divide, with the nearest sizes that do; empty where it is none of these."""
+    expert, tensor, context = (fixed.get(name, 1) for name in ("expert", "tensor", "context"))
+    experts = max((b.experts for b in model.feedforward), default=0)
+    if expert > 1 and not experts:
+        return f"{model.name} has no experts that ep {expert:,} could deal out; leave ep away"
+    if experts and experts % expert:
+        near = _beside(divisors(experts), expert)
+        return f"ep {expert:,} does not divide the {experts:,} experts of {model.name}; {near}"
+    ways = tensors(model, chips)
+    if tensor not in ways:
+        what = f"the heads and feed-forward widths of {model.name}"
+        return f"tp {tensor:,} does not divide {what}; {_beside(ways, tensor)}"
+    if (pipeline := fixed.get("pipeline", 1)) > model.layers:
+        return f"pp {pipeline:,} is more than the {model.layers} layers of {model.name}"
+    if seq % (context * tensor):
+        near = _beside(divisors(seq // math.gcd(seq, tensor)), context)
+        return f"cp {context:,} and tp {tensor:,} do not divide {seq:,} tokens; {near} for cp"
+    return ""
+
+
+def _beside(sizes: list[int], asked: int) -> str:
+    """The sizes next to what was asked, in words."""
+    below, above = [s for s in sizes if s < asked], [s for s in sizes if s > asked]
+    near = [f"{n:,}" for n in ([max(below)] if below else []) + ([min(above)] if above else [])]
+    return f"the nearest that {'does is' if len(near) == 1 else 'do are'} {' and '.join(near)}"
 
 
 def least_batch(model: Model, chips: int, seq: int, domain: int) -> int | None:

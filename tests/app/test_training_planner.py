@@ -105,6 +105,30 @@ def test_a_deadline_that_nothing_keeps_is_told_with_the_nearest():
     )
 
 
+@pytest.mark.parametrize(("limits", "last"), [({"days": "0.01"}, "days"), ({"usd": "1000", "days": None}, "usd")])
+def test_the_nearest_to_a_limit_that_nothing_keeps_is_the_nearest(limits, last):
+    made = answered(model="llama3.1-8b", on="h100", tokens="1e12", price="h100=2", **limits)
+    taken = [getattr(choice, last)[1] for choice in made.choices]
+    assert made.best is None and taken[0] == min(taken) < max(taken)
+
+
+def test_what_is_said_to_do_does():
+    """Amounts are rounded up: the budget and the deadline of the sentence are kept when they are asked."""
+    told = verdict(answered(on="v5p", tokens="1e12", price="v5p=4.2", usd="1.57e6", days=None)).whole
+    millions = re.search(r"A budget of \$([\d.]+) million is likely to do", told)
+    assert millions and answered(on="v5p", tokens="1e12", price="v5p=4.2", usd=f"{millions[1]}e6", days=None).best
+    told = verdict(answered(model="llama3.1-8b", on="h100", tokens="1e12", days="0.2965")).whole
+    at = re.search(r"A deadline of (\d+) h (\d+) min is likely to do", told)
+    days = str((int(at[1]) + int(at[2]) / 60) / 24)
+    assert answered(model="llama3.1-8b", on="h100", tokens="1e12", days=days).best
+
+
+def test_a_generation_whose_runs_lay_outside_of_the_usual_range_has_the_widest():
+    ranges = {on: answered(on=on, chips="256", days=None).choices[0].planned for on in ("h100", "b200", "mi300x")}
+    wide = {on: planned.high_s / planned.low_s for on, planned in ranges.items()}
+    assert wide["h100"] < wide["b200"] == pytest.approx(wide["mi300x"])
+
+
 def test_a_chip_without_a_peak_is_told():
     made = answered(on="h100,TPU 8t")
     assert {c.planned.chip for c in made.choices} == {"H100 SXM"} and made.why_not[0].startswith("TPU 8t: ")
@@ -144,7 +168,9 @@ def test_where_nothing_was_published_the_range_is_wider():
         ({"layout": "tp=0"}, "the size of tp"),
         ({"layout": "tp=many"}, "the size of tp"),
         ({"layout": "tp=8,pp=4", "chips": "16"}, "cuts 32 ways, on 16 chips"),
-        ({"layout": "tp=3", "chips": "48"}, r"no layout with tp 3 divides .*; free some of the axes"),
+        ({"layout": "tp=3", "chips": "48"}, r"tp 3 does not divide the heads .*; the nearest that do are 2 and 4"),
+        ({"layout": "tp=3", "chips": "48"}, "Give the axes sizes that divide, or leave them free"),
+        ({"layout": "micro=3", "chips": "48"}, r"no layout with micro 3 divides .*; free some of the axes"),
         ({"usd": "4e6"}, "a budget, without the price of a chip"),
         ({"on": "t4", "chips": "64"}, "the chip has no BF16"),
         ({"seq": "0"}, "seq"),

@@ -61,6 +61,7 @@ def test_maxtext_has_all_devices_and_the_whole_batch():
         assert prod(axes.values()) == devices and inside == min(one.group, one.chips) * one.devices_per_chip
         assert read["per_device_batch_size"] * devices * read["gradient_accumulation_steps"] == one.batch
         assert (read["max_target_length"], read["model_name"]) == (one.seq, one.model.name)
+        assert read.get("shard_optimizer_over_data", False) == (one.axis("dp") > 1)
         stages = axes["ici_pipeline_parallelism"] * axes["dcn_pipeline_parallelism"]
         assert stages == one.axis("pp")
         if stages > 1:
@@ -93,6 +94,8 @@ def test_megatron_has_the_whole_world():
         assert copies % int(given.get("expert-model-parallel-size", 1)) == 0
         assert ("--sequence-parallel" in text) == (one.axis("tp") > 1)
         assert ("--use-megatron-fsdp" in text) == (one.axis("fsdp") > 1)
+        dealt_out = "--outer-dp-sharding-strategy optim" in text or "--use-distributed-optimizer" in text
+        assert dealt_out or one.axis("dp") == 1  # the optimiser's state, over all copies, as memory is counted
 
 
 def test_torchtitan_has_all_ranks_and_the_whole_batch():
@@ -106,6 +109,7 @@ def test_torchtitan_has_all_ranks_and_the_whole_batch():
         training = read["training"]
         accumulated = training["global_batch_size"] / (training["local_batch_size"] * shards)
         assert training["global_batch_size"] == one.batch and accumulated == int(accumulated)
+        assert ("GB a chip more than planned" in torchtitan(one)) == (one.axis("dp") > 1)
         if one.axis("pp") > 1:
             micro = axes["pipeline_parallel_microbatch_size"]
             assert accumulated == 1 and training["local_batch_size"] // micro == one.microbatches

@@ -281,6 +281,14 @@ def test_more_spares_are_never_worse_for_the_same_failures(spares, more, repair,
     assert (second.seconds["waiting"] <= first.seconds["waiting"] + 1e-6).mean() > 0.5
 
 
+def test_the_mean_lies_in_the_range_however_seldom_a_life_fails():
+    found = live(
+        Life(job=Job(save_s=60, mttf_s=50_000 * 3600 / 64, restart_s=600), interval_s=18_000, span_s=DAY_S), 400
+    )
+    low, high = found.range
+    assert 0 < float((found.goodput < high).mean()) < 0.05 and low <= found.goodput.mean() <= high
+
+
 def test_what_cannot_be_drawn():
     local = Local(save_s=1, restart_s=1, share=0.5)
     for more in (

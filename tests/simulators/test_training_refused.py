@@ -45,6 +45,10 @@ def test_the_least_batch_by_trying_every_one(chips, seq):
 
 def test_axes_that_divide_nothing():
     assert why(LLAMA, 48, 512, fixed={"tensor": 3}).kind == "axes"
+    assert "has no experts that ep 2 could deal out" in why(LLAMA, 16, 512, fixed={"expert": 2}).text
+    mixtral = why(model("mixtral-8x7b"), 64, 512, fixed={"expert": 16}).text
+    assert "ep 16 does not divide the 8 experts of mixtral-8x7b; the nearest that does is 8" in mixtral
+    assert "nearest that do are 2 and 4" in why(LLAMA, 24, 512, fixed={"tensor": 3}).text
     assert why(LLAMA, 7, 512).kind == "divisibility" and why(LLAMA, 7, 512).chips
 
 

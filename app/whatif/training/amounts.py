@@ -1,5 +1,7 @@
 """Dollars, days and other amounts of a plan in a few characters, however large they are."""
 
+import math
+
 from errors import format as fmt
 
 LARGE = ((1e12, "trillion"), (1e9, "billion"), (1e6, "million"))
@@ -24,6 +26,25 @@ def time(days: float) -> str:
     if years >= MOST:
         return f"{fmt.flops(years).removesuffix(' FLOPs')} years"
     return f"{_worded(years) or fmt.number(years)} years"
+
+
+def dollars_at_least(usd: float) -> str:
+    """Rounded up, so that what is advised is enough."""
+    return dollars(_up(usd))
+
+
+def time_at_least(days: float) -> str:
+    """Rounded up to the hour (below a day the minute, below an hour the second), from ten years on to three digits."""
+    if days >= LONG_D:
+        return time(_up(days / YEAR_D) * YEAR_D)
+    each = 24 if days >= 1 else 1440 if days >= 1 / 24 else 86_400
+    return time(math.ceil(days * each) / each)
+
+
+def _up(value: float) -> float:
+    """To three digits, upwards."""
+    size = 10.0 ** (math.floor(math.log10(value)) - 2)
+    return math.ceil(value / size * (1 - 1e-12)) * size
 
 
 def amount(value: float, unit: str) -> str:

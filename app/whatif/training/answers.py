@@ -189,6 +189,8 @@ def _advice(reasons: Sequence[Reason]) -> str:
     """The nearest that would do, where it is known."""
     if reasons and all(r.kind == "number" for r in reasons):
         return "Name another --precision, of which its peak is published, or other chips"
+    if reasons and all(r.kind == "axes" for r in reasons):
+        return "Give the axes sizes that divide, or leave them free"
     found = next((r for r in reasons if r.try_chips), None)
     if found is None:
         return "Name other chips, more of them, or a smaller batch"
@@ -290,8 +292,9 @@ def usual(plan: TrainingPlan) -> str:
 
 
 def in_order(choices: Sequence[Choice], asked: Asked):
-    """Those that keep the limits first; then by dollars, where all are priced, or chip time; without tokens by the
-    tokens of a chip's time. What has no price comes after what is known to keep a budget."""
+    """Those that keep the limits first, by dollars, where all are priced, or chip time; then the others by how many
+    times the worst limit they take; without tokens by the tokens of a chip's time. What has no price comes after what
+    is known to keep a budget."""
     priced = all(c.usd is not None for c in choices)
 
     def key(c: Choice):
@@ -299,6 +302,10 @@ def in_order(choices: Sequence[Choice], asked: Asked):
             return (0, -c.planned.tokens_per_s_per_chip, c.planned.chips)
         chip_days = c.days[1] * c.planned.chips
         unknown = asked.usd is not None and c.usd is None
+        if not c.feasible:  # the nearest to the limits first
+            pairs = ((c.days, asked.days), (c.usd, asked.usd))
+            beyond = max((taken[1] / limit for taken, limit in pairs if taken and limit), default=0.0)
+            return (True, unknown, beyond, chip_days)
         return (not c.feasible, unknown, c.usd[1] if (priced or asked.usd) and c.usd else chip_days, c.days[1])
 
     return key

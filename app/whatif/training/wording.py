@@ -55,7 +55,7 @@ def needs(found: "WouldDo") -> str:
     """`A deadline of 45 d is likely to do: 1,024 H100 SXM.`"""
     if found.limit == "chips":
         return f"{what(found.choice)} are likely to keep {'them' if len(found.choice.limits) > 1 else 'it'}."
-    shown = amounts.time(found.value) if found.limit == "days" else dollars(found.value)
+    shown = amounts.time_at_least(found.value) if found.limit == "days" else amounts.dollars_at_least(found.value)
     alone = ", were there no other limit" if found.alone else ""
     return f"A {LIMITS[found.limit]} of {shown} is likely to do{alone}: {what(found.choice)}."
 
