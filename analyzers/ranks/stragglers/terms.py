@@ -7,7 +7,8 @@ TERMS = (
     WAITING,
     Term(
         "Late by",
-        "The median wait of the peers (ranks of the same role that it meets) less its own, in a step.",
+        "The median wait of the peers (ranks of the same role that it meets) less its own, in a step. Where a device "
+        "computes while a collective waits, that is no waiting.",
         formula="median wait of the peers - own wait",
         unit="s",
     ),
@@ -23,8 +24,8 @@ TERMS = (
     Term(
         "Gain of mending",
         "What mending a straggler would give back: what the others waited for it and its own excess, in the steps it "
-        "is named for; of steps beside them without a profile, what the job's own step time exceeds a step without it. "
-        "From the steps compared alone (low) to each step without a profile like the mean of those (high).",
+        "is named for; of steps beside them that were not compared, what the job's own step time exceeds a step "
+        "without it. From the steps compared alone (low) to each step that was not like the mean of those (high).",
         formula="blame x (others + 1), over its steps",
         unit="chip-seconds",
     ),
