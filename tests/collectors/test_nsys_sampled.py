@@ -103,6 +103,7 @@ def test_power_and_temperature_are_told_in_watts_and_degrees(got, export, apart,
         ("GPU 2 Temperature", 55.0, "°C", 1000),
         ("GPU 2 Temperature", 56.0, "°C", 1001),
     ]
+    assert f"by its size it was taken for {'milliwatts' if scale > 1 else 'watts'}" in result.reasons()
     assert "4 rows of GENERIC_EVENTS: they tell neither power nor temperature of a GPU" in result.reasons()
 
 

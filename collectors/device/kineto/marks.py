@@ -20,51 +20,41 @@ _SAME_PACE = 0.1  # devices that take so much longer or shorter for the same ste
 Steps = list[tuple[int, int, int]]  # (start, end as written, step), by start
 
 
-def host_steps(gathered: Gathered, span: Span) -> Steps:
-    """The steps that the profiler marked on the host, each once."""
-    found = set()
-    for start, dur, number, _ in numbered_steps(gathered):
-        if span.near(np.array([start]), np.array([dur]))[0]:
-            found.add((start, start + dur, number))
-    return sorted(found)
-
-
-def numbered_steps(gathered: Gathered) -> list[tuple[int, int, int, int]]:
-    """(start, duration, step, thread) of what marks steps. Those without a number are counted by their time, each
-    process for itself."""
+def steps_by_process(gathered: Gathered, span: Span) -> dict[int, Steps]:
+    """The steps that the profiler marked on the host, each once, by process: several that lie in one file count for
+    themselves, those without a number by their time."""
     process, counted = gathered.threads.rows[:, 0], Counter[int]()
-    out = []
+    found: dict[int, set[tuple[int, int, int]]] = {}
     for start, dur, name, thread in sorted(gathered.steps):
-        number = step_of(gathered.texts[name])
+        number, of = step_of(gathered.texts[name]), int(process[thread])
         if number == BARE:
-            of = int(process[thread])
             number, counted[of] = counted[of], counted[of] + 1
-        if number is not None:
-            out.append((start, dur, number, thread))
-    return out
+        if number is not None and span.near(np.array([start]), np.array([dur]))[0]:
+            found.setdefault(of, set()).add((start, start + dur, number))
+    return {of: sorted(steps) for of, steps in found.items()}
 
 
 def steps_of_launches(
-    gathered: Gathered, steps: Steps, devices: Devices, launched_ns: np.ndarray, thread: np.ndarray
+    marked: dict[int, Steps], devices: Devices, launched_ns: np.ndarray, process: np.ndarray
 ) -> np.ndarray:
-    """Step of each event of a device: the one in which it was launched; -1 where that is not known. `launched_ns`: when
-    calls began, by their rows; `thread`: on which. A process that marks steps counts for itself."""
+    """Step of each event of a device: the one in which it was launched, by the marks of the process that launched it,
+    or by all marks where it made none; -1 where that is not known. `launched_ns`: when calls began, by their rows;
+    `process`: whose they are."""
     out = np.full(len(devices.events), -1, np.int64)
-    if not steps:
+    if not marked:
         return out
-    process = gathered.threads.rows[:, 0]
-    known, by_process = set(steps), dict[int, set[tuple[int, int, int]]]()
-    for start, dur, number, of in numbered_steps(gathered):
-        step = (start, start + dur, number)
-        if step in known:
-            by_process.setdefault(int(process[of]), set()).add(step)
-    of_call = _step_at(steps, launched_ns)
-    for of, mine in by_process.items() if len(by_process) > 1 else ():
-        at = np.flatnonzero(process[thread] == of)
-        of_call[at] = _step_at(sorted(mine), launched_ns[at])
+    every, of_call = all_steps(marked), np.full(len(launched_ns), -1, np.int64)
+    for one in np.unique(process).tolist():
+        mine = np.flatnonzero(process == one)
+        of_call[mine] = _step_at(marked.get(one, every), launched_ns[mine])
     known = np.flatnonzero(devices.launch >= 0)
     out[known] = of_call[devices.launch[known]]
     return out
+
+
+def all_steps(marked: dict[int, Steps]) -> Steps:
+    """The steps of all processes, each once."""
+    return sorted({step for steps in marked.values() for step in steps})
 
 
 def _step_at(steps: Steps, time: np.ndarray) -> np.ndarray:

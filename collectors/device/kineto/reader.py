@@ -18,11 +18,12 @@ from collectors.device.kineto.host import Host, Sweeper
 from collectors.device.kineto.kinds import A_GRAPH
 from collectors.device.kineto.launches import launch_rows
 from collectors.device.kineto.marks import (
+    all_steps,
     device_steps,
     fetch_rows,
-    host_steps,
     memory_rows,
     step_rows,
+    steps_by_process,
     steps_of_launches,
 )
 from collectors.device.kineto.operations import Calls, device_ops, host_ops
@@ -91,15 +92,15 @@ class Reader:
         lines = self._lines()
         if not len(executed):  # else nothing was launched
             yield from launch_rows(gathered, devices, host.launches, lines, span, self._capture)
-        launched_ns, launched_on = host.launches["start"].copy(), host.launches["thread"].astype(np.int64)
+        launched_ns, process = host.launches["start"].copy(), gathered.threads.rows[host.launches["thread"], 0]
         host.launches = host.launches[:0].copy()
         calls = Calls(gathered)
         yield from host_ops(gathered, host, lines, self._capture, who.host)
         yield from device_ops(gathered, devices, calls, self._capture, who.host, len(gathered.ops))
         yield from rows_of(devices, span, self._capture, len(gathered.ops))
-        marked = host_steps(gathered, span)
-        step = steps_of_launches(gathered, marked, devices, launched_ns, launched_on)
-        yield from step_rows(device_steps(marked, step, devices), span, self._capture, who.host, self._name)
+        marked = steps_by_process(gathered, span)
+        step = steps_of_launches(marked, devices, launched_ns, process)
+        yield from step_rows(device_steps(all_steps(marked), step, devices), span, self._capture, who.host, self._name)
         yield from fetch_rows(gathered, span, who.host, self._name)
         numbers = sorted({int(n) for n in devices.number[devices.events["row"][devices.kernels()]]})
         yield from memory_rows(gathered, beside, numbers, span, self._capture, who.host)

@@ -53,8 +53,11 @@ class Sampled:
             return
         value = np.array([sample.value for sample in found])
         power = np.array([sample.field == "Power" for sample in found])
-        if power.any() and float(np.median(value[power])) >= _MILLIWATTS:
-            value[power] /= 1_000
+        if power.any():
+            milli = float(np.median(value[power])) >= _MILLIWATTS
+            value[power] /= 1_000 if milli else 1
+            taken = f"the export does not say: by its size it was taken for {'milli' if milli else ''}watts"
+            yield Lost("the unit of power", taken)
         series = [(sample.gpu, sample.field) for sample in found]
         known = list(dict.fromkeys(series))
         code = np.array([known.index(one) for one in series], np.int32)
