@@ -52,27 +52,36 @@ def frame(
     tables: Tables, name: str, columns: Sequence[str] | None = None, where: Where | None = None
 ) -> "pd.DataFrame":
     """The rows as a pandas frame: nullable integers keep every bit of a nanosecond, text is categorical."""
+    table = tables.arrow(name, columns, where)
+    return _to_pandas(table) if table.num_rows else _without_rows(table.schema).copy(deep=False)
+
+
+def _to_pandas(table: pa.Table) -> "pd.DataFrame":
+    return table.to_pandas(types_mapper=_pandas_types().get, use_threads=table.num_rows > FEW_ROWS)
+
+
+@functools.lru_cache(512)
+def _without_rows(schema: pa.Schema) -> "pd.DataFrame":
+    """What is made of a table that a run lacks, as most runs do of most tables. Pandas writes into no frame that shares
+    its columns with another."""
+    return _to_pandas(schema.empty_table())
+
+
+@functools.cache
+def _pandas_types() -> "dict[pa.DataType, pd.api.extensions.ExtensionDtype]":
+    """As what pandas keeps each type of Arrow's. Text of its own making is in arrays of Python's: above all the names
+    of columns, which it looks up at every turn and would each time convert from Arrow. What the rows of a table say
+    stays in Arrow's."""
     import pandas as pd  # a fifth of a second that ingest, which needs none, should not pay
 
-    _names_of_python()
-    nullable: dict[pa.DataType, pd.api.extensions.ExtensionDtype] = {
+    pd.options.mode.string_storage = "python"
+    return {
         pa.int32(): pd.Int32Dtype(),
         pa.int64(): pd.Int64Dtype(),
         pa.float64(): pd.Float64Dtype(),
         pa.bool_(): pd.BooleanDtype(),
         pa.string(): pd.StringDtype("pyarrow", na_value=np.nan),
     }
-    table = tables.arrow(name, columns, where)
-    return table.to_pandas(types_mapper=lambda kind: nullable.get(kind), use_threads=table.num_rows > FEW_ROWS)
-
-
-@functools.cache
-def _names_of_python() -> None:
-    """Have pandas keep text of its own making in arrays of Python's: above all the names of columns, which it looks up
-    at every turn and would each time convert from Arrow. What the rows of a table say stays in Arrow's."""
-    import pandas as pd
-
-    pd.options.mode.string_storage = "python"
 
 
 def batches(tables: Tables, name: str, columns: Sequence[str], rows: int) -> Iterator[pa.Table]:

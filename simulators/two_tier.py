@@ -19,7 +19,6 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import minimize_scalar
 
 from errors import QuestionError
 from simulators.checkpointing import Job, need_seconds
@@ -103,6 +102,8 @@ def best_counted(job: Job, local: Local, interval_s: float) -> int:
 def best_interval(job: Job, local: Local, n: int) -> tuple[float, float]:
     """(seconds of work between saves where every `n`-th is remote, goodput) at its best."""
     low, high = math.log(local.save_s / 10), math.log(max(20 * job.mttf_s, local.save_s))
+    from scipy.optimize import minimize_scalar  # late: a fifth of a second, that other pages do not wait for
+
     found = minimize_scalar(
         lambda x: -two_tier_goodput(job, local, math.exp(x), n),
         bounds=(low, high),

@@ -16,17 +16,19 @@ generated, as of `/v1/completions`, or only the one after the header, as of a ch
 
 import math
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
-from scipy.optimize import OptimizeResult, least_squares
 
 from errors import QuestionError
 from simulators.serving.efficiency import TYPICAL, Efficiency
 from simulators.serving.engine import Outcome, simulate
 from simulators.serving.setup import Setup
 from simulators.serving.traffic import Traffic
+
+if TYPE_CHECKING:
+    from scipy.optimize import OptimizeResult
 
 METRICS = ("ttft_mean", "ttft_p99", "tpot_mean", "tpot_p99")
 BOUNDS: dict[str, tuple[float, float, float]] = {  # lowest, highest, where the search begins
@@ -357,7 +359,9 @@ def _fit(setup: Setup, measured: Measured, which: np.ndarray, names: list[str]) 
         off = np.concatenate([(per - tpot) / tpot, (first - ttft) / scale, PRIOR * (logs - start)])
         return np.nan_to_num(off, nan=10.0)
 
-    def nearer(begin: np.ndarray, difference: float) -> OptimizeResult:
+    from scipy.optimize import least_squares  # late: a fifth of a second, that other pages do not wait for
+
+    def nearer(begin: np.ndarray, difference: float) -> "OptimizeResult":
         return least_squares(
             residuals, begin, bounds=(low, high), diff_step=difference, ftol=1e-4, xtol=1e-4, max_nfev=EVALUATIONS
         )

@@ -10,7 +10,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import nnls
 
 MOST_ROUNDS = 20
 LEAST_ROWS = 3  # for two coefficients: fewer show no error
@@ -71,6 +70,8 @@ def _line(rows: Sequence[Row]) -> Fitted:
     taken, size = np.array([r.reader_s for r in rows]), np.array([r.file_bytes for r in rows])
     terms = np.stack([np.ones_like(taken), size], axis=1) / taken[:, None]
     scale = np.linalg.norm(terms, axis=0)
+    from scipy.optimize import nnls  # late: a fifth of a second, that other pages do not wait for
+
     request_s, per_byte = nnls(terms / scale, np.ones_like(taken))[0] / scale
     return Fitted(float(request_s), None if per_byte == 0 else float(1 / per_byte))
 

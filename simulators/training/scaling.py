@@ -20,7 +20,6 @@ from functools import cached_property
 from typing import Literal
 
 import numpy as np
-from scipy.optimize import nnls
 from scipy.special import ndtri, stdtrit  # scipy.stats has these by name, and takes half a second to load
 
 from errors import QuestionError
@@ -160,4 +159,6 @@ def _fit(chips: np.ndarray, taken: np.ndarray, kind: Kind) -> np.ndarray:
     """Coefficients of least squared relative error, none below 0. Columns of unlike size are fitted at one size."""
     terms = _terms(chips, kind) / taken[:, None]
     size = np.linalg.norm(terms, axis=0)
+    from scipy.optimize import nnls  # late: a fifth of a second, that other pages do not wait for
+
     return nnls(terms / size, np.ones_like(taken))[0] / size
