@@ -1,4 +1,4 @@
-"""Names that columns of traces of traffic go by, units that they end in, and words for how a request ended."""
+"""Names that columns of traces of traffic go by, and units that they end in."""
 
 ROLES: dict[str, tuple[str, ...]] = {  # role: names it goes by, without case and separators
     "time": (
@@ -60,19 +60,9 @@ ROLES: dict[str, tuple[str, ...]] = {  # role: names it goes by, without case an
     "tenant": ("tenant", "tenantid", "user", "userid", "client", "clientid", "customer", "class", "trafficclass"),
     "model": ("model", "modelname"),
     "log": ("logtype",),
-    "status": ("status", "ok", "success"),
+    "status": ("status", "ok", "success", "succeeded", "statuscode", "httpstatus", "state", "outcome", "finishreason"),
+    "error": ("error", "errors", "errorcode", "errormessage", "errormsg", "exception", "failurereason"),
     "hashes": ("hashids",),
 }
 UNITS_NS = {"ns": 1, "us": 1_000, "ms": 1_000_000, "s": 1_000_000_000, "sec": 1_000_000_000, "seconds": 1_000_000_000}
 LATENCIES = {"ttft": "ttft_ns", "timetofirsttoken": "ttft_ns", "e2e": "e2e_ns", "latency": "e2e_ns", "e2el": "e2e_ns"}
-STATES = {
-    "completed": "completed",
-    "success": "completed",
-    "ok": "completed",
-    "200": "completed",
-    "true": "completed",
-    "aborted": "aborted",
-    "cancelled": "aborted",
-    "canceled": "aborted",
-    "abort": "aborted",
-}

@@ -12,7 +12,8 @@ spelling (`ContextTokens`, `context_tokens`, `Request tokens`): see ROLES. Known
 
 Times that count from zero stay so (fact `arrival_origin`: trace). Rows have no status: nobody says here that they were
 served; only where a column tells a latency (its unit in its name: `ttft_s`, `e2e_ms`) they are `completed`, or what
-their status says. So what a load generator of one's own wrote is read too, prompt tokens that were cached included.
+their status or their error says (`collectors/serving/request_ends.py`). So what a load generator of one's own wrote is
+read too, prompt tokens that were cached included.
 """
 
 import csv as plain_csv
@@ -29,7 +30,8 @@ from collectors.base import Fact, Item, Lost, Rows, Source
 from collectors.reading.encodings import Utf8
 from collectors.reading.json_stream import objects
 from collectors.reading.textlog import BATCH_ROWS, DATED, Tally, clean, moment_ns
-from collectors.serving.request_columns import LATENCIES, ROLES, STATES, UNITS_NS
+from collectors.serving.request_columns import LATENCIES, ROLES, UNITS_NS
+from collectors.serving.request_ends import ends
 from errors import InputError
 from runs.schema import SCHEMAS
 
@@ -283,14 +285,8 @@ class _Trace:
                 told |= ns >= 0
         if not ({"ttft_ns", "e2e_ns"} & values.keys()):
             return
-        if "status" in values:
-            said = [_word(v) for v in _list(values["status"], used)]
-            made["status"] = [
-                STATES.get(s.lower(), "failed") if s else "completed" if t else None
-                for s, t in zip(said, told, strict=True)
-            ]
-        else:
-            made["status"] = ["completed" if t else None for t in told.tolist()]
+        status, errors = (_list(values[r], used) if r in values else None for r in ("status", "error"))
+        made["status"] = ends(told, status, roles.get("status", ""), errors, self.tally)
 
 
 def _list(column: Any, used: np.ndarray) -> list[Any]:

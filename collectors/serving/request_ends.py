@@ -1,0 +1,138 @@
+"""How a request ended, from the words and numbers that people write for it in tables of their own."""
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from collectors.reading.textlog import Tally, clean
+
+COMPLETED = frozenset(
+    [
+        "completed",
+        "complete",
+        "success",
+        "succeeded",
+        "successful",
+        "ok",
+        "done",
+        "finished",
+        "finish",
+        "pass",
+        "passed",
+        "stop",
+        "stopsequence",
+        "length",
+        "maxtokens",
+        "eos",
+        "endturn",
+        "toolcall",
+        "toolcalls",
+        "contentfilter",
+        "true",
+        "yes",
+        "y",
+        "t",
+    ]
+)
+ABORTED = frozenset(
+    ["aborted", "abort", "cancelled", "canceled", "cancel", "disconnected", "disconnect", "interrupted"]
+)
+FAILED = frozenset(
+    [
+        "failed",
+        "fail",
+        "failure",
+        "error",
+        "errored",
+        "errors",
+        "exception",
+        "timeout",
+        "timedout",
+        "rejected",
+        "refused",
+        "dropped",
+        "unfinished",
+        "incomplete",
+        "false",
+        "no",
+        "n",
+        "f",
+    ]
+)
+NO_ERROR = frozenset({"", "none", "null", "nil", "nan", "na", "false", "no", "ok", "noerror", "success", "stop"})
+NAMED = 3  # words that are not known, of one piece of a file: more are told together
+YES_OR_NO = ("ok", "success", "succeeded", "completed")  # columns whose 0 is a failure; a status of 0 may be either
+
+
+def ends(
+    told: np.ndarray, status: Sequence[Any] | None, column: str, errors: Sequence[Any] | None, tally: Tally
+) -> list[str | None]:
+    """completed, aborted, failed, or None where nothing tells, of each row.
+
+    `told`: whether a latency was recorded. `status`: what the column of that name says; `errors`: what the column of
+    errors says. A word that is not known decides nothing: a row with a latency was answered, another was not. An error
+    that is told outweighs a latency, which may be of what came before it.
+    """
+    said = [None] * len(told) if status is None else [_ended(value, column) for value in status]
+    wrong = [False] * len(told) if errors is None else [_is_error(value) for value in errors]
+    unknown: Counter[str] = Counter()
+    found: list[str | None] = []
+    for has_latency, end, bad in zip(told.tolist(), said, wrong, strict=True):
+        if bad and end != "aborted":
+            end = "failed"
+        elif end not in ("completed", "aborted", "failed", None):
+            unknown[end] += 1
+            end = "completed" if has_latency else "failed"
+        elif end is None:
+            end = "completed" if has_latency else None
+            if end is None:
+                tally.add("requests", "they have no latency and no status: whether they were answered nobody says")
+        found.append(end)
+    for n, (word, count) in enumerate(unknown.most_common()):
+        what = f"status {word!r}" if n < NAMED else "status, other words"
+        tally.add(what, "what it means is not known: who has it was answered if it has a latency", count=count)
+    return found
+
+
+def _ended(value: Any, column: str) -> str | None:
+    """completed, aborted or failed; the word itself where it is none that is known; None where nothing is said."""
+    if value is None or value == "" or isinstance(value, list | dict):
+        return None
+    text = clean(str(value).strip())[:60]
+    word = _plain(text)
+    for end, words in (("completed", COMPLETED), ("aborted", ABORTED), ("failed", FAILED)):
+        if word in words:
+            return end
+    number = _number(text)
+    if number is None:
+        return text or None
+    if 200 <= number < 300 or number == 1:
+        return "completed"
+    if 300 <= number < 600 or (number == 0 and _plain(column) in YES_OR_NO):
+        return "failed"
+    return text
+
+
+def _is_error(value: Any) -> bool:
+    """Whether a column of errors tells of one."""
+    if isinstance(value, list | dict):
+        return bool(value)
+    if value is None or isinstance(value, bool):
+        return bool(value)
+    text = str(value).strip()
+    return _plain(text) not in NO_ERROR and _number(text) not in (0, 200) and bool(_plain(text))
+
+
+def _number(text: str) -> float | None:
+    try:
+        number = float(text)
+    except ValueError:
+        return None
+    return number if math.isfinite(number) else None
+
+
+def _plain(text: str) -> str:
+    return "".join(c for c in text.lower() if c.isalnum())
