@@ -1,6 +1,7 @@
 """How a request ended, from the words and numbers that people write for it in tables of their own."""
 
 import math
+import re
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any
@@ -9,60 +10,17 @@ import numpy as np
 
 from collectors.reading.textlog import Tally, clean
 
-COMPLETED = frozenset(
-    [
-        "completed",
-        "complete",
-        "success",
-        "succeeded",
-        "successful",
-        "ok",
-        "done",
-        "finished",
-        "finish",
-        "pass",
-        "passed",
-        "stop",
-        "stopsequence",
-        "length",
-        "maxtokens",
-        "eos",
-        "endturn",
-        "toolcall",
-        "toolcalls",
-        "contentfilter",
-        "true",
-        "yes",
-        "y",
-        "t",
-    ]
-)
-ABORTED = frozenset(
-    ["aborted", "abort", "cancelled", "canceled", "cancel", "disconnected", "disconnect", "interrupted"]
-)
-FAILED = frozenset(
-    [
-        "failed",
-        "fail",
-        "failure",
-        "error",
-        "errored",
-        "errors",
-        "exception",
-        "timeout",
-        "timedout",
-        "rejected",
-        "refused",
-        "dropped",
-        "unfinished",
-        "incomplete",
-        "false",
-        "no",
-        "n",
-        "f",
-    ]
-)
-NO_ERROR = frozenset({"", "none", "null", "nil", "nan", "na", "false", "no", "ok", "noerror", "success", "stop"})
+_WORDS = {  # of letters and digits alone
+    "completed": re.compile(
+        r"completed?|success(?:ful)?|succeeded|ok|done|finish(?:ed)?|pass(?:ed)?|true|yes|y|t"
+        r"|stop(?:sequence)?|length|maxtokens|eos|endturn|toolcalls?|contentfilter"  # why an answer ended
+    ),
+    "aborted": re.compile(r"abort(?:ed)?|cancel(?:l?ed)?|disconnect(?:ed)?|interrupted"),
+    "failed": re.compile(
+        r"fail(?:ed|ure)?|error(?:s|ed)?|exception|timed?out|rejected|refused|dropped|unfinished|incomplete|false|no|n|f"
+    ),
+}
+_NO_ERROR = re.compile(r"|none|null|nil|nan|na|false|no|ok|noerror|success|stop")
 NAMED = 3  # words that are not known, of one piece of a file: more are told together
 YES_OR_NO = ("ok", "success", "succeeded", "completed")  # columns whose 0 is a failure; a status of 0 may be either
 
@@ -103,8 +61,8 @@ def _ended(value: Any, column: str) -> str | None:
         return None
     text = clean(str(value).strip())[:60]
     word = _plain(text)
-    for end, words in (("completed", COMPLETED), ("aborted", ABORTED), ("failed", FAILED)):
-        if word in words:
+    for end, words in _WORDS.items():
+        if words.fullmatch(word):
             return end
     number = _number(text)
     if number is None:
@@ -123,7 +81,7 @@ def _is_error(value: Any) -> bool:
     if value is None or isinstance(value, bool):
         return bool(value)
     text = str(value).strip()
-    return _plain(text) not in NO_ERROR and _number(text) not in (0, 200) and bool(_plain(text))
+    return not _NO_ERROR.fullmatch(_plain(text)) and _number(text) not in (0, 200)
 
 
 def _number(text: str) -> float | None:
