@@ -3,8 +3,11 @@
     engine   running, waiting (#queue-req), kv_usage (token usage; of hybrid models the larger of full and swa), from
              both; from Prefill lines the prompt tokens computed (#new-token) and found (#cached-token), added up, and
              the input throughput; from Decode lines the output throughput and the accept len, which counts the sure
-             token. Retracted requests are preemptions, added up.
-    facts    of the start: model, parallel sizes, limits, room for the KV cache
+             token. Retracted requests are preemptions, added up. `#running-req` of a Prefill line counts those that
+             decode; those whose prompt the batch reads (#new-seq) run as well.
+    facts    of the start: model, parallel sizes, limits, room for the KV cache. How many requests may run is what the
+             scheduler of a rank says of itself; the argument is of all ranks that share attention. A draft is as long
+             as `speculative_num_steps`: `speculative_num_draft_tokens` counts the sure token at its root too.
 With data parallelism each DP rank is a replica, behind the host where what stands before the lines names one. Of
 tensor and pipeline ranks only the first counts: the others tell of the same batches. Times without a zone are read as
 UTC.
@@ -39,9 +42,11 @@ _TELLS = re.compile(rb"Retract requests\.[^\n]{0,200}?#retracted_reqs: \d")
 _ARGUMENTS = re.compile(r"server_args=ServerArgs\((?P<rest>.*)")
 _ARGUMENT = re.compile(
     r"\b(?P<name>model_path|tp_size|dp_size|pp_size|ep_size|max_running_requests|chunked_prefill_size|context_length"
-    r"|kv_cache_dtype|page_size|speculative_num_draft_tokens)='?(?P<value>[^',)]+)"
+    r"|kv_cache_dtype|page_size|speculative_num_draft_tokens|speculative_num_steps|enable_dp_attention)"
+    r"='?(?P<value>[^',)]+)"
 )
 _POOL = re.compile(r"\bmax_total_num_tokens=(?P<tokens>\d{1,15})\b")
+_SEATS = re.compile(r"\bmax_running_requests=(?P<seats>\d{1,9})\b")
 _ALLOCATED = re.compile(
     r"KV Cache is allocated\..{0,400}?K(?: size)?:? (?P<k>[\d.]+) GB, V(?: size)?:? (?P<v>[\d.]+) GB"
 )
@@ -54,7 +59,6 @@ _FACTS = {
     "chunked_prefill_size": "chunked_prefill_tokens",
     "context_length": "max_model_len",
     "page_size": "block_size",
-    "speculative_num_draft_tokens": "num_speculative_tokens",
 }
 _USAGE = ("token usage", "full token usage", "swa token usage")
 _LONGEST = 1 << 16  # characters of a line that are looked at
@@ -126,6 +130,8 @@ class _Log:
             for i, name in enumerate(("#new-token", "#cached-token")):
                 totals[i] = min(totals[i] + (count(found.get(name)) or 0), 1 << 62)
         running, waiting = count(found.get("#running-req")), count(found.get("#queue-req"))
+        if prefill and running is not None and found.get("#new-token"):
+            running += max(count(found.get("#new-seq")) or 0, 1)  # of a prompt in pieces every piece is a batch
         usage = [v for name in _USAGE if (v := found.get(name)) is not None and 0 <= v <= 1]
         if running is None:
             self.tally.add("batch lines", "cut off, or of a kind that is not known", offset)
@@ -154,6 +160,8 @@ class _Log:
             self._arguments(match["rest"])
         if (match := _POOL.search(line)) and "kv_cache_tokens" not in self.facts:
             self.facts["kv_cache_tokens"] = int(match["tokens"])
+            if (seats := _SEATS.search(line)) and int(seats["seats"]):
+                self.facts["max_num_seqs"] = int(seats["seats"])
         if match := _ALLOCATED.search(line):
             keys, values = number(match["k"]), number(match["v"])
             if keys is not None and values is not None and keys + values < 1e6:
@@ -167,6 +175,14 @@ class _Log:
         for name, fact in _FACTS.items():
             if value := count(given.get(name)):
                 self.facts.setdefault(fact, value)
+        if given.get("enable_dp_attention") == "True":
+            whole, ranks = (self.facts.get(name) for name in ("max_num_seqs", "data_parallel_size"))
+            if whole and ranks and "kv_cache_tokens" not in self.facts:
+                self.facts["max_num_seqs"] = max(whole // ranks, 1)
+        root_too = count(given.get("speculative_num_draft_tokens")) or 0
+        draft = count(given.get("speculative_num_steps")) or root_too - 1
+        if draft > 0:
+            self.facts.setdefault("num_speculative_tokens", draft)
         kv = given.get("kv_cache_dtype", "auto")
         if kv != "auto":
             self.facts.setdefault("kv_precision", clean(kv)[:40])

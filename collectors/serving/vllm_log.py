@@ -2,7 +2,8 @@
 
     engine       `Avg prompt throughput: ...` lines of v1 (Running, Waiting) and v0 (Running, Swapped, Pending; the
                  swapped wait too), for any device, with the `SpecDecoding metrics:` that follow on them. Preemptions
-                 and draft tokens are printed for the time since the line before; they are added up here.
+                 and draft tokens are printed for the time since the line before; they are added up here. Lines of
+                 several engines together are one replica (fact `engines_aggregated`).
                  A prefix cache on the host (v0's CPU) or behind a connector (External) counts like that of the device:
                  of v0's two rates, each of its own look-ups, the larger; External is of what the device lacked.
     iterations   `Iteration(n): ...` lines. With speculation the generated tokens that were scheduled are one for each
@@ -48,7 +49,7 @@ _SNIFF = re.compile(
     rb"|Initializing an? (?:V\d )?LLM engine \(v|KV cache size: [\d,]+ tokens|vLLM API server version"
 )
 _SAMPLE = re.compile(
-    r"(?:Engine (?P<engine>\d{1,6}): |\d{1,6} Engines Aggregated: )?"
+    r"(?:Engine (?P<engine>\d{1,6}): |(?P<engines>\d{1,6}) Engines Aggregated: )?"
     r"Avg prompt throughput: (?P<prompt>[\d.]+) tokens/s, "
     r"Avg generation throughput: (?P<output>[\d.]+) tokens/s(?P<rest>.*?)"
     r"(?=(?:Engine \d{1,6}: |\d{1,6} Engines Aggregated: )?Avg prompt throughput: |$)"
@@ -216,6 +217,8 @@ class _Log:
         ts_ns, host = self.clock.time_ns(before, offset), host_prefix(before)
         found = {k: number(m[1]) if (m := p.search(match["rest"])) else None for k, p in _NUMBERS.items()}
         replica = _replica(host, match["engine"])
+        if match["engines"]:
+            self.facts["engines_aggregated"] = max(self.facts.get("engines_aggregated", 1), int(match["engines"]))
         if found["preemptions"] is not None:
             self.printed[replica] = self.printed.get(replica, 0) + (count(found["preemptions"]) or 0)
         waiting = [count(found[k]) for k in ("waiting", "swapped") if found[k] is not None]

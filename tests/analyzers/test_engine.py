@@ -77,7 +77,7 @@ def test_unknown_cache_and_queue_are_unknown():
     assert result.figures["kv_usage"] == {"mean": None, "max": None} and result.bound["unknown"] == 1
     assert any("not measured" in n for n in result.notes)
     silent = ask(engine, sampled([4, 4], [None, None], kv=[0.1, 0.2]))
-    assert silent.bound["unknown"] == 1 and silent.figures["waiting_share"] is None
+    assert silent.bound["untold"] == 1 and silent.figures["waiting_share"] is None
     assert silent.figures["waiting"]["mean"] is None
 
 
@@ -222,6 +222,7 @@ def test_a_pause_with_requests_waiting_is_no_idleness():
     assert result.samples == 3 and result.span_s == 4.5
     assert result.bound == pytest.approx(
         {"kv": 0, "seats": 0, "tokens": 0.5 / 4.5, "unknown": 1.5 / 4.5, "none": 1 / 4.5, "idle": 1.5 / 4.5}
+        | {"untold": 0}
     )
     assert result.figures["waiting_share"] == pytest.approx(2 / 4.5)
 

@@ -42,7 +42,7 @@ def test_batches_are_samples(tmp_path):
         tmp_path, prefill(100, 0) + prefill(50, 150, "12:00:01", more="input throughput (token/s): 99.5,") + decode()
     )
     first, second, third = got.rows["engine"]
-    assert (first["ts_ns"], first["order"], first["running"], first["waiting"]) == (NOON, 0, 1, 2)
+    assert (first["ts_ns"], first["order"], first["running"], first["waiting"]) == (NOON, 0, 2, 2)  # one reads
     assert (first["kv_usage"], first["replica"], first["preemptions"]) == (0.25, None, None)
     assert [r["prompt_tokens"] for r in got.rows["engine"]] == [100, 150, 150]
     assert [r["prefix_hits"] for r in got.rows["engine"]] == [0, 150, 150]
@@ -91,7 +91,7 @@ def test_the_start_tells_facts(tmp_path):
         "chunked_prefill_tokens": 16384,
         "kv_precision": "fp8_e4m3",
         "block_size": 64,
-        "num_speculative_tokens": 4,
+        "num_speculative_tokens": 3,  # the fourth is the sure token that they hang on
         "kv_cache_tokens": 159552,
         "kv_available_bytes": 3 * 2**30,
         "chips": 16,
@@ -101,9 +101,39 @@ def test_the_start_tells_facts(tmp_path):
     assert "chips" not in several and several["data_parallel_size"] == 8
 
 
+def test_prompts_that_are_read_run_and_a_batch_of_nothing_new_is_of_those_that_decode(tmp_path):
+    got = log(tmp_path, prefill(8192, 0, running=0, queued=0) + prefill(0, 0, running=5))
+    assert got.column("engine", "running") == [1, 5]
+    several = prefill(900, 0, running=3).replace("#new-seq: 1", "#new-seq: 4")
+    assert log(tmp_path, several).column("engine", "running") == [7]
+
+
+@pytest.mark.parametrize("scheduler, attention, seats", [(True, True, 16), (False, True, 16), (False, False, 128)])
+def test_seats_are_those_of_a_rank(tmp_path, scheduler, attention, seats):
+    start = START.replace("dp_size=1", f"dp_size=8, enable_dp_attention={attention}")
+    line = (
+        "[2026-03-04 11:59:55 DP0 TP0] max_total_num_tokens=9000, max_prefill_tokens=16384, max_running_requests=16\n"
+    )
+    text = start.replace(start.splitlines()[-1], "") + (line if scheduler else "")
+    assert log(tmp_path, text).facts["max_num_seqs"] == seats
+
+
+@pytest.mark.parametrize(
+    "given, draft",
+    [
+        ("speculative_num_steps=3, speculative_eagle_topk=1, speculative_num_draft_tokens=4", 3),
+        ("speculative_num_steps=5, speculative_eagle_topk=8, speculative_num_draft_tokens=64", 5),  # a tree 5 deep
+        ("speculative_num_steps=None, speculative_num_draft_tokens=None", None),
+    ],
+)
+def test_a_draft_is_as_long_as_its_steps(tmp_path, given, draft):
+    facts = log(tmp_path, START.replace("speculative_num_draft_tokens=4", given)).facts
+    assert facts.get("num_speculative_tokens") == draft
+
+
 def test_damaged_lines_and_other_files(tmp_path):
     got = log(tmp_path, prefill(100, 0)[:60] + "\n" + prefill("9" * 400, 1, usage="7.5") + prefill(5, 0))
-    assert got.column("engine", "running") == [None, 1, 1] and got.column("engine", "kv_usage") == [None, None, 0.25]
+    assert got.column("engine", "running") == [None, 1, 2] and got.column("engine", "kv_usage") == [None, None, 0.25]
     assert "batch lines (1)" in got.reasons()
     with pytest.raises(InputError, match="no line of an SGLang"):
         log(tmp_path, "a batch of cakes\n")

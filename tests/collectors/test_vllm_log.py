@@ -53,6 +53,11 @@ SPECULATION = (
 )
 
 
+@pytest.mark.parametrize("engine, told", [("8 Engines Aggregated: ", 8), ("Engine 000: ", None)])
+def test_engines_that_are_told_together_are_counted(tmp_path, engine, told):
+    assert read(vllm_log, source_of(tmp_path, sample(engine=engine), DAY)).facts.get("engines_aggregated") == told
+
+
 def iteration(n, ms, prompt=0, decodes=3, tokens=3, at="06-14 12:00:00", process="EngineCore_DP0", kv=""):
     return (
         f"({process} pid=7) INFO {at} [core.py:407] Iteration({n}): {1 if prompt else 0} context requests, {prompt} "

@@ -12,7 +12,7 @@ import pandas as pd
 
 from analyzers.base import Facts
 from analyzers.serving.engine import windows as engine_windows
-from analyzers.serving.engine.bounds import bounds, seats_of, shares, stretches
+from analyzers.serving.engine.bounds import bounds, engines_together, seats_of, shares, stretches
 from analyzers.serving.engine.iterations import IterationFit, iterations
 from analyzers.serving.engine.samples import Samples, samples
 from analyzers.serving.exposed import Exposed, exposed
@@ -95,7 +95,7 @@ def analyze(tables: Tables, facts: Facts, options: dict[str, Any]) -> EngineResu
     fine, coarse = _chosen(fine, wanted), coarse and _chosen(coarse, wanted)
     rows = fine.rows
     seats, how = seats_of(rows, facts, options["max_running"])
-    words = bounds(rows, seats)
+    words = bounds(rows, seats, engines_together(rows, facts))
     windows = engine_windows.windows(rows, words)
     notes = [*fine.notes, how]
     if coarse is not None:

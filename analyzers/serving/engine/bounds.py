@@ -3,9 +3,10 @@
 kv        requests wait while 90 % of the KV cache or more is in use, or while some are preempted: memory
 seats     requests wait while as many run as may (`max_num_seqs`)
 tokens    requests wait though there is memory and a seat: the token budget of an iteration, or the scheduler
-unknown   requests wait, and the input does not tell which of these it was; or it tells nothing at all
-idle      nothing runs and nothing waits
+unknown   requests wait, and the input does not tell which of these it was
+idle      nothing runs and nothing waits; or no iteration ran, and nobody says whether requests waited
 none      requests run and none waits
+untold    the input does not say whether requests wait
 """
 
 import numpy as np
@@ -13,7 +14,7 @@ import pandas as pd
 
 from analyzers.base import Facts, fact
 
-BOUNDS = ("kv", "seats", "tokens", "unknown", "none", "idle")
+BOUNDS = ("kv", "seats", "tokens", "unknown", "none", "idle", "untold")
 FULL = 0.9
 SEAT_FACTS = ("max_num_seqs", "max_running_requests")
 PLATEAU = 0.2  # of the samples in which requests wait
@@ -22,12 +23,17 @@ CLOSE_S, CLOSE_SAMPLES = 1.0, 2.0
 
 
 def seats_of(rows: pd.DataFrame, facts: Facts, asked: int | None) -> tuple[float | None, str]:
-    """(most requests that one replica may run, how that is known, as a sentence)."""
+    """(most requests that one replica may run, how that is known, as a sentence). A log that tells of its engines only
+    together is one replica with the seats of all."""
     if asked is not None:
         return float(asked), f"At most {asked} requests may run at once, as was asked."
     for name in SEAT_FACTS:
         said = fact(facts, name)
         if isinstance(said, int | float) and said >= 1:
+            engines = engines_together(rows, facts)
+            if engines > 1:
+                each = f"{said:,g} on each of {engines} engines ({name}), of which the log tells only together"
+                return float(said * engines), f"At most {said * engines:,g} requests may run at once: {each}."
             return float(said), f"At most {said:g} requests may run at once ({name})."
     waits = rows[(rows["waiting"] > 0) & ~(rows["kv_usage"] >= FULL)]
     most = rows["running"].max()
@@ -40,15 +46,25 @@ def seats_of(rows: pd.DataFrame, facts: Facts, asked: int | None) -> tuple[float
     return None, "Nothing says how many requests may run at once."
 
 
-def bounds(rows: pd.DataFrame, seats: float | None) -> np.ndarray:
-    """One word of BOUNDS for each sample."""
+def engines_together(rows: pd.DataFrame, facts: Facts) -> int:
+    """How many engines one sample is of. Samples that are of single engines have names for them."""
+    engines = fact(facts, "engines_aggregated")
+    return engines if isinstance(engines, int) and rows["replica"].nunique() == 1 else 1
+
+
+def bounds(rows: pd.DataFrame, seats: float | None, engines: int = 1) -> np.ndarray:
+    """One word of BOUNDS for each sample. `engines`: how many one sample is of: of several one may be full while
+    another has seats."""
     running, waiting = rows["running"].to_numpy(), rows["waiting"].to_numpy()
     usage, preempted = rows["kv_usage"].to_numpy(), rows["preempted"].to_numpy()
-    word = np.full(len(rows), "unknown", dtype=object)
+    word = np.full(len(rows), "untold", dtype=object)
+    word[rows["pause"].to_numpy() & (running == 0) & np.isnan(waiting)] = "idle"
     word[(waiting == 0) & (running > 0)] = "none"
     word[(waiting == 0) & (running == 0)] = "idle"
     waits = waiting > 0
-    word[waits & (usage < FULL) & (running < seats if seats is not None else False)] = "tokens"
+    word[waits] = "unknown"
+    if seats is not None and engines == 1:
+        word[waits & (usage < FULL) & (running < seats)] = "tokens"
     if seats is not None:
         word[waits & (running >= seats)] = "seats"
     word[(waits & (usage >= FULL)) | (preempted > 0)] = "kv"

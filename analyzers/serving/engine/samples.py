@@ -79,8 +79,11 @@ def samples(tables: Tables, facts: Facts) -> tuple[Samples, Samples | None]:
             )
         refuse_of_a_server(tables, facts, "its engine tells nothing of requests")
         raise QuestionError("this run has no samples of a serving engine", advice=ADVICE)
-    found = [_iterations(tables) if name == "iterations" else engine_samples(tables, facts) for name in held]
-    return found[0], found[1] if len(found) > 1 else None
+    coarse = engine_samples(tables, facts) if "engine" in held else None
+    if "iterations" not in held:
+        assert coarse is not None
+        return coarse, None
+    return _iterations(tables, coarse), coarse
 
 
 def _floats(rows: pd.DataFrame, column: str) -> np.ndarray:
@@ -155,7 +158,7 @@ def _known_cache(found: pd.DataFrame, notes: list[str]) -> None:
         notes.append("KV cache usage is 0 throughout, though requests ran: it was not measured.")
 
 
-def _iterations(tables: Tables) -> Samples:
+def _iterations(tables: Tables, coarse: Samples | None) -> Samples:
     rows = frame(tables, "iterations")
     rows = rows.assign(replica=servers(tables, rows, "start_ns"))
     timed = bool(rows["start_ns"].notna().all() and rows["dur_ns"].notna().all())
@@ -181,6 +184,11 @@ def _iterations(tables: Tables) -> Samples:
     found = pd.DataFrame({"t_s": start + dt, "dt_s": dt, "replica": names})
     for level in LEVELS:
         found[level] = _floats(rows, level)
+    # the requests of a pass are those that run
+    passed = rows[["prefill_requests", "decode_requests"]].astype("Float64").sum(axis=1, min_count=1)
+    found["running"] = found["running"].fillna(pd.Series(passed.to_numpy(dtype=float, na_value=np.nan)))
+    if coarse is not None and timed and not found["waiting"].notna().any():
+        found["waiting"] = _waiting_then(found, origin, coarse)
     _known_cache(found, notes)
     for name, column in (
         ("prompt", "prefill_tokens"),
@@ -203,6 +211,24 @@ def _iterations(tables: Tables) -> Samples:
     return _samples(found, "iterations", timed, origin, notes)
 
 
+def _waiting_then(found: pd.DataFrame, origin_ns: int | None, coarse: Samples) -> np.ndarray:
+    """How many requests waited by the coarser sample of the same server in whose time an iteration ended."""
+    waiting = np.full(len(found), np.nan)
+    if origin_ns is None or coarse.origin_ns is None:
+        return waiting
+    shift = (coarse.origin_ns - origin_ns) / 1e9
+    for name, mine in coarse.rows.groupby("replica", sort=False):
+        at = np.flatnonzero(found["replica"].to_numpy() == name)
+        ends = mine["t_s"].to_numpy() + shift
+        t = found["t_s"].to_numpy()[at]
+        place = np.searchsorted(ends, t)
+        within = place < len(ends)
+        at, t, place = at[within], t[within], place[within]
+        within = t > ends[place] - mine["dt_s"].to_numpy()[place]
+        waiting[at[within]] = mine["waiting"].to_numpy()[place[within]]
+    return waiting
+
+
 def _samples(found: pd.DataFrame, source: str, timed: bool, origin_ns: int | None, notes: list[str]) -> Samples:
     """Times counted from the start of the time that the first sample stands for."""
     begin = float((found["t_s"] - found["dt_s"]).min())
@@ -220,7 +246,7 @@ def _with_pauses(found: pd.DataFrame, idle: np.ndarray, end: np.ndarray, pause: 
     rest[[c for c in AMOUNTS if found[c].notna().any()]] = 0.0
     held = rest["waiting"] > 0  # they still wait: the engine stood still, and nothing says why
     rest["running"] = np.where(held, np.nan, 0.0)
-    rest["waiting"] = np.where(held, rest["waiting"], 0.0)
+    rest["waiting"] = np.where(held | rest["waiting"].isna(), rest["waiting"], 0.0)
     rest["kv_usage"] = np.nan
     both = pd.concat([found.assign(pause=False), rest.assign(pause=True)], ignore_index=True)
     return both.sort_values(["replica", "t_s"], kind="stable", ignore_index=True)

@@ -18,6 +18,7 @@ TERMS = (
     Term(
         "Waiting, cause unknown", "Requests wait, and the input lacks the cache's use or the number of seats.", unit="s"
     ),
+    Term("Not told whether requests wait", "The input says nothing of waiting requests at that time.", unit="s"),
     Term(
         "Time of a sample",
         "From the sample before it; an iteration lasts until the next begins, at most 50 ms longer.",

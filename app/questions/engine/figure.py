@@ -20,6 +20,7 @@ BOUND_COLOURS = {
     "unknown": theme.COLOURS["unattributed"],
     "none": theme.COLOURS["decode"],
     "idle": theme.COLOURS["no_requests"],
+    "untold": theme.COLOURS["unattributed"],
 }
 BOUND_PATTERNS = {"kv": "x", "seats": "\\", "tokens": ".", "unknown": "/"}
 MAX_STRETCHES = 500

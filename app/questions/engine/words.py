@@ -13,6 +13,7 @@ TITLES = {
     "unknown": "waiting, cause unknown",
     "none": "running, none waits",
     "idle": "no requests",
+    "untold": "not told whether requests wait",
 }
 HELP = {
     "kv": "more memory for the cache (a smaller format, more chips, shorter contexts) would let them in",

@@ -1,0 +1,67 @@
+"""What an engine's inputs do not tell is not made up of what they do: passes without levels, engines told together."""
+
+import pytest
+
+from analyzers.serving import engine
+from app.questions.engine.words import verdict
+from tests.analyzers.load_tests import EPOCH_NS, ask
+from tests.analyzers.test_engine import S, iterated, sampled
+
+
+def passes(waiting=None, **more):
+    """A second of passes of 50 ms, a second without any, and another of passes."""
+    at = [*range(0, 1000, 50), *range(2000, 3000, 50)]
+    rows = [
+        {
+            "start_ns": EPOCH_NS + ms * S // 1000,
+            "dur_ns": 50 * S // 1000,
+            "prefill_requests": 1,
+            "decode_requests": 32,
+            "prefill_tokens": 512,
+            "decode_tokens": 32,
+            "waiting": waiting,
+        }
+        for ms in at
+    ]
+    return iterated(rows), more
+
+
+def test_passes_that_do_not_tell_of_waiting_say_what_runs_and_accuse_nothing():
+    tables, _ = passes()
+    result = ask(engine, tables)
+    assert result.figures["running"]["max"] == 33 and result.figures["waiting"] == {"mean": None, "max": None}
+    assert result.figures["waiting_share"] is None
+    assert result.bound["untold"] == pytest.approx(2 / 3, abs=0.02) and result.bound["unknown"] == 0
+    assert result.bound["idle"] == pytest.approx(1 / 3, abs=0.02)  # of the pause it is told that nothing ran
+    assert verdict(result).startswith("How many requests waited is not recorded")
+
+
+@pytest.mark.parametrize("waiting, share", [(0, 0.0), (7, 1.0)])
+def test_what_waits_is_taken_from_the_engines_own_samples(waiting, share):
+    tables, _ = passes()
+    of_log = sampled([33] * 4, [waiting] * 4, every_s=1)
+    both = type(tables)({})
+    both._tables = {**tables._tables, **of_log._tables}
+    result = ask(engine, both, {"max_num_seqs": 64})
+    assert result.figures["waiting_share"] == pytest.approx(share)
+    assert result.source == "iterations" and result.figures["running"]["max"] == 33
+    assert ("waited" in verdict(result) and "hardly" not in verdict(result)) == bool(waiting)
+
+
+def test_passes_that_tell_of_waiting_are_believed():
+    tables, _ = passes(waiting=3)
+    result = ask(engine, tables, {"max_num_seqs": 33})
+    assert result.bound["seats"] > 0.6 and result.bound["untold"] == 0
+
+
+@pytest.mark.parametrize("running, bound, most", [(400, "unknown", 1024), (1024, "seats", 1024)])
+def test_of_engines_that_are_told_together_seats_are_those_of_all_and_one_may_be_full(running, bound, most):
+    tables = sampled([running] * 6, [12] * 6, kv=[0.3] * 6)
+    result = ask(engine, tables, {"max_num_seqs": 128, "engines_aggregated": 8})
+    assert result.bound[bound] == 1 and result.seats == most
+    assert any("128 on each of 8 engines" in note for note in result.notes)
+
+
+def test_engines_that_are_told_one_by_one_have_seats_of_their_own():
+    tables = sampled([128] * 6, [12] * 6, kv=[0.3] * 6, replica=["0", "1"] * 3)
+    assert ask(engine, tables, {"max_num_seqs": 128, "engines_aggregated": 8}).bound["seats"] == 1
