@@ -209,7 +209,7 @@ def _kinds(rows: pd.DataFrame) -> np.ndarray:
     category = rows["category"]
     uncounted = rows["flops"].isna() | rows["bytes"].isna() | ((rows["flops"] == 0) & (rows["bytes"] == 0))
     return np.select(
-        [category == "collective", half, on_host | category.isin(("infeed", "outfeed")), uncounted],
+        [category == "collective", half, on_host | category.isin(("infeed", "outfeed", "host")), uncounted],
         ["communication", "asynchronous", "host", "uncounted"],
         "work",
     )

@@ -157,6 +157,18 @@ def test_transfers_between_slices():
     assert found.across_slices and found.groups == ((100000, 200000), (100001, 200001))
 
 
+def test_transfers_to_the_host_are_none_between_slices():
+    found = module(SLICES).operations
+    assert {name: found[name].category for name in ("send.1", "sent", "recv.1", "got", "send.2", "gone")} == {
+        "send.1": "collective",
+        "sent": "collective",
+        "recv.1": "collective",
+        "got": "collective",
+        "send.2": "host",
+        "gone": "host",
+    }
+
+
 @pytest.mark.parametrize("text", [SYNC, LOOP, ASYNC_FUSIONS, HIDDEN, SLICES], ids=range(5))
 def test_operations_add_up_to_the_module(text):
     found = module(text)

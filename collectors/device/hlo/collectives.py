@@ -127,6 +127,15 @@ class Collectives:
             kind, part, float(sum(map(size_bytes, shapes))), dtype(shapes[0]) if shapes else None, groups, devices
         )
 
+    def with_host(self, instruction: Any) -> bool:
+        """Whether a `send` or `recv`, or the end of one, is between a device and its host, not between slices: that
+        leaves by the host too, and is marked the same."""
+        ends = [instruction]
+        if instruction.opcode.endswith(b"-done"):
+            ends += [self._by_id[i] for i in instruction.operand_ids[:1] if i in self._by_id]
+        said = (text for end in ends for a in end.frontend_attributes.map for text in (a.key, a.value))
+        return instruction.is_host_transfer and not any(b"megascale" in text for text in said)
+
     def transfer(self, instruction: Any) -> Collective | None:
         """The collective between slices that a `send` takes part in; None for one to the host or to nobody known."""
         said = {a.key: a.value for a in instruction.frontend_attributes.map}

@@ -339,6 +339,8 @@ class Analysis:
                     flops += self.cost(callee)[0]
                     contraction = contraction or self._inside.get(callee, "")
             opcode = self.wrapped(instruction) if opcode == "async-start" else opcode
+        if self._collectives.with_host(instruction):
+            opcode = f"host {opcode}"
         container = opcode in ("while", "conditional", "call")
         collective = self._collectives.of(instruction)
         name = _text(instruction.metadata.op_name)

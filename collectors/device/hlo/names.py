@@ -30,6 +30,7 @@ _CONTROL = {
     "opt-barrier",
     "add-dependency",
 }
+_WITH_HOST = ("host send", "host recv")  # callbacks, prints, offloaded values: the device may wait for the host
 _MOVEMENT = {
     "broadcast",
     "reshape",
@@ -71,6 +72,8 @@ def category_of(opcode: str, contraction: str = "") -> str:
     base = word.removesuffix("-start").removesuffix("-done")
     if contraction and base not in _CONTROL:
         return contraction
+    if base in _WITH_HOST:
+        return "host"
     if base in COLLECTIVES or base in ("send", "recv") or any(c in word for c in COLLECTIVES):
         return "collective"
     if base in ("dot", "convolution", "ragged-dot") or "convolution" in word:

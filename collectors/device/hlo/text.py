@@ -32,6 +32,19 @@ def collective_of_text(line: str) -> Collective | None:
     return Collective(*found, *_size(operands[1] if operands else ""), groups_of_text(line))
 
 
+def transfer_of_text(opcode: str, line: str) -> str:
+    """An opcode, or a trace's category, with "host " before a `send` or `recv` that is between a device and its host.
+
+    What goes to other slices leaves by the host too, and is marked the same: it is a collective's, so has no "host ".
+    """
+    plain = opcode.removeprefix("host ")
+    if plain.removesuffix("-done") not in ("send", "recv"):
+        return opcode
+    if "megascale" in line:
+        return plain
+    return f"host {plain}" if "is_host_transfer=true" in line else opcode
+
+
 def _size(operands: str) -> tuple[float | None, str | None]:
     shapes = _OPERAND.findall(operands.split("), ")[0])
     try:

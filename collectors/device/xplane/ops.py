@@ -15,7 +15,7 @@ from collectors.device.hlo.assignment import Assignment
 from collectors.device.hlo.names import category_of, collective_of
 from collectors.device.hlo.scopes import NOWHERE, Scope, scope_of
 from collectors.device.hlo.shapes import Collective
-from collectors.device.hlo.text import collective_of_text
+from collectors.device.hlo.text import collective_of_text, transfer_of_text
 from collectors.device.xplane.arrays import batch, over
 from collectors.device.xplane.lines import Plane, is_gpu_copy, nccl_kind
 from collectors.device.xplane.planes import EventName, Value
@@ -27,6 +27,8 @@ _RAW_SHOWN = 256
 _EXPRESSION = 2000  # letters of an operation's HLO that are kept
 CPU_DEVICES_PER_PROCESS = 2048  # XLA numbers the CPU devices of process p from 2048 p
 _BATCH = 1 << 16
+# categories that a program tells better than a trace: what fusions hold, and whom transfers reach
+_BY_PROGRAM = ("matmul", "convolution", "collective", "host")
 _OF_OP = {
     "device": attrgetter("device"),
     "role": attrgetter("role"),
@@ -135,8 +137,8 @@ def describe_device(event: EventName, plane: Plane, role: str, programs: Program
     opcode = stats.get("hlo_category")
     opcode = opcode if isinstance(opcode, str) else hlo.opcode if hlo else name.split(".")[0]
     collective = hlo.collective if hlo else collective_of_text(event.name) if collective_of(name) else None
-    category = "collective" if collective else category_of(opcode)
-    if hlo and hlo.category in ("matmul", "convolution"):
+    category = "collective" if collective else category_of(transfer_of_text(opcode, event.name))
+    if hlo and hlo.category in _BY_PROGRAM:
         category = hlo.category
     cost = [_number(stats.get("flops")), _number(stats.get("bytes_accessed"))]
     if hlo:
