@@ -3,7 +3,7 @@
 import pytest
 
 from collectors.device.hlo.names import category_of
-from tests.collectors.traces import PlaneBuilder, XSpace, environment, got
+from tests.collectors.traces import START_NS, PlaneBuilder, XSpace, environment, got
 
 
 def read(tmp_path, *operations, spans=None):
@@ -48,3 +48,34 @@ _TO = "%{0}.3 = token[] {0}(%x), channel_id=3"
 )
 def test_whom_a_transfer_reaches_is_told_by_its_text(tmp_path, category, text, found):
     assert categories(read(tmp_path, (text, {"hlo_category": category}))) == [found]
+
+
+@pytest.mark.parametrize(
+    ("category", "kind"),
+    [
+        ("custom fusion", None),
+        ("all-gather fusion", "all-gather"),
+        ("all-reduce-scatter fusion", "reduce-scatter"),
+    ],
+)
+def test_fusions_that_start_and_end_a_collective_are_one(tmp_path, category, kind):
+    texts = [
+        f"%async-collective-{half}.2 = bf16[8]{{0}} fusion(bf16[8]{{0}} %x), kind=kCustom" for half in ("start", "done")
+    ]
+    between = "%fusion.1 = bf16[8]{0} fusion(bf16[8]{0} %async-collective-start.2), kind=kOutput"
+    stats = {"hlo_category": category}
+    operations = ((texts[0], stats), (between, {"hlo_category": "convolution fusion"}), (texts[1], stats))
+    found = read(tmp_path, *operations, spans=((0, 10), (10, 500), (510, 400)))
+    assert categories(found) == ["collective", "matmul", "collective"]
+    (row,) = found.rows["collectives"]
+    assert (row["kind"], row["bytes"], row["group"]) == (kind, None, None)
+    assert (row["start_ns"] - START_NS, row["end_ns"] - START_NS) == (0, 910)
+
+
+@pytest.mark.parametrize(
+    "name", ["fusion.2", "async_collective_fusion.2", "my-async-collective-start.2", "async-collective-started"]
+)
+def test_other_fusions_are_no_collectives(tmp_path, name):
+    text = f"%{name} = bf16[8]{{0}} fusion(bf16[8]{{0}} %async-collective-start.2), kind=kCustom"
+    found = read(tmp_path, (text, {"hlo_category": "custom fusion"}))
+    assert categories(found) == ["fusion"] and "collectives" not in found.rows

@@ -162,7 +162,7 @@ def program_collective(
     """The row that an instruction outside fusions makes; None for what is no collective, or only the end of one."""
     transfer = instruction.opcode == b"send"
     found = finder.transfer(instruction) if transfer else finder.of(instruction)
-    if found is None or found.part == "done":
+    if found is None or found.kind is None or found.part == "done":
         return None
     inner = None if transfer else finder.within(instruction)
     keys = {a.key for a in instruction.frontend_attributes.map} if transfer else set()

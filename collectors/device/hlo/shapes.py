@@ -141,10 +141,11 @@ Groups = tuple[tuple[int, ...], ...]
 class Collective:
     """A collective operation: its kind, "start" or "done" where it is split, operand bytes, element type, groups.
 
-    `groups`: in the program's own numbers; `devices`: of device identifiers, None where the program does not tell.
+    `kind`: None where a trace without the program does not tell. `groups`: in the program's own numbers; `devices`: of
+    device identifiers, None where the program does not tell.
     """
 
-    kind: str
+    kind: str | None
     part: str
     bytes: float | None
     dtype: str | None

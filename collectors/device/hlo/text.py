@@ -3,10 +3,11 @@
 import re
 from math import prod
 
-from collectors.device.hlo.names import collective_of
+from collectors.device.hlo.names import COLLECTIVES, collective_of
 from collectors.device.hlo.shapes import HLO, Collective, Groups, iota_devices, linked, mesh_groups, type_bytes
 
 _NAME = re.compile(r"%?([\w.\-]+) = ")
+_ASYNC_FUSION = re.compile(r"async-collective-(start|done)(?:\.[\w.]+)?$")
 _OPERANDS = re.compile(r" [a-z][a-z\-]*\((?=[a-z(%])(.*)")
 _OPERAND = re.compile(r"\b(pred|[suf]\d\w*+|bf16|c64|c128)\[([\d,]*)\]")
 _IOTA = re.compile(r"replica_groups=\[([\d,]+)\]<=\[([\d,]+)\](?:T\(([\d,]+)\))?")
@@ -30,6 +31,16 @@ def collective_of_text(line: str) -> Collective | None:
         return Collective(*found, 0.0, None, None)
     operands = _OPERANDS.search(line[name.end() - 1 :])
     return Collective(*found, *_size(operands[1] if operands else ""), groups_of_text(line))
+
+
+def fused_collective(name: str, category: str) -> Collective | None:
+    """The collective that a TPU's fusion starts or ends, by its name, of the kind that its category tells, if any;
+    None for every other operation."""
+    match = _ASYNC_FUSION.match(name)
+    if match is None:
+        return None
+    kinds = (kind for word, kind in (("reduce-scatter", "reduce-scatter"), *COLLECTIVES.items()) if word in category)
+    return Collective(next(kinds, None), match[1], 0.0 if match[1] == "done" else None, None, None)
 
 
 def transfer_of_text(opcode: str, line: str) -> str:

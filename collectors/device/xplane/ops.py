@@ -15,7 +15,7 @@ from collectors.device.hlo.assignment import Assignment
 from collectors.device.hlo.names import category_of, collective_of
 from collectors.device.hlo.scopes import NOWHERE, Scope, scope_of
 from collectors.device.hlo.shapes import Collective
-from collectors.device.hlo.text import collective_of_text, transfer_of_text
+from collectors.device.hlo.text import collective_of_text, fused_collective, transfer_of_text
 from collectors.device.xplane.arrays import batch, over
 from collectors.device.xplane.lines import Plane, is_gpu_copy, nccl_kind
 from collectors.device.xplane.planes import EventName, Value
@@ -136,7 +136,7 @@ def describe_device(event: EventName, plane: Plane, role: str, programs: Program
     hlo = programs.operation(program, module, name)
     opcode = stats.get("hlo_category")
     opcode = opcode if isinstance(opcode, str) else hlo.opcode if hlo else name.split(".")[0]
-    collective = hlo.collective if hlo else collective_of_text(event.name) if collective_of(name) else None
+    collective = hlo.collective if hlo else _collective(event.name, name, opcode)
     category = "collective" if collective else category_of(transfer_of_text(opcode, event.name))
     if hlo and hlo.category in _BY_PROGRAM:
         category = hlo.category
@@ -162,6 +162,11 @@ def describe_device(event: EventName, plane: Plane, role: str, programs: Program
         framework=hlo.framework if hlo and "tf_op" not in stats else None,
         expression=event.name[:_EXPRESSION] if match else None,
     )
+
+
+def _collective(text: str, name: str, category: str) -> Collective | None:
+    """What a trace alone tells of an operation as a collective."""
+    return collective_of_text(text) if collective_of(name) else fused_collective(name, category)
 
 
 def _scope(framework: Value, again: bool, hlo: Operation | None) -> Scope:
