@@ -27,6 +27,19 @@ def test_waiting_for_the_host_is_no_computation(category):
     assert category_of(category) == "host"
 
 
+@pytest.mark.parametrize(
+    ("category", "found"),
+    [
+        ("non-fusion elementwise", "elementwise"),
+        ("loop fusion", "fusion"),
+        ("custom fusion", "fusion"),
+        ("fusion", "fusion"),
+    ],
+)
+def test_what_is_in_no_fusion_is_none(category, found):
+    assert category_of(category) == found
+
+
 _TO = "%{0}.3 = token[] {0}(%x), channel_id=3"
 
 

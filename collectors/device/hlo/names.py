@@ -80,7 +80,7 @@ def category_of(opcode: str, contraction: str = "") -> str:
         return "convolution" if base == "convolution" and word == "convolution" else "matmul"
     if base == "copy" or word.startswith("copy"):
         return "copy"
-    if "fusion" in word:
+    if "fusion" in word and not word.startswith("non-fusion"):
         return "fusion"
     if base in ("infeed", "outfeed"):
         return base
