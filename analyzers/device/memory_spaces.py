@@ -1,16 +1,14 @@
-"""In which memory a TPU's operations read and write: the statistic `memory_access_breakdown` of a trace.
+"""Bytes that a TPU's operations read and write in HBM, as its traces tell (see `runs.memory_spaces`).
 
-It is a message with one entry (field 1) per memory and direction: direction (1), memory space (2), bytes (3). Space 1
-is HBM, others lie on the chip. Tables hold its bytes in hexadecimal, cut off at 256.
+Tables hold the bytes of the statistic in hexadecimal, cut off at 256.
 """
 
 import numpy as np
 import pandas as pd
 
+from runs.memory_spaces import HBM, STAT
 from runs.tables import Tables, frame
 
-STAT = "memory_access_breakdown"
-HBM = 1
 _CUT = "..."
 
 

@@ -66,7 +66,7 @@ def test_runs_that_beat_the_memory_or_the_matrix_unit_are_told_once(tmp_path):
         ("%fusion.1 = f32[8]{0:T(8)S(1)} fusion(f32[8]{0} %x)", {"hlo_category": "loop fusion"}),
         (
             "%fusion.2 = f32[8]{0} fusion(f32[8]{0} %x)",
-            {"hlo_category": "loop fusion", "memory_access_breakdown": breakdown((1, 8_000_000_000), (0, 1000))},
+            {"hlo_category": "loop fusion", "memory_access_breakdown": breakdown((3, 8_000_000_000), (1, 1000))},
         ),
     ],
 )
@@ -93,7 +93,7 @@ def test_bytes_of_the_devices_memory_count_where_they_are_told(tmp_path):
         name,
         hlo_category="loop fusion",
         bytes_accessed=9_000_000_000,
-        memory_access_breakdown=breakdown((1, 1_000_000_000), (0, 8_000_000_000)),
+        memory_access_breakdown=breakdown((3, 1_000_000_000), (1, 8_000_000_000)),
     )
     plane.line("XLA Ops", [(name, 0, 7_000_000)])
     (told,) = lost(tmp_path, plane, space)

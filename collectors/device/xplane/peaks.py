@@ -20,6 +20,7 @@ from collectors.device.xplane.ops import Op
 from collectors.device.xplane.planes import EventName, Value
 from collectors.device.xplane.tables import Ops
 from collectors.reading.protobuf import message_types
+from runs.memory_spaces import HBM, STAT
 
 _SHARE, _CLOCK_PS = 0.99, 2000.0
 _HALF = re.compile(r"(?:^|-)(?:start|done|update)(?:\.\d+)?$")
@@ -29,7 +30,6 @@ _NOT_TIMED = ("collective", "control", "annotation", "host", "infeed", "outfeed"
 _ACCESS = message_types(
     "chipledger.access", "Breakdown: Access* accesses=1\nAccess: int64 kind=1, int64 space=2, int64 bytes=3"
 )
-_DEVICE_MEMORY = 0
 
 
 @dataclass(frozen=True)
@@ -64,13 +64,13 @@ def stated(stats: dict[str, Value]) -> Stated:
 
 def memory_bytes(op: Op, event: EventName) -> float | None:
     """Bytes that one run moves to and from the device's memory; None where that cannot be told from on-chip memory."""
-    raw = event.get("memory_access_breakdown")
+    raw = event.get(STAT)
     if isinstance(raw, bytes) and raw:
         try:
             accesses = _ACCESS["Breakdown"].FromString(raw).accesses
         except DecodeError:
             return None
-        return float(sum(a.bytes for a in accesses if a.space == _DEVICE_MEMORY and a.bytes > 0))
+        return float(sum(a.bytes for a in accesses if a.space == HBM and a.bytes > 0))
     return None if _ON_CHIP.search(event.name) else op.bytes
 
 
