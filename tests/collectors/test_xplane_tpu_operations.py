@@ -92,3 +92,20 @@ def test_other_fusions_are_no_collectives(tmp_path, name):
     text = f"%{name} = bf16[8]{{0}} fusion(bf16[8]{{0}} %async-collective-start.2), kind=kCustom"
     found = read(tmp_path, (text, {"hlo_category": "custom fusion"}))
     assert categories(found) == ["fusion"] and "collectives" not in found.rows
+
+
+@pytest.mark.parametrize(
+    ("category", "within", "flops"),
+    [
+        ("megacore fusion", (5, 590), [None, 64]),
+        ("megacore fusion", (610, 590), [64, 64]),  # what it consists of is not listed: another operation follows
+        ("loop fusion", (5, 590), [64, 64]),
+    ],
+)
+def test_what_a_fusion_of_two_cores_consists_of_counts_once(tmp_path, category, within, flops):
+    cost = {"flops": 64, "bytes_accessed": 32}
+    outer = ("%megacore_fusion.1 = bf16[8]{0} fusion(bf16[8]{0} %x)", {"hlo_category": category, **cost})
+    inner = ("%fusion.7 = bf16[8]{0} fusion(bf16[8]{0} %x)", {"hlo_category": "convolution fusion", **cost})
+    rows = read(tmp_path, outer, inner, spans=((0, 600), within)).rows["ops"]
+    assert [op["flops"] for op in rows] == flops
+    assert [op["bytes"] for op in rows] == [n and 32 for n in flops]

@@ -29,6 +29,7 @@ CPU_DEVICES_PER_PROCESS = 2048  # XLA numbers the CPU devices of process p from 
 _BATCH = 1 << 16
 # categories that a program tells better than a trace: what fusions hold, and whom transfers reach
 _BY_PROGRAM = ("matmul", "convolution", "collective", "host")
+_MAY_HOLD = "megacore fusion"  # of chips whose two cores are one device
 _OF_OP = {
     "device": attrgetter("device"),
     "role": attrgetter("role"),
@@ -46,7 +47,8 @@ INT64 = 1 << 63
 
 class Op(NamedTuple):
     """An operation as `ops` describes it, and what makes it a collective, if it is one. `framework`: what the
-    framework calls it; `expression`: its HLO, where the trace spells it."""
+    framework calls it; `expression`: its HLO, where the trace spells it; `may_hold`: whether its line may list what it
+    consists of as operations, too."""
 
     name: str | None
     device: int | None
@@ -63,6 +65,7 @@ class Op(NamedTuple):
     scope: Scope = NOWHERE
     framework: str | None = None
     expression: str | None = None
+    may_hold: bool = False
 
 
 def signed(value: int) -> int:
@@ -161,6 +164,7 @@ def describe_device(event: EventName, plane: Plane, role: str, programs: Program
         scope=_scope(stats.get("tf_op"), ".remat" in name, hlo),
         framework=hlo.framework if hlo and "tf_op" not in stats else None,
         expression=event.name[:_EXPRESSION] if match else None,
+        may_hold=opcode == _MAY_HOLD,
     )
 
 
@@ -286,13 +290,13 @@ class OpRows:
         # Asynchronous operations overlap without containing each other.
         alone = np.fromiter((op.role == "async" for op in self.ops), bool, n)
         own = np.where(alone, total, np.clip(sums.own[:n], 0, total))
-        lesser = self._lesser_kernels(total)
+        costless = self._lesser_kernels(total) | self._holders(total, own)
         for at in range(0, n, _BATCH):
             ops = self.ops[at : at + _BATCH]
             rows = slice(at, at + len(ops))
             part: dict = {name: [of(op) for op in ops] for name, of in _OF_OP.items()}
             for name in ("flops", "bytes"):
-                part[name] = [None if at + i in lesser else getattr(op, name) for i, op in enumerate(ops)]
+                part[name] = [None if at + i in costless else getattr(op, name) for i, op in enumerate(ops)]
             part |= {
                 "capture": [self.capture] * len(ops),
                 "host": [host] * len(ops),
@@ -306,6 +310,10 @@ class OpRows:
         for at in range(0, len(self._stats.get("op_id", ())), _BATCH):
             part = {name: values[at : at + _BATCH] for name, values in self._stats.items()}
             yield Rows("op_stats", batch("op_stats", part))
+
+    def _holders(self, total: np.ndarray, own: np.ndarray) -> set[int]:
+        """Operations that mostly consist of others of their line, which count for themselves."""
+        return {i for i, op in enumerate(self.ops) if op.may_hold and 2 * own[i] < total[i]}
 
     def _lesser_kernels(self, total: np.ndarray) -> set[int]:
         """Of several kernels for one HLO operation on a line, all but the one that took longest: they share the
