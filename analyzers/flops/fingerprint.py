@@ -15,6 +15,7 @@ from catalog.models import Model
 
 TOLERANCE = 0.005  # relative; printed rates have three digits
 SAME = 1e-9
+ONE_NUMBER = 5e-4  # data sheets print peaks with four digits: twice one of them may differ from another in the last
 USUAL = ("causal", "noncausal", "palm")  # conventions by which an MFU is quoted
 
 
@@ -52,7 +53,8 @@ class Fingerprint:
     `tolerance`: of the conventions. `printed_flops_per_token`: None unless both rates are known. `conventions`: every
     different count for this model, nearest first (empty without a model). `implied_peak_flops_per_s`, `peaks`: the
     peak behind a printed MFU and those of the catalogue within the tolerance and the print's own rounding of it,
-    nearest first. `contradictions`: sentences; empty where all agrees.
+    nearest first, and of equal ones that of the precision that ran. `contradictions`: sentences; empty where all
+    agrees.
     """
 
     tolerance: float
@@ -137,7 +139,7 @@ def fingerprint(
         printed_flops_per_token=per_token,
         conventions=counts,
         implied_peak_flops_per_s=implied,
-        peaks=_peaks(implied, chip, loose) if implied else (),
+        peaks=_peaks(implied, chip, precision, loose) if implied else (),
     )
     wrong = []
     if counts and not found.matching:
@@ -179,14 +181,25 @@ def known_peaks(some: Iterable[Chip]) -> list[tuple[str, str, bool, float]]:
     return found + [(c.name, p, False, float(n.value)) for c in known.values() for p, n in c.printed_peaks.items()]
 
 
-def _peaks(implied: float, own: Chip | None, tolerance: float) -> tuple[PeakMatch, ...]:
+def _peaks(implied: float, own: Chip | None, ran: str | None, tolerance: float) -> tuple[PeakMatch, ...]:
     """Peaks within the tolerance: those of the run's own chip, else those of any chip."""
 
     def near(some: Iterable[Chip]) -> tuple[PeakMatch, ...]:
         all_of = [PeakMatch(*peak, implied / peak[3] - 1) for peak in known_peaks(some)]
-        return tuple(sorted((p for p in all_of if abs(p.distance) <= tolerance), key=lambda p: abs(p.distance)))
+        return _ranked([p for p in all_of if abs(p.distance) <= tolerance], ran)
 
     return (own and near([own])) or near(chips().values())
+
+
+def _ranked(found: list[PeakMatch], ran: str | None) -> tuple[PeakMatch, ...]:
+    """Nearest first; of peaks that are one number, which no print tells apart, those of the precision that ran, and
+    dense ones before sparse ones."""
+
+    def place(p: PeakMatch) -> tuple[float, bool, bool, float]:
+        nearest = min(abs(q.distance) for q in found if abs(q.peak_flops_per_s / p.peak_flops_per_s - 1) <= ONE_NUMBER)
+        return nearest, p.precision != ran, p.sparse, abs(p.distance)
+
+    return tuple(sorted(found, key=place))
 
 
 def _alike(same: tuple[str, ...]) -> str:

@@ -67,6 +67,24 @@ def test_a_sparse_peak_is_named():
     assert "FP8 2:4 sparse" in found.contradictions[0] and "it is 40 %" in found.contradictions[0]
 
 
+@pytest.mark.parametrize(
+    "name, ran, tflops, printed, used",
+    [
+        ("H100 SXM", "fp8", 800, 0.4043, ("fp8", False)),
+        ("B200", "fp8", 1530, 0.34, ("fp8", False)),
+        ("MI300X", "fp8", 900, 0.3442, ("fp8", False)),
+        ("H100 SXM", "int8", 800, 0.4043, ("int8", False)),
+        ("H100 SXM", None, 800, 0.4043, ("fp8", False)),
+        ("H100 SXM", "bf16", 400, 0.2021, ("bf16", True)),  # as its data sheet prints it
+        ("B200", "fp8", 1520.276, 0.6796, ("bf16", False)),  # 2,237: no other peak is that number
+    ],
+)
+def test_of_equal_peaks_that_of_the_precision_that_ran(name, ran, tflops, printed, used):
+    """Twice the BF16 rate, which sparse matrices are said to reach, is the dense FP8 rate but for the last digit."""
+    found = fingerprint(chip=chip(name), precision=ran, tflops_per_s=tflops, printed_mfu=printed).peaks
+    assert (found[0].precision, found[0].sparse) == used
+
+
 def test_no_tpu_has_a_sparse_peak():
     assert not any(sparse for _, _, sparse, _ in known_peaks([chip("v6e"), chip("v5p"), chip("7x")]))
 
