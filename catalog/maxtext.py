@@ -16,6 +16,8 @@ SPANS = {
     "chunk": "chunked",
 }
 CYCLES = {"gemma2": 2, "gemma3": 6, "gpt_oss": 2, "llama4": 4}  # layers in a cycle whose last one sees everything
+AS_DENSE = ("default", "llama2", "mistral", "mixtral")  # blocks whose experts are as wide as a dense feed-forward
+UNSHARED = (*AS_DENSE, "qwen3_moe", "qwen3_custom_moe", "gpt_oss")  # blocks without experts that every token visits
 
 
 def looks_like(raw: Mapping[str, Any]) -> bool:
@@ -40,6 +42,11 @@ def read(raw: Mapping[str, Any]) -> Model:
     )
 
 
+def _block(dims: Dims) -> str:
+    """The kind of layer, as configured or as a log prints it (`DecoderBlockType.MIXTRAL`); "" where nothing says."""
+    return dims.text("decoder_block").rpartition(".")[2].lower()
+
+
 def _scales(scale: int) -> tuple[int, int, int, int]:
     """Doublings of width, heads, feed-forward width and depth: in turn heads and feed-forward, width, depth."""
     doublings = scale.bit_length() - 1
@@ -58,8 +65,8 @@ def _attention(dims: Dims, layers: int, doubled: int) -> list[Attention]:
     shape = {"heads": heads, "kv_heads": kv_heads, "head_dim": dims.number("head_dim", most=WIDTH, default=128)}
     full, span = attention(**shape), SPANS[kind]
     window = dims.number("sliding_window_size", most=TOKENS, least=0, default=0)
-    cycle = CYCLES.get(dims.text("decoder_block"), 1)
-    if dims.text("decoder_block") == "llama4":
+    cycle = CYCLES.get(_block(dims), 1)
+    if _block(dims) == "llama4":
         span = "chunked"
         window = dims.number("chunk_attn_window_size", most=TOKENS, least=0, default=0)
         cycle = dims.number("nope_layer_interval", most=LAYERS, default=cycle)
@@ -74,6 +81,8 @@ def _attention(dims: Dims, layers: int, doubled: int) -> list[Attention]:
 
 
 def _feedforward(dims: Dims, layers: int, doubled: int) -> list[FeedForward]:
+    """Dense layers and layers of experts. A whole configuration holds a width of experts and a number of shared ones
+    by default: both count only for blocks that use them."""
     activations = dims.raw.get("mlp_activations", ["silu", "linear"])
     if not isinstance(activations, str) and not is_sequence(activations):
         raise impossible(f"mlp_activations is {shown(activations)}", "a list such as ['silu', 'linear']")
@@ -83,13 +92,15 @@ def _feedforward(dims: Dims, layers: int, doubled: int) -> list[FeedForward]:
     experts = dims.number("num_experts", most=HEADS, least=0, default=1)
     if experts < 2:
         return [plain] * layers
-    inner = dims.number("base_moe_mlp_dim", most=WIDTH, default=None)
+    block = _block(dims)
+    inner = None if block in AS_DENSE else dims.number("base_moe_mlp_dim", most=WIDTH, default=None)
+    shared = 0 if block in UNSHARED else dims.number("shared_experts", most=HEADS, least=0, default=0)
     routed = moe(
         d_ff=width if inner is None else inner << doubled,
         experts=experts,
         experts_per_token=dims.number("num_experts_per_tok", most=HEADS),
         gated=gated,
-        shared_experts=dims.number("shared_experts", most=HEADS, least=0, default=0),
+        shared_experts=shared,
     )
     first = dims.number("first_num_dense_layers", most=LAYERS, least=0, default=0)
     every = dims.number("interleave_moe_layer_step", most=LAYERS, default=1)
