@@ -8,12 +8,12 @@ import numpy as np
 import pandas as pd
 
 from analyzers.base import Facts, FactValue, fact, with_options
-from analyzers.flops.executed import recomputed_share
 from analyzers.flops.fingerprint import fingerprint
 from analyzers.flops.formats import format_of
 from analyzers.flops.mfu_result import COLUMNS, MfuResult
 from analyzers.flops.precision import PEAK, PRECISION, Peaks, bounded, peaks
 from analyzers.flops.ran import Ran, ran_in_steps
+from analyzers.flops.recomputed import HELD, HOLDS_IT, REMAT, Again, computed_again, useful_part
 from analyzers.subject import CHIP, MODEL, SEQ, model_of, sequence_of
 from analyzers.time.history import History
 from analyzers.time.job_past import steps_taken
@@ -35,13 +35,6 @@ CONVENTION = Option(
     (*OWN, *CONVENTION_NAMES),
     None,
     "how FLOPs are counted; job: as printed or stated; shapes: by what a profile saw",
-)
-REMAT = Option(
-    "remat",
-    ("none", "selective", "full"),
-    None,
-    "what is recomputed, where no profile tells; for HFU",
-    label="Recomputation",
 )
 OPTIONS: tuple[Option, ...] = (
     MODEL,
@@ -125,8 +118,17 @@ def _stated(subject: _Subject, tables: Tables, facts: Facts, options: dict[str, 
             advice="Ask with --option model=NAME --option seq=N --option tokens_per_s=RATE.",
         )
     rate = told.tflops_per_s if convention in OWN else told.tokens_per_s * counted.total / 1e12
-    said = PRINTED if convention == JOB else ""
-    return _result(subject, tables, facts, options, convention, told, rate=rate, tokens=told.tokens_per_s, said=said)
+    again = _again(subject, tables, facts, options, convention)
+    return _result(
+        subject,
+        options,
+        convention,
+        told,
+        again,
+        rate=rate / (again.factor or 1) if convention == SHAPES else rate,
+        tokens=told.tokens_per_s,
+        said=PRINTED if convention == JOB else "",
+    )
 
 
 def _from_steps(subject: _Subject, tables: Tables, facts: Facts, options: dict[str, Any]) -> MfuResult:
@@ -148,10 +150,12 @@ def _from_steps(subject: _Subject, tables: Tables, facts: Facts, options: dict[s
             f"FLOPs by the convention {convention} need a model, a sequence length and printed tokens per second",
             advice="Ask with convention=job for the count that the job printed.",
         )
+    again = _again(subject, tables, facts, options, convention)
     if tokens is not None and convention not in OWN:
         useful = tokens * subject.need(convention).total
     elif convention == SHAPES and ran is not None:
-        useful = ran.flops.reindex(past.rows["step"].astype(float)).to_numpy(dtype=float)
+        executed = ran.flops.reindex(past.rows["step"].astype(float)).to_numpy(dtype=float)
+        useful = executed / (again.factor or 1)
     else:
         useful = job if job is not None else np.full(len(past.rows), np.nan)
     rows = _rows(past, useful, tokens, subject.peaks)
@@ -162,11 +166,10 @@ def _from_steps(subject: _Subject, tables: Tables, facts: Facts, options: dict[s
     wall_s, notes = _wall(rows, past.timed)
     found = _result(
         subject,
-        tables,
-        facts,
         options,
         convention,
         printed(tables, facts),
+        again,
         tokens=_over(usual, "tokens_per_s_per_chip"),
         rate=float((usual["tflops_per_s_per_chip"] * usual["dur_s"]).sum()) / seconds if seconds else None,
         said=_said(convention, past, ran),
@@ -204,9 +207,15 @@ def _said(convention: str, past: History, ran: Ran | None) -> str:
     if convention != SHAPES or ran is None:
         return ""
     return (
-        "FLOPs are those of the operations that a profile saw, by their shapes: what is computed again counts as well. "
+        "FLOPs are those of the operations that a profile saw, by their shapes. "
         f"Operations whose FLOPs are told take {ran.counted * 100:.3g} % of the time computing."
     )
+
+
+def _again(subject: _Subject, tables: Tables, facts: Facts, options: dict[str, Any], convention: str) -> Again:
+    """What is computed again beside the FLOPs of a convention; with those that ran, what of them."""
+    found = computed_again(tables, facts, options, subject.counted(convention), convention)
+    return useful_part(found) if convention == SHAPES else found
 
 
 def _unknown_work(has_tokens: bool) -> QuestionError:
@@ -285,21 +294,19 @@ def _false_steps(rows: pd.DataFrame) -> list[str]:
 
 def _result(
     subject: _Subject,
-    tables: Tables,
-    facts: Facts,
     options: dict[str, Any],
     convention: str,
     told: Printed,
+    again: Again,
     *,
     rate: float | None,
     tokens: float | None,
     said: str = "",
 ) -> MfuResult:
-    """Everything that follows from one rate, TFLOP/s per chip, and the subject. `said`: how FLOPs were counted, where
-    that is no convention of ours."""
+    """Everything that follows from one rate of useful FLOPs, TFLOP/s per chip, and the subject. `said`: how FLOPs were
+    counted, where that is no convention of ours."""
     counted, of = subject.counted(convention), subject.peaks
     mfu = rate * 1e12 / of.native if rate and of.native else None
-    again, basis, how = _recomputed(tables, facts, options, counted)
     mark, unit = _as_printed(options["printed_mfu"])
     own = fingerprint(
         model=subject.model,
@@ -315,10 +322,11 @@ def _result(
     per_token = counted.total if counted else None
     if convention == JOB and own.printed_flops_per_token:
         per_token = own.printed_flops_per_token
+        again = HELD if own.matching and own.matching[0].name == HOLDS_IT else again
     return MfuResult(
         convention=convention,
         mfu=mfu,
-        hfu=mfu * again if mfu and again else None,
+        hfu=mfu * again.factor if mfu and again.factor else None,
         best=None,
         average=None,
         emfu=rate * 1e12 / of.bf16 if rate and of.bf16 else None,
@@ -327,14 +335,14 @@ def _result(
         flops_per_token=per_token,
         wall_s=None,
         peaks=of,
-        hfu_basis=basis,
+        hfu_basis=again.basis,
         model=subject.model and subject.model.name,
         seq=subject.seq,
         flops=counted,
         printed=told,
         fingerprint=own,
         conventions=(),
-        notes=(*subject.notes, *_basis(said, subject, how)),
+        notes=(*subject.notes, *_basis(said, subject, again.said)),
     )
 
 
@@ -345,28 +353,6 @@ def _as_printed(mfu: float | None) -> tuple[float | None, float]:
     decimals = -Decimal(f"{mfu:.12g}").normalize().as_tuple().exponent
     scale = 1 if mfu <= 1 else 100
     return mfu / scale, 10.0 ** -max(decimals, 2 if scale == 1 else 0) / scale
-
-
-def _recomputed(
-    tables: Tables, facts: Facts, options: dict[str, Any], counted: FlopsPerToken | None
-) -> tuple[float | None, str, str]:
-    """FLOPs executed for each useful one, how that is known, and a sentence: from the policy asked for, else from
-    the profile's programs, else from a stated policy of full recomputation."""
-    policy = options["remat"]
-    share = recomputed_share(tables) if policy is None else None
-    if share is not None and share < 1:
-        said = f"HFU adds what the profiled programs recompute: {share * 100:.3g} % of their FLOPs."
-        return 1 / (1 - share), "derived", said
-    if policy is None and fact(facts, "remat_policy") == "full":
-        policy = "full"
-    if policy == "full":
-        return 4 / 3, "modelled", "HFU is modelled: full recomputation does the forward pass again, 4/3 of the FLOPs."
-    if policy == "selective" and counted:
-        more = counted.attention / 3 / counted.total
-        return 1 + more, "modelled", "HFU is modelled: attention is done again in the backward pass."
-    if policy == "none":
-        return 1.0, "declared", "Nothing is recomputed, as stated: HFU equals MFU."
-    return None, "", "HFU is not known: no profile with its programs and no remat option tells what is recomputed."
 
 
 def _basis(counted: str, subject: _Subject, how: str) -> list[str]:

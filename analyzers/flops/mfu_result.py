@@ -31,7 +31,8 @@ class MfuResult:
 
     mfu      useful FLOPs of usual steps (kept, plausible, not the first of their attempt) over their time, at the
              native peak: that of the formats that ran
-    hfu      the same with recomputed FLOPs added; `hfu_basis`: derived from a profile, or modelled from a policy
+    hfu      the same with recomputed FLOPs added, where they are not among those counted; `hfu_basis`: derived from a
+             profile, or modelled from a policy
     emfu     the same FLOPs over the BF16 peak, whatever ran; may exceed 1
     best     the best kept, plausible step
     average  useful FLOPs of all kept steps over the wall time from the first to the last step, restarts, saves and

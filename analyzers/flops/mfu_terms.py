@@ -14,7 +14,8 @@ TERMS = (
     ),
     Term(
         "HFU",
-        "Hardware FLOPs utilisation: the same with recomputed FLOPs added.",
+        "Hardware FLOPs utilisation: the same with recomputed FLOPs added, once: where FLOPs are counted by the shapes "
+        "that ran, or by a convention of hardware FLOPs, they are among them.",
         formula="(useful + recomputed FLOPs) / (time x P)",
         unit="1",
         source="V. Korthikanti et al., Reducing activation recomputation in large transformer models, arXiv 2205.05198",
