@@ -98,11 +98,14 @@ def _own(seen: Seen, found: MfuResult) -> list[Rung]:
     steps = seen.answer("steps", StepsResult)
     usual_s, tokens = steps.median_step_s if steps else None, found.tokens_per_s_per_chip
     mfu = found.mfu or 0.0
+    wall, held = "wall time, restarts and lost steps with it", "from the first start to the last sign of life"
+    if found.profiled:
+        wall, held = "wall time of the steps profiled", "as long as it was profiled"
     told = (
         ("best_step", "Its best step", found.best, "the quickest kept, plausible step", "mfu"),
         ("usual_steps", "Its usual steps", mfu, "the time of kept, plausible steps, first ones apart", "mfu"),
-        ("wall", "From its first step to its last", found.average, "wall time, restarts and lost steps with it", "mfu"),
-        ("held", "All chip time held", _held(seen, found), "from the first start to the last sign of life", "ledger"),
+        ("wall", "From its first step to its last", found.average, wall, "mfu"),
+        ("held", "All chip time held", _held(seen, found), held, "ledger"),
     )
     return [
         Rung(

@@ -125,7 +125,7 @@ def _stated(subject: _Subject, tables: Tables, facts: Facts, options: dict[str, 
         convention,
         told,
         again,
-        rate=rate / (again.factor or 1) if convention == SHAPES else rate,
+        rate=rate / (again.factor or 1) if rate and convention == SHAPES else rate,
         tokens=told.tokens_per_s,
         said=PRINTED if convention == JOB else "",
     )
@@ -163,7 +163,7 @@ def _from_steps(subject: _Subject, tables: Tables, facts: Facts, options: dict[s
     usual = usual[usual["hung_ns"] == 0]
     usual = usual[~usual["first"]] if (~usual["first"]).any() else usual
     seconds = float(usual["dur_s"].sum())
-    wall_s, notes = _wall(rows, past.timed)
+    wall_s, notes = _wall(rows, past)
     found = _result(
         subject,
         options,
@@ -181,6 +181,7 @@ def _from_steps(subject: _Subject, tables: Tables, facts: Facts, options: dict[s
         found,
         rows=rows[COLUMNS],
         wall_s=wall_s,
+        profiled=past.origin == "profile",
         conventions=((JOB,) if job is not None else ()) + ((SHAPES,) if ran else ()) + own,
         best=float(usual["mfu"].max()) if native and len(usual) else None,
         average=done / wall_s / native if native and wall_s else None,
@@ -268,10 +269,12 @@ def _over(rows: pd.DataFrame, column: str) -> float | None:
     return float((rows[column] * rows["dur_s"]).sum()) / seconds if seconds else None
 
 
-def _wall(rows: pd.DataFrame, timed: bool) -> tuple[float | None, list[str]]:
+def _wall(rows: pd.DataFrame, past: History) -> tuple[float | None, list[str]]:
     """Seconds from the start of the first step to the end of the last; without times of day the sum of the steps that
-    can be true."""
-    if timed:
+    can be true. None where profiles saw only some of the steps: those between ran, and nothing tells how."""
+    if past.origin == "profile" and (rows["step"].diff().dropna() != 1).any():
+        return None, ["Profiles saw only some of the steps: what MFU is on average over the time between is not known."]
+    if past.timed:
         start = rows["start_ns"].astype("Int64")
         return float((start + rows["dur_ns"].fillna(0)).max() - start.min()) / 1e9, []
     total = float(rows["dur_s"][rows["implausible"] == ""].sum())

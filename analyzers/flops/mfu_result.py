@@ -36,7 +36,8 @@ class MfuResult:
     emfu     the same FLOPs over the BF16 peak, whatever ran; may exceed 1
     best     the best kept, plausible step
     average  useful FLOPs of all kept steps over the wall time from the first to the last step, restarts, saves and
-             lost steps included; `wall_s`: that time, in seconds. A last step of unknown end is in neither
+             lost steps included; `wall_s`: that time, in seconds. A last step of unknown end is in neither. Both are
+             None where profiles alone tell of steps (`profiled`) and saw only some of them
 
     `convention`: how FLOPs are counted, `job` for the job's own. `flops`: a token's, by that convention (by `causal`
     where the job's own counts), split. `rows`: one per step taken, see COLUMNS; rates and MFU by the convention.
@@ -60,6 +61,7 @@ class MfuResult:
     printed: Printed
     fingerprint: Fingerprint
     conventions: tuple[str, ...]
+    profiled: bool = False
     rows: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=COLUMNS))
     notes: tuple[str, ...] = ()
 

@@ -35,7 +35,7 @@ TERMS = (
     Term(
         "Average MFU",
         "Useful FLOPs of all kept steps over the wall time from the first step to the last: restarts, saves "
-        "and lost steps included.",
+        "and lost steps included. Not known where profiles alone tell of steps and saw only some of them.",
         formula="useful FLOPs of all kept steps / (wall time x P)",
         unit="1",
     ),

@@ -3,6 +3,7 @@
 import pytest
 
 from analyzers.flops import mfu
+from app.questions.mfu import words
 from errors.options import parse_options
 from runs.run import facts_of
 from tests.analyzers.mfu_lines import LLAMA, LOOSE, ask, of_model
@@ -58,3 +59,32 @@ def test_printed_hardware_flops_are_not_added_to_again():
         columns = {**steps, "model_flops_per_chip": [1000.0 * per_token] * 2}
         result = ask(columns, {**LLAMA, "remat_policy": "full"}, convention="job")
         assert result.mfu is not None and result.hfu == pytest.approx(result.mfu * factor)
+
+
+# The average over time ----------------------------------------------------------------------------------------------
+
+
+def seen_at(steps, starts_s):
+    """One host's profiled steps of a second each; each capture's first starts at `starts_s` of it."""
+    numbers = [n for first in steps for n in range(first, first + 4)]
+    at = [int((s + k) * 1e9) for s in starts_s for k in range(4)]
+    capture = [c for c, _ in enumerate(starts_s) for _ in range(4)]
+    columns = {"step": numbers, "start_ns": at, "dur_ns": [10**9] * len(at), "capture": capture}
+    columns |= {"host": ["w0"] * len(at), "model_flops_per_chip": [4e13] * len(at)}
+    return ask(columns, FACTS, convention="job")
+
+
+@pytest.mark.parametrize("steps", [(10, 900_010), (10, 10), (10, 15)])
+def test_steps_between_captures_ran_unseen_and_leave_the_average_unknown(steps):
+    result = seen_at(steps, (0, 3600))
+    assert result.mfu == pytest.approx(0.4) and result.average is None and result.wall_s is None
+    assert any(n.startswith("Profiles saw only some of the steps") for n in result.notes)
+    assert words.verdict(result).endswith("That is as good as the best.")
+
+
+def test_steps_that_profiles_saw_one_and_all_have_an_average():
+    """Two captures whose steps follow one another, two seconds apart."""
+    result = seen_at((10, 14), (0, 6))
+    assert result.wall_s == 10 and result.average == pytest.approx(0.4 * 8 / 10)
+    said = words.verdict(result)
+    assert "Over the 10.0 s from the first profiled step to the last it is 32" in said and "restarts" not in said

@@ -45,21 +45,27 @@ def _head(result: MfuResult) -> tuple[str, ...]:
 def _loss(result: MfuResult) -> tuple[str, ...]:
     """Which gap is larger: the best step over the usual, or the usual over the whole wall time."""
     mfu, best, average = result.mfu, result.best, result.average
-    if not mfu or not best or not average or mfu > 1:
+    if not mfu or not best or mfu > 1:
         return ()
-    time = fmt.duration(result.wall_s)
-    whole = (
-        f"Over the {time} from the first step to the last, restarts and lost steps included, it is "
-        f"{fmt.share(average)}."
-    )
-    if 1 - average / mfu > 1 - mfu / best:
+    whole = _whole(result)
+    if average and 1 - average / mfu > 1 - mfu / best:
         lost = fmt.whole_share(1 - average / mfu)
         went_by = f"{sentence(lost)} of that time went by without usual, kept steps."
-        return whole, f"The best reached {fmt.share(best)}.", went_by
+        return *whole, f"The best reached {fmt.share(best)}.", went_by
     if best > mfu * 1.02:
         gain = fmt.share(1 - mfu / best, 2)
-        return f"The best reached {fmt.share(best)}: if every step did, they would take {gain} less time.", whole
-    return "That is as good as the best.", whole
+        return f"The best reached {fmt.share(best)}: if every step did, they would take {gain} less time.", *whole
+    return "That is as good as the best.", *whole
+
+
+def _whole(result: MfuResult) -> tuple[str, ...]:
+    """MFU over the whole time of the steps; nothing where that is not known."""
+    if not result.average:
+        return ()
+    time, steps = fmt.duration(result.wall_s), "from the first step to the last, restarts and lost steps included,"
+    if result.profiled:
+        steps = "from the first profiled step to the last"
+    return (f"Over the {time} {steps} it is {fmt.share(result.average)}.",)
 
 
 def table(result: MfuResult) -> Table:
