@@ -28,8 +28,10 @@ def figures_of(run: Run, steps: StepTimes | None, device_steps: int, asked: Aske
         found |= _program(run)
     if run.manifest.tables.get("collectives") or run.manifest.kind == "compiled":
         found |= _collectives(asked(COLLECTIVES, run, {}), device_steps)
+    peak, known = peak_told(asked(MEMORY, run, {}))
+    if known:
+        found[_PEAKS[known]] = peak
     for question, key, name in (
-        (MEMORY, "peak_bytes", "memory_peak_bytes"),
         (GOODPUT, "goodput_share", "goodput_share"),
         (INTERRUPTIONS, "count", "interruptions"),
         (MFU, "mfu", "mfu"),
@@ -37,6 +39,16 @@ def figures_of(run: Run, steps: StepTimes | None, device_steps: int, asked: Aske
         answer = asked(question, run, {})
         found[name] = None if answer is None else answer.to_dict().get(key)
     return {name: float(value) for name, value in found.items() if value is not None and value == value}
+
+
+def peak_told(answer: Any) -> tuple[float | None, str]:
+    """(bytes at the peak, how they are known); none of a formula, which tells of the model and not of the run."""
+    if answer is None or answer.subject == "formula":
+        return None, ""
+    return answer.peak_bytes, answer.peak_basis
+
+
+_PEAKS = {"measured": "memory_peak_bytes", "modelled": "memory_planned_bytes"}
 
 
 def _program(run: Run) -> dict[str, float | None]:

@@ -57,6 +57,7 @@ def _held(result: DifferenceResult) -> str:
     said = []
     for name, title, shown in (
         ("memory_peak_bytes", "memory at the peak", fmt.size),
+        ("memory_planned_bytes", "memory that the program needs", fmt.size),
         ("goodput_share", "goodput", fmt.share),
         ("interruptions", "interruptions", lambda v: fmt.number(v)),
     ):

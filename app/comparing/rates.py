@@ -4,6 +4,7 @@ from analyzers.difference.lost_time import LostTime, lost_time
 from analyzers.difference.peaks import peaks
 from analyzers.flops.mfu_result import MfuResult
 from analyzers.time.ledger import LedgerResult
+from app.comparing.figures import peak_told
 from app.comparing.sides import steps_compared
 from app.library.answers import goodput_of
 from app.questions.asking import ask
@@ -41,10 +42,9 @@ def goodput(run: Run, place: Workspace) -> float | None:
 def peak_bytes(run: Run, place: Workspace) -> tuple[float | None, str]:
     """(bytes, how they are known)."""
     try:
-        result = ask(MEMORY, run, {}, place.registry)
+        return peak_told(ask(MEMORY, run, {}, place.registry))
     except ChipledgerError:
         return None, ""
-    return result.peak_bytes, result.peak_basis
 
 
 def peaks_of(run: Run, place: Workspace) -> tuple[float, ...] | None:

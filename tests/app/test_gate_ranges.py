@@ -12,8 +12,10 @@ from analyzers.difference.step_time import FLOOR
 from app.comparing.answer import Compared
 from app.comparing.gates import FAILED, NOT_TOLD, PASSED, gate
 from app.comparing.rates import goodput
+from app.comparing.sides import compare_jobs
 from runs.run import Run
 from runs.store import Store
+from tests.analyzers.test_memory import tables as of_program
 from tests.app.made_runs import START_NS, S, interrupted, step_columns, write
 
 HELD_S, PARTS = 1e6, 64
@@ -126,7 +128,7 @@ def test_peaks_that_are_now_high_now_low_and_few_samples_tell_nothing():
     assert all(isinstance(peak_range(a, b), str) for a, b in (((), even), (even, None), (None, even), ((0.0,), even)))
 
 
-def sampled(store: Store, name: str, of: list[int]) -> Run:
+def sampled(store: Store, name: str, of: list[int], **facts: object) -> Run:
     n = len(of)
     memory = {
         "capture": [0] * n,
@@ -137,7 +139,7 @@ def sampled(store: Store, name: str, of: list[int]) -> Run:
         "bytes": of,
         "name": ["allocator"] * n,
     }
-    facts = {"chip": "TPU v5p", "chips": 1, "n": name}
+    facts = {"chip": "TPU v5p", "chips": 1, "n": name, **facts}
     return write(store, name, {"steps": step_columns([S] * 40), "memory": memory}, facts)
 
 
@@ -158,3 +160,31 @@ def test_memory_at_its_peak_is_gated_where_it_was_sampled(place):
         gate("peak_memory>+5%").look(Compared(odd, same, place).sides).outcome == NOT_TOLD
     )  # 5 or 8 GB: which is A's?
     assert gate("peak_memory>+0.1%").look(Compared(a, same, place).sides).outcome == NOT_TOLD
+
+
+KNOWN = {"model": "llama3.1-8b", "chip": "TPU v5p", "chips": 256, "per_device_batch_size": 2, "seq_len": 8192}
+
+
+def test_what_a_formula_tells_of_a_model_is_no_memory_of_a_run(place):
+    """All of these tell their model, of which a formula makes a peak; only what a run tells itself is compared."""
+    steps = {"steps": step_columns([S] * 40)}
+    plain, other = (write(place.store, n, steps, KNOWN) for n in ("plain", "other"))
+    of_samples = sampled(place.store, "sampled", steady(8 * GB), **KNOWN)
+    planned = write(place.store, "planned", steps | of_program(), KNOWN)
+    for a, b in ((plain, other), (of_samples, plain), (planned, plain)):
+        found = gate("peak_memory>+5%").look(Compared(a, b, place).sides)
+        assert (found.outcome, found.change) == (NOT_TOLD, None) and "not both tell what memory held" in found.why
+    for a, b in ((plain, other), (of_samples, plain), (planned, plain), (of_samples, planned)):
+        compared = Compared(a, b, place)
+        assert "emory" not in compared.verdict.whole
+        assert not any("memory" in f.name for f in compare_jobs(a, b, place).figures)
+
+
+def test_memory_of_both_known_alike_stands_side_by_side(place):
+    low, high = (sampled(place.store, n, steady(of * GB), **KNOWN) for n, of in (("low", 8), ("high", 16)))
+    assert "Memory at the peak 8.00 GB, then 16.0 GB." in Compared(low, high, place).verdict.whole
+    tables = {"steps": step_columns([S] * 40)} | of_program()
+    one, other = (write(place.store, n, tables, KNOWN) for n in ("one", "two"))
+    planned = compare_jobs(one, other, place).figure("memory_planned_bytes")
+    assert planned is not None and planned.same
+    assert gate("peak_memory>+5%").look(Compared(one, other, place).sides).outcome == PASSED
