@@ -286,17 +286,24 @@ def _usual_before(took: np.ndarray, usual: np.ndarray, at: np.ndarray) -> np.nda
     return out
 
 
-def _first_step_starts(steps: pd.DataFrame) -> Spans:
-    """The part of each segment's first step beyond the median of its other steps (of all steps, if it has none)."""
-    start = as_ns(steps["start_ns"])
-    dur = as_ns(steps["end_ns"]) - start
+def startup_ns(steps: pd.DataFrame, took: np.ndarray) -> np.ndarray:
+    """For each step that took so many ns, how long it started up: what the first of a segment takes beyond the median
+    of its other steps (of all steps, if it has none); 0 for all others, and where there are no others."""
     first = steps["first"].to_numpy(dtype=bool)
     segment = steps["segment"].to_numpy(dtype=np.int64)
+    out = np.zeros(len(steps), dtype=np.int64)
     if first.all():
-        return spans()
-    usual = pd.Series(dur[~first]).groupby(segment[~first]).median()
-    expected = pd.Series(segment[first]).map(usual).fillna(float(np.median(dur[~first]))).to_numpy()
-    return spans(start[first], start[first] + dur[first] - expected.astype(np.int64))
+        return out
+    usual = pd.Series(took[~first]).groupby(segment[~first]).median()
+    expected = pd.Series(segment[first]).map(usual).fillna(float(np.median(took[~first]))).to_numpy()
+    out[first] = np.maximum(took[first] - expected.astype(np.int64), 0)
+    return out
+
+
+def _first_step_starts(steps: pd.DataFrame) -> Spans:
+    """The first part of each step that started up."""
+    start = as_ns(steps["start_ns"])
+    return spans(start, start + startup_ns(steps, as_ns(steps["end_ns"]) - start))
 
 
 def _hangs(steps: pd.DataFrame) -> Spans:

@@ -10,7 +10,7 @@ from analyzers.device.host_work import COMPILING, WAITING
 from analyzers.flops.executed import Extra
 from analyzers.flops.peak import Hardware
 from analyzers.intervals import Spans, length, overlap_with, spans
-from analyzers.time.calendar import CODE, HEADINGS, Calendar, no_steps
+from analyzers.time.calendar import CODE, HEADINGS, Calendar, no_steps, startup_ns
 from analyzers.time.device_time import DeviceTrace
 from analyzers.time.device_uses import Uses, enter_device, enter_unwatched, no_peak, shifted
 from analyzers.time.history import History
@@ -49,11 +49,11 @@ def from_step_lines(past: History, machine: Hardware, profiled: int = 0) -> Book
     """Accounts from step lines alone: step time is known, when and between is not. `profiled`: devices of a profile
     whose steps are not those of the lines, so that nothing of it can be entered."""
     rows = past.rows[past.rows["dur_ns"].notna()]
-    seconds = rows["dur_ns"].to_numpy(dtype=float) / 1e9
+    took = rows["dur_ns"].to_numpy(dtype=np.int64)
     kept = rows["kept"].to_numpy(dtype=bool)
     flops = rows["model_flops_per_chip"].to_numpy(dtype=float, na_value=0.0)
-    hung = rows["hung_ns"].to_numpy(dtype=np.int64) / 1e9
-    seconds = seconds - hung
+    hung, starting = rows["hung_ns"].to_numpy(dtype=np.int64) / 1e9, startup_ns(rows, took) / 1e9
+    seconds = took / 1e9 - hung - starting
     held_s, peak = float(seconds[kept].sum()), machine.peak_flops_per_s
     useful = min(float(flops[kept].sum()) / peak, held_s) if peak else 0.0
     uses = Uses(useful=useful * machine.chips, unseen=(held_s - useful) * machine.chips)
@@ -72,7 +72,8 @@ def from_step_lines(past: History, machine: Hardware, profiled: int = 0) -> Book
     if not peak:
         notes.append(no_peak())
     stood = leaf("hang", float(hung.sum()) * machine.chips, "derived", "steps beyond a hundred usual ones")
-    parts = [productive(uses, {}, machine, past.origin), parent("badput", [wasted, stood])]
+    began = leaf("program_startup", float(starting.sum()) * machine.chips, "derived", "first steps beyond usual ones")
+    parts = [productive(uses, {}, machine, past.origin), parent("badput", [wasted, stood, began])]
     held = parent("held", parts, "sum of step times")
     known = float(flops[kept].sum()) * machine.chips
     share = 0.0 if kept.any() else None

@@ -19,7 +19,7 @@ from analyzers.lost.goodput.query import EXACT, Query, counted, said
 from analyzers.lost.goodput.result import GoodputResult
 from analyzers.lost.goodput.slices import exact_efficiency, slice_counts
 from analyzers.lost.goodput.step_deviation import are_spikes, ideal_step_s, spikes
-from analyzers.time.calendar import CODE, HEADINGS, Calendar, no_steps
+from analyzers.time.calendar import CODE, HEADINGS, Calendar, no_steps, startup_ns
 from analyzers.time.history import History
 from analyzers.time.job_past import job_past
 from errors import QuestionError
@@ -221,7 +221,7 @@ def _shares_known(table: pd.DataFrame, read: bool) -> pd.DataFrame:
 
 
 def _from_step_lines(past: History, asked: Query) -> GoodputResult:
-    """Without times of day: the steps kept and those taken again, and nothing between them."""
+    """Without times of day: the steps kept, those taken again and what first ones started up, and nothing between."""
     rows = past.rows[past.rows["dur_ns"].notna()]
     if past.origin == "profile" or not len(rows):
         raise QuestionError(
@@ -233,7 +233,8 @@ def _from_step_lines(past: History, asked: Query) -> GoodputResult:
             "a time of day was asked about, but this run's step lines carry none",
             advice="Add the job's goodput log, or a training log with dates.",
         )
-    took, kept = rows["dur_ns"].to_numpy(dtype=np.int64) / 1e9, rows["kept"].to_numpy(dtype=bool)
+    took_ns, kept = rows["dur_ns"].to_numpy(dtype=np.int64), rows["kept"].to_numpy(dtype=bool)
+    took, starting = took_ns / 1e9, startup_ns(rows, took_ns) / 1e9
     first = rows["first"].to_numpy(dtype=bool)
     usual = took[kept & ~first] if (kept & ~first).any() else took[kept]
     ideal = ideal_step_s(usual)
@@ -248,9 +249,11 @@ def _from_step_lines(past: History, asked: Query) -> GoodputResult:
     )
     spiky = spikes(steps["deviation_s"].to_numpy())
     hung = rows["hung_ns"].to_numpy(dtype=np.int64) / 1e9
-    total, productive = float(took.sum()), float((took - hung)[kept].sum())
+    stepping = took - hung - starting
+    total, productive = float(took.sum()), float(stepping[kept].sum())
     badput = {b: {} if b == CUSTOM else 0.0 for b in BUCKETS if b != ASYNC}
-    badput["wasted_progress_from_disruption"] = float((took - hung)[~kept].sum())
+    badput["wasted_progress_from_disruption"] = float(stepping[~kept].sum())
+    badput["program_startup"] = float(starting.sum())
     segment = rows["segment"].to_numpy(dtype=np.int64)
     if hung.any():
         badput[CUSTOM] = {HANG: float(hung.sum())}
