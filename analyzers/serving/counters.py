@@ -1,4 +1,8 @@
-"""Counters that only grow until their process starts again: what they grew by, restarts counted as a fresh start."""
+"""Counters that only grow until their process starts again: what they grew by, restarts counted as a fresh start.
+
+A counter of /metrics began before it was first read. The sums that are made of what a log prints begin at zero in each
+file, so that their first sample has grown too.
+"""
 
 from collections.abc import Sequence
 
@@ -6,13 +10,28 @@ import numpy as np
 import pandas as pd
 
 Values = np.ndarray | pd.Series | Sequence[float | None]
+COUNTERS = (
+    "prompt_tokens",
+    "output_tokens",
+    "preemptions",
+    "prefix_hits",
+    "prefix_queries",
+    "drafts",
+    "drafted",
+    "accepted",
+)  # columns of `engine`
+PRINTED = ["prompt_tokens_per_s", "output_tokens_per_s", "acceptance_length"]
+EXPOSED = ["output_tokens", "drafts"]  # what no log counts
 
 
-def increments(values: Values) -> np.ndarray:
+def increments(values: Values, begun: bool = False) -> np.ndarray:
     """What each sample grew by since the known sample before it: float, NaN where it or every sample before is unknown.
 
     A sample below the one before means that the process started again and counted from zero: it grew by its own value.
+    `begun`: it stood at zero before the first sample.
     """
+    if begun:
+        return increments(np.concatenate(([0.0], _floats(values))))[1:]
     samples = _floats(values)
     grown = np.full(len(samples), np.nan)
     known = np.flatnonzero(~np.isnan(samples))
@@ -34,6 +53,26 @@ def resets(values: Values) -> int:
     """How often a counter fell: how often its process started again while it was watched."""
     samples = _floats(values)
     return int((np.diff(samples[~np.isnan(samples)]) < 0).sum())
+
+
+def of_logs(rows: pd.DataFrame) -> np.ndarray:
+    """Which rows of `engine` are lines of a log: their input prints rates, and counts nothing that only /metrics do."""
+    source = rows["source"].astype("string").fillna("")
+    prints, counts = (rows[c].notna().any(axis=1).groupby(source).transform("any") for c in (PRINTED, EXPOSED))
+    return (prints & ~counts).to_numpy(dtype=bool)
+
+
+def grown(rows: pd.DataFrame, values: pd.Series) -> np.ndarray:
+    """What a counter of servers grew by with each row, NaN where unknown. Columns: `replica` their names, `source`,
+    `log` (see `of_logs`); in order of time."""
+    result = np.full(len(rows), np.nan)
+    if not values.notna().any():
+        return result
+    samples, log = _floats(values), rows["log"].to_numpy(dtype=bool)
+    input_ = rows["source"].astype("string").fillna("").where(log, "")
+    for at in rows.groupby([rows["replica"], input_], sort=False, dropna=False).indices.values():
+        result[at] = increments(samples[at], begun=bool(log[at[0]]))
+    return result
 
 
 def _floats(values: Values) -> np.ndarray:

@@ -10,7 +10,6 @@ from typing import Any
 
 import pandas as pd
 
-from analyzers.serving.counters import increase
 from analyzers.serving.histograms import Histogram, Quantile, observed
 from analyzers.serving.loads import loads
 from analyzers.serving.served import has_requests
@@ -119,13 +118,11 @@ def _tokens(tables: Tables, column: str) -> int | None:
     if not tables.rows("engine"):
         return None
     rows, _ = samples_of_servers(tables)
-    rows = rows[rows[column].notna()].sort_values(["ts_ns", "order"], kind="stable")
+    rows = rows[rows[column].notna()]
     if not len(rows):
         return None
-    each = [mine[column].astype(float).to_numpy() for _, mine in rows.groupby("replica", sort=False)]
-    if all(len(v) == 1 for v in each):
-        return int(sum(v[0] for v in each))
-    return int(sum(increase(v) or 0.0 for v in each))
+    grew = rows[f"{column}_grown"]
+    return int(grew.sum() if grew.notna().any() else rows[column].sum())
 
 
 def _waiting(tables: Tables) -> dict[str, dict[str, float]]:

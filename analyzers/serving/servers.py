@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from analyzers.serving.counters import increments
+from analyzers.serving.counters import COUNTERS, grown, increments, of_logs
 from runs.tables import Tables, frame
 
 ONE = "engine"  # a replica without a name
@@ -143,9 +143,14 @@ def _began(tables: Tables) -> dict[str, frozenset[float]]:
 
 
 def samples_of_servers(tables: Tables, columns: Sequence[str] | None = None) -> tuple[pd.DataFrame, list[str]]:
-    """(the table `engine` with `replica` the name of its server and nothing told twice, what must be said of that)."""
+    """(the table `engine` with `replica` the name of its server and nothing told twice, what must be said of that).
+
+    Further columns: `log`, whether a row is a line of a log, and <counter>_grown of COUNTERS (see `counters.grown`).
+    """
     rows = frame(tables, "engine")
-    rows = rows.assign(replica=servers(tables, rows))
+    rows = rows.assign(replica=servers(tables, rows)).sort_values(["ts_ns", "order"], kind="stable")
+    rows = rows.reset_index(drop=True).assign(log=of_logs(rows.reset_index(drop=True)))
+    rows = rows.assign(**{f"{c}_grown": grown(rows, rows[c]) for c in COUNTERS})
     rows, copies = _without_copies(rows)
     rows, notes = _told_once(rows)
     notes = copies + notes

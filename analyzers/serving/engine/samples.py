@@ -14,7 +14,6 @@ import numpy as np
 import pandas as pd
 
 from analyzers.base import Facts, fact
-from analyzers.serving.counters import increments
 from analyzers.serving.sampling import LONG_GAP, gaps_of
 from analyzers.serving.server_start import refuse_of_a_server
 from analyzers.serving.servers import samples_of_servers, servers
@@ -123,7 +122,7 @@ def _of_server(rows: pd.DataFrame, notes: list[str]) -> pd.DataFrame:
     for level in LEVELS:
         found[level] = _floats(rows, level)
     for name, column in COUNTED.items():
-        found[name] = increments(_floats(rows, column))
+        found[name] = _floats(rows, f"{column}_grown")
     # counters of tokens tell what they grew by in a long gap too; a rate printed after it is of no such time
     counted = far & found[["prompt", "output"]].notna().any(axis=1).to_numpy()
     found["told_s"] = np.where(counted, gap, dt)

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from analyzers.serving.counters import increments
 from analyzers.serving.engine.samples import engine_samples
 from analyzers.serving.printed_hits import overall
+from analyzers.serving.servers import samples_of_servers
 from runs.tables import Tables, frame
 
 TIME_COLUMNS = ["ts_ns", "hit_rate", "tokens"]
@@ -46,18 +46,16 @@ def measured_prefix(tables: Tables) -> MeasuredPrefix:
 
 
 def _engine(tables: Tables, columns: list[str]) -> pd.DataFrame:
-    rows = frame(tables, "engine", ["ts_ns", "order", "replica", "source", *columns])
-    rows = rows.dropna(subset=columns).astype({"replica": str, "source": str})
-    return rows.sort_values(["source", "replica", "ts_ns", "order"], kind="stable", ignore_index=True)
+    """What servers tell of these, in order of time."""
+    rows, _ = samples_of_servers(tables)
+    return rows.dropna(subset=columns).reset_index(drop=True)
 
 
 def _counters(tables: Tables) -> MeasuredPrefix | None:
     rows = _engine(tables, ["prefix_hits", "prefix_queries"])
     if not len(rows):
         return None
-    groups = rows.groupby(["source", "replica"], sort=False, dropna=False)
-    hits = groups["prefix_hits"].transform(increments).to_numpy(dtype=float, na_value=np.nan)
-    asked = groups["prefix_queries"].transform(increments).to_numpy(dtype=float, na_value=np.nan)
+    hits, asked = (rows[f"{c}_grown"].to_numpy(dtype=float) for c in ("prefix_hits", "prefix_queries"))
     good = (asked > 0) & (hits >= 0) & (hits <= asked)  # one counter seen anew before the other would give nonsense
     if good.any():
         table = pd.DataFrame(
@@ -69,7 +67,7 @@ def _counters(tables: Tables) -> MeasuredPrefix | None:
             int(asked[good].sum()),
             table.sort_values("ts_ns", kind="stable", ignore_index=True),
         )
-    last = groups.tail(1)  # one sample each: what they counted since they started
+    last = rows.groupby("replica", sort=False).tail(1)  # one sample each: what they counted since they started
     found, looked = float(last["prefix_hits"].sum()), float(last["prefix_queries"].sum())
     if looked <= 0 or not 0 <= found <= looked:
         return None

@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from analyzers.serving.counters import increments
+from analyzers.serving.counters import grown
 from analyzers.serving.loads import printed
+from analyzers.serving.servers import samples_of_servers
 from errors import QuestionError
 from runs.tables import Tables, frame
 
@@ -95,38 +96,15 @@ def _complete(source: str, draft: int | None, **known) -> Observed:
 
 
 def _engine(tables: Tables) -> pd.DataFrame:
-    columns = [
-        "ts_ns",
-        "order",
-        "replica",
-        "source",
-        "drafts",
-        "drafted",
-        "accepted",
-        "accepted_per_position",
-        "acceptance_length",
-        "acceptance_per_position",
-    ]
-    rows = frame(tables, "engine", columns).astype({"replica": str, "source": str})
-    return rows.sort_values(["source", "replica", "ts_ns", "order"], kind="stable", ignore_index=True)
+    rows, _ = samples_of_servers(tables)
+    return rows
 
 
-def _grown(rows: pd.DataFrame, values: pd.Series) -> np.ndarray:
-    """What a counter grew by with each sample. Sums that were made of a log's stretches begin at zero."""
-    groups = values.groupby([rows["source"], rows["replica"]], sort=False, dropna=False)
-    grown = groups.transform(increments).to_numpy(dtype=float, na_value=np.nan, copy=True)
-    if rows["acceptance_length"].notna().any() and rows["drafts"].isna().all():
-        first = (groups.cumcount() == 0).to_numpy()
-        grown[first] = values.to_numpy(dtype=float, na_value=np.nan)[first]
-    return grown
-
-
-def _total(rows: pd.DataFrame, values: pd.Series) -> float | None:
+def _total(rows: pd.DataFrame, values: pd.Series, grew: np.ndarray | pd.Series) -> float | None:
     """What a counter grew by; where no engine was sampled twice, what it had counted since it started."""
-    grown = _grown(rows, values)
-    if np.nansum(grown) > 0:
-        return float(np.nansum(grown))
-    last = values.groupby([rows["source"], rows["replica"]], sort=False, dropna=False).last().dropna()
+    if np.nansum(grew) > 0:
+        return float(np.nansum(grew))
+    last = values.groupby(rows["replica"], sort=False).last().dropna()
     return float(last.sum()) if len(last) else None
 
 
@@ -135,21 +113,22 @@ def _counters(tables: Tables, draft: int | None, stage: str | None) -> Observed 
     rows = rows[rows["drafted"].notna() & rows["accepted"].notna()].reset_index(drop=True)
     if not len(rows) or not rows["drafted"].gt(0).any():
         return None
-    drafts, drafted, accepted = (_total(rows, rows[c]) for c in ("drafts", "drafted", "accepted"))
+    drafts, drafted, accepted = (_total(rows, rows[c], rows[f"{c}_grown"]) for c in ("drafts", "drafted", "accepted"))
     if not drafted or accepted > drafted:
         return None
     lists = _matrix(rows["accepted_per_position"])
     positions: tuple[float, ...] = ()
     if lists.shape[1] and drafts:
-        counted = [_total(rows, pd.Series(lists[:, i], dtype="Float64")) for i in range(lists.shape[1])]
+        each = [pd.Series(values, dtype="Float64") for values in lists.T]
+        counted = [_total(rows, values, grown(rows, values)) for values in each]
         positions = tuple((n or 0.0) / drafts for n in counted)
     elif (printed_ := _matrix(rows["acceptance_per_position"])).shape[1]:
-        weights = np.nan_to_num(_grown(rows, rows["drafted"]))
+        weights = np.nan_to_num(rows["drafted_grown"])
         positions = _weighted(printed_, weights if weights.sum() else np.ones(len(rows)))
-    grown, kept = _grown(rows, rows["drafted"]), _grown(rows, rows["accepted"])
-    good = (grown > 0) & (kept >= 0) & (kept <= grown)
+    grew, kept = (rows[f"{c}_grown"].to_numpy(dtype=float) for c in ("drafted", "accepted"))
+    good = (grew > 0) & (kept >= 0) & (kept <= grew)
     time = pd.DataFrame(
-        {"ts_ns": rows["ts_ns"][good], "acceptance_rate": kept[good] / grown[good], "drafted": grown[good]}
+        {"ts_ns": rows["ts_ns"][good], "acceptance_rate": kept[good] / grew[good], "drafted": grew[good]}
     )
     return _complete(
         "counters",
