@@ -19,6 +19,7 @@ from analyzers.flops.peak import Hardware
 from analyzers.intervals import Spans, length, paint, spans, union
 from analyzers.serving.in_engine import Presence, presence, told_of
 from analyzers.serving.loads import loads
+from analyzers.serving.recorded import recorded
 from analyzers.serving.served import Served, has_requests, late, sampled, served
 from analyzers.serving.work import Shared, passes, request_flops, shared
 from analyzers.subject import known_model
@@ -55,7 +56,7 @@ def from_serving(tables: Tables, facts: Facts, machine: Hardware, objectives: Ma
     asked, unknown = _asked(tables), []
     model = known_model(facts, unknown, advice=NAME_IT)
     work = _work(asked, model, objectives)
-    found = passes(tables)
+    found, told_twice = passes(tables), recorded(tables, ())[1]
     if not found and asked is None and not tables.rows("engine"):
         return _from_sums(tables, model, machine, tuple(unknown))
     start, end, left_out = _span(tables, asked, [(p.start, p.end) for p in found])
@@ -67,7 +68,7 @@ def from_serving(tables: Tables, facts: Facts, machine: Hardware, objectives: Ma
         time = _passed(found, start, end, within, perhaps, starting, machine)
     else:
         time = _unpassed(start, end, within, perhaps, starting, work, machine)
-    time.notes = (*time.notes, *said, *left_out, *unknown)
+    time.notes = (*time.notes, *told_twice, *said, *left_out, *unknown)
     return _book(time, work, machine, start, end, bool(objectives))
 
 

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from analyzers.serving.servers import servers
+from analyzers.serving.recorded import recorded
 from catalog.inference import output_flops, prefill_attention_flops, prompt_token_flops, token_flops
 from catalog.models import Model
-from runs.tables import Tables, frame
+from runs.tables import Tables
 
 FEW = 30  # passes; fewer say little of how time grows with tokens
 _COUNTS = (
@@ -74,10 +74,9 @@ class Shared:
 
 
 def passes(tables: Tables) -> list[Passes]:
-    """The recorded iterations, server by server (see `servers`); those without start or duration are left out."""
-    rows = frame(tables, "iterations", ["replica", "source", "start_ns", "dur_ns", "device_ns", *_COUNTS])
+    """The recorded iterations, server by server (see `recorded`); those without start or duration are left out."""
+    rows, _ = recorded(tables, ["device_ns", *_COUNTS])
     rows = rows[rows["start_ns"].notna() & (rows["dur_ns"] > 0).fillna(False)]
-    rows["replica"] = servers(tables, rows, "start_ns")
     return [_passes(str(name), group.sort_values("start_ns")) for name, group in rows.groupby("replica", sort=True)]
 
 

@@ -22,6 +22,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from analyzers.base import Facts
+from analyzers.serving.recorded import NEEDED, once
 from analyzers.time.job_past import steps_taken
 from analyzers.timeline.pyramid import Ints
 from runs.accounts import ACCOUNTS
@@ -167,7 +168,7 @@ def _requests(tables: Tables, unplaced: Counter[str]) -> Iterator[Part]:
 
 
 def _passes(tables: Tables, unplaced: Counter[str]) -> Iterator[Part]:
-    rows = frame(tables, "iterations", ["order", "replica", "start_ns", "dur_ns", "prefill_tokens", "decode_tokens"])
+    rows, _ = once(frame(tables, "iterations", [*NEEDED, "decode_tokens"]))
     rows = _placed(rows, ["start_ns", "dur_ns"], "passes", unplaced)
     rows = rows.assign(end_ns=rows["start_ns"] + rows["dur_ns"])
     for replica, mine in _hosts(rows, "replica"):

@@ -3,10 +3,10 @@
 from analyzers.findings.base import Band, Evidence, Finding, NotTold, Rule, RuledOut, Seen, Told
 from analyzers.findings.rules import waiting
 from analyzers.serving.prefix_cache import PrefixResult
+from analyzers.serving.recorded import recorded
 from analyzers.serving.speculation import SpeculationResult
 from analyzers.serving.speculation.model import accepted_length
 from errors import format as fmt
-from runs.tables import frame
 
 FITTING, OPEN = 0.75, 1.3
 """Of the tokens of a draft that fits its model, what is kept as a rule (inferred: no source prints one); times what
@@ -66,7 +66,7 @@ def _speed(found: SpeculationResult) -> float:
 def _drafted(seen: Seen) -> float:
     """Chip-seconds of the passes that draft, where the engine tells of passes; else of decoding, or, where only the
     client tells, all in which it had requests."""
-    rows = frame(seen.tables, "iterations", ["dur_ns", "device_ns", "prefill_tokens", "drafted_tokens"])
+    rows, _ = recorded(seen.tables, ["dur_ns", "device_ns", "prefill_tokens", "drafted_tokens"])
     rows = rows[rows["drafted_tokens"].gt(0).fillna(False) & rows["prefill_tokens"].fillna(0).eq(0)]
     if len(rows):
         return float(rows["device_ns"].fillna(rows["dur_ns"]).astype(float).sum()) / 1e9 * seen.chips

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from runs.tables import Tables, frame
+from analyzers.serving.recorded import recorded
+from runs.tables import Tables
 
 FITTED = 1200
 DRAWN = 1500
@@ -52,7 +53,7 @@ def iterations(tables: Tables, replica: str | None) -> tuple[pd.DataFrame, Itera
         "decode_requests",
         "prefill_requests",
     ]
-    rows = frame(tables, "iterations", columns)
+    rows, _ = recorded(tables, columns)
     if replica is not None:
         rows = rows[rows["replica"].astype(str) == replica]
     rows = rows[rows["dur_ns"].notna() & (rows["dur_ns"] > 0)]

@@ -14,12 +14,13 @@ import numpy as np
 import pandas as pd
 
 from analyzers.base import Facts, fact
+from analyzers.serving.recorded import recorded
 from analyzers.serving.sampling import LONG_GAP, gaps_of
 from analyzers.serving.server_start import refuse_of_a_server
-from analyzers.serving.servers import samples_of_servers, servers
+from analyzers.serving.servers import samples_of_servers
 from analyzers.serving.triton import triton
 from errors import QuestionError
-from runs.tables import Tables, frame
+from runs.tables import Tables
 
 LEVELS = ("running", "waiting", "kv_usage")
 AMOUNTS = (
@@ -46,6 +47,16 @@ COUNTED = {
     "drafted": "drafted",
     "accepted": "accepted",
 }  # amounts, and the counters of `engine` that tell them
+PASSED = {
+    "prompt": "prefill_tokens",
+    "output": "decode_tokens",
+    "preempted": "preempted",
+    "drafted": "drafted_tokens",
+    "accepted": "accepted_tokens",
+    "padded": "padded_tokens",
+    "recomputed": "recomputed_tokens",
+}  # amounts, and the columns of `iterations` that tell them
+ITERATED = [*LEVELS, *PASSED.values(), "prefill_requests", "decode_requests"]
 ADVICE = "Add an engine's log or scrapes of its /metrics, or the table `iterations` as Parquet."
 
 
@@ -158,13 +169,11 @@ def _known_cache(found: pd.DataFrame, notes: list[str]) -> None:
 
 
 def _iterations(tables: Tables, coarse: Samples | None) -> Samples:
-    rows = frame(tables, "iterations")
-    rows = rows.assign(replica=servers(tables, rows, "start_ns"))
+    rows, notes = recorded(tables, ITERATED)
     timed = bool(rows["start_ns"].notna().all() and rows["dur_ns"].notna().all())
     rows = rows.sort_values(["replica", "start_ns", "order"] if timed else ["replica", "order"], kind="stable")
     rows = rows.reset_index(drop=True)
     names = rows["replica"].to_numpy()
-    notes: list[str] = []
     dur = _floats(rows, "dur_ns") / 1e9
     if timed:
         origin = int(rows["start_ns"].min())
@@ -189,15 +198,7 @@ def _iterations(tables: Tables, coarse: Samples | None) -> Samples:
     if coarse is not None and timed and not found["waiting"].notna().any():
         found["waiting"] = _waiting_then(found, origin, coarse)
     _known_cache(found, notes)
-    for name, column in (
-        ("prompt", "prefill_tokens"),
-        ("output", "decode_tokens"),
-        ("preempted", "preempted"),
-        ("drafted", "drafted_tokens"),
-        ("accepted", "accepted_tokens"),
-        ("padded", "padded_tokens"),
-        ("recomputed", "recomputed_tokens"),
-    ):
+    for name, column in PASSED.items():
         found[name] = _floats(rows, column)
     for name in ("hits", "queries", "drafts", "hit_rate", "acceptance_length"):
         found[name] = np.nan

@@ -10,6 +10,7 @@ from analyzers.base import Facts, fact
 from analyzers.device.memory_run import rows_of
 from analyzers.serving.kv_cache.room import Room
 from analyzers.serving.kv_cache.setting import whole_fact
+from analyzers.serving.recorded import recorded
 from analyzers.serving.servers import samples_of_servers
 from runs.tables import Tables, frame
 
@@ -71,7 +72,7 @@ def measured(tables: Tables, facts: Facts) -> Measured:
 def _samples(tables: Tables) -> pd.DataFrame:
     """Fullness over time: of the engine's own samples, or of its iterations where it wrote those."""
     columns = ["order", "replica", "kv_usage", "running", "waiting"]
-    rows = frame(tables, "iterations", [*columns, "start_ns"]).rename(columns={"start_ns": "ts_ns"})
+    rows = recorded(tables, columns)[0][[*columns, "start_ns"]].rename(columns={"start_ns": "ts_ns"})
     if not rows["kv_usage"].notna().any():
         rows, _ = samples_of_servers(tables, [*columns, "ts_ns"])
     good = rows["kv_usage"].between(0, 1).fillna(False)  # a share outside cannot be, and is left out
@@ -79,7 +80,7 @@ def _samples(tables: Tables) -> pd.DataFrame:
 
 
 def _preemptions(tables: Tables) -> int | None:
-    preempted = frame(tables, "iterations", ["preempted"])["preempted"].dropna()
+    preempted = recorded(tables, ["preempted"])[0]["preempted"].dropna()
     if len(preempted):
         return int(preempted.sum())
     times = frame(tables, "requests", ["preemptions"])["preemptions"].dropna()

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from analyzers.serving.servers import servers
+from analyzers.serving.recorded import recorded
 from analyzers.serving.work import Passes, passes
 from runs.tables import Tables, frame
 
@@ -108,8 +108,8 @@ def _calendar(p: Passes, origin_ns: int, usual: float | None, back: pd.DataFrame
 
 def _preempted(tables: Tables) -> dict[str, pd.DataFrame]:
     """Passes in which requests were put back, by server as `passes` names it, in order of time."""
-    rows = frame(tables, "iterations", ["replica", "source", "start_ns", "dur_ns", "preempted"])
+    rows, _ = recorded(tables, ["preempted"])
     rows = rows[rows["start_ns"].notna() & (rows["dur_ns"] > 0).fillna(False)]
-    rows = rows.assign(replica=servers(tables, rows, "start_ns"), end_ns=rows["start_ns"] + rows["dur_ns"])
+    rows = rows.assign(end_ns=rows["start_ns"] + rows["dur_ns"])
     rows = rows[(rows["preempted"] > 0).fillna(False)]
     return {str(n): g.sort_values("end_ns") for n, g in rows.groupby("replica", sort=False)}

@@ -8,6 +8,8 @@ import pandas as pd
 
 from analyzers.base import Facts, fact, with_options
 from analyzers.serving.kv_cache.setting import KV_FACTS, cache_precision_of, first_fact, weights_of, whole_fact
+from analyzers.serving.recorded import recorded
+from analyzers.serving.servers import samples_of_servers
 from analyzers.serving.speculation.data import SOURCES, Observed, observed
 from analyzers.serving.speculation.model import (
     Draft,
@@ -266,9 +268,9 @@ def _context(tables: Tables, options: dict[str, Any]) -> int:
 
 def _batch(tables: Tables) -> float | None:
     """Sequences that generate at a time on average, over passes that generate; else requests running."""
-    rows = frame(tables, "iterations", ["decode_requests"])["decode_requests"].dropna()
+    rows = recorded(tables, ["decode_requests"])[0]["decode_requests"].dropna()
     if not rows.gt(0).any():
-        rows = frame(tables, "engine", ["running"])["running"].dropna()
+        rows = samples_of_servers(tables, ["running"])[0]["running"].dropna()
     rows = rows[rows > 0]
     return float(rows.mean()) if len(rows) else None
 
@@ -301,7 +303,7 @@ def _passes(tables: Tables) -> pd.DataFrame:
     """Median time per output token of passes that only generate, with drafts and without, at equal batch."""
     columns = ["batch", "with_s", "without_s", "passes"]
     tokens = ["prefill_tokens", "decode_requests", "decode_tokens", "drafted_tokens"]
-    rows = frame(tables, "iterations", ["dur_ns", *tokens])
+    rows, _ = recorded(tables, ["dur_ns", *tokens])
     rows = rows[
         rows["prefill_tokens"].fillna(0).eq(0)
         & rows["decode_tokens"].gt(0).fillna(False)

@@ -14,6 +14,7 @@ import pandas as pd
 
 from analyzers.serving.counters import grown
 from analyzers.serving.loads import printed
+from analyzers.serving.recorded import recorded
 from analyzers.serving.servers import samples_of_servers
 from errors import QuestionError
 from runs.tables import Tables, frame
@@ -169,7 +170,7 @@ def _log(tables: Tables, draft: int | None, stage: str | None) -> Observed | Non
 
 
 def _iterations(tables: Tables, draft: int | None, stage: str | None) -> Observed | None:
-    rows = frame(tables, "iterations", ["start_ns", "decode_requests", "drafted_tokens", "accepted_tokens"])
+    rows, _ = recorded(tables, ["start_ns", "decode_requests", "drafted_tokens", "accepted_tokens"])
     rows = rows[rows["drafted_tokens"].gt(0).fillna(False) & rows["accepted_tokens"].notna()]
     rows = rows[rows["accepted_tokens"].between(0, rows["drafted_tokens"]).fillna(False)]
     if not len(rows):
