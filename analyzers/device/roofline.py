@@ -16,6 +16,7 @@ from analyzers.device.roofs import (
     Roof,
     bound_s,
     devices_per_chip,
+    of_host,
     other_precisions,
     reached_roof,
     spec_roof,
@@ -161,7 +162,7 @@ def analyze(tables: Tables, facts: Facts, options: dict[str, Any]) -> RooflineRe
         weight = placed["roof_seconds"].fillna(0.0)
     by_bound = weight.groupby(placed["bound"]).sum()
     counted = counters(tables)
-    known = chip(options["chip"]) if options["chip"] else chip_of(facts)
+    known = chip(options["chip"]) if options["chip"] else chip_of(of_host(tables, facts, options))
     roofs = (spec, reached, *other_precisions(known, spec, devices_per_chip(facts, known)))
     return RooflineResult(
         roof=roof,

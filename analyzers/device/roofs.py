@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from analyzers.base import Facts, fact
+from analyzers.base import Facts, FactValue, fact
 from analyzers.flops.formats import PRECISIONS
 from analyzers.flops.precision import PEAK, PRECISION, Peaks, format_of, peaks
 from analyzers.subject import CHIP
@@ -103,16 +103,24 @@ def _seconds(amount: np.ndarray, rate: Rate | None) -> np.ndarray:
 
 
 def spec_roof(tables: Tables, facts: Facts, options: Mapping[str, Any]) -> tuple[Roof, list[str]]:
-    """What one device is specified to do, and notes: from options, else declared facts, the trace, the catalogue.
+    """What one device is specified to do, and notes: from options, else declared facts, the trace, the catalogue. Of
+    one host that is asked about, what its own captures state.
 
     Raises QuestionError for a chip that the catalogue does not have and a precision that its chip does not do.
     """
+    facts, host = of_host(tables, facts, options), options.get("host")
     bare = {k: v for k, v in facts.items() if k != "peak_flops_per_s" or v.basis == "declared"}
     sheet = peaks(_NOTHING, bare, options)
     per_chip = devices_per_chip(facts, sheet.chip)
     notes: list[str] = []
-    flops = _spec_flops(tables, facts, options, sheet, per_chip)
-    moved = _spec_bytes(tables, facts, options, sheet.chip, per_chip, notes)
+    flops = _spec_flops(_traced(tables, "peak_flops_per_s", host), facts, options, sheet, per_chip)
+    traced = _traced(tables, "peak_hbm_bytes_per_s", host)
+    moved = _spec_bytes(traced, options, sheet.chip, per_chip, notes)
+    if flops and flops.basis == "measured" and (kinds := _kinds(tables, host)):
+        notes.append(
+            f"The devices are of several kinds, with peaks of {kinds} TFLOP/s: every operation is held against the "
+            "largest. Ask with host=NAME for one of them."
+        )
     if per_chip > 1 and (flops or moved):
         notes.append(f"A chip shows as {per_chip} devices: each has 1/{per_chip} of the chip's peaks.")
     return Roof("spec", flops, moved), notes
@@ -123,16 +131,37 @@ def devices_per_chip(facts: Facts, known: Chip | None) -> int:
     return int(fact(facts, "devices_per_chip") or (known and known.value("jax_devices_per_chip")) or 1)
 
 
-def _traced(tables: Tables, column: str) -> float | None:
+def of_host(tables: Tables, facts: Facts, options: Mapping[str, Any]) -> Facts:
+    """The facts with the chip that the captures of the asked host name, where a profile told of the run's chip."""
+    kinds = _stated(tables, "device_type", options.get("host")).unique()
+    if not options.get("host") or len(kinds) != 1 or "chip" not in facts or facts["chip"].basis == "declared":
+        return facts
+    return {**facts, "chip": FactValue(str(kinds[0]), facts["chip"].basis, facts["chip"].source)}
+
+
+def _stated(tables: Tables, column: str, host: str | None) -> pd.Series:
+    """What captures state, of one host or of all."""
+    seen = frame(tables, "captures", ["host", column])
+    return (seen if host is None else seen[seen["host"] == host])[column].dropna()
+
+
+def _traced(tables: Tables, column: str, host: str | None) -> float | None:
     """The largest that a capture states of one device."""
-    seen = frame(tables, "captures", [column])[column].dropna()
+    seen = _stated(tables, column, host)
     return float(seen.max()) if len(seen) and float(seen.max()) > 0 else None
 
 
-def _spec_flops(tables: Tables, facts: Facts, options: Mapping[str, Any], sheet: Peaks, per_chip: int) -> Rate | None:
+def _kinds(tables: Tables, host: str | None) -> str:
+    """The different peaks that captures state, in TFLOP/s; "" where all are one."""
+    seen = sorted(_stated(tables, "peak_flops_per_s", host).astype(float).unique().tolist())
+    return " and ".join(f"{v / 1e12:.4g}" for v in seen) if seen and seen[-1] > seen[0] * (1 + SAME) else ""
+
+
+def _spec_flops(
+    traced: float | None, facts: Facts, options: Mapping[str, Any], sheet: Peaks, per_chip: int
+) -> Rate | None:
     asked = any(options.get(o.name) for o in (PEAK, PRECISION, CHIP))
     declared = "peak_flops_per_s" in facts and facts["peak_flops_per_s"].basis == "declared"
-    traced = _traced(tables, "peak_flops_per_s")
     if traced and not asked and not declared and format_of(sheet.precision or "bf16") in (None, "bf16"):
         return Rate(traced, "measured", f"peak that the trace states, {traced / 1e12:.4g} TFLOP/s")
     if sheet.native:
@@ -142,11 +171,10 @@ def _spec_flops(tables: Tables, facts: Facts, options: Mapping[str, Any], sheet:
 
 
 def _spec_bytes(
-    tables: Tables, facts: Facts, options: Mapping[str, Any], known: Chip | None, per_chip: int, notes: list[str]
+    traced: float | None, options: Mapping[str, Any], known: Chip | None, per_chip: int, notes: list[str]
 ) -> Rate | None:
     if given := options.get(BANDWIDTH.name):
         return Rate(given / per_chip, "declared", f"bandwidth given, {given / 1e9:,.6g} GB/s of a chip")
-    traced = _traced(tables, "peak_hbm_bytes_per_s")
     sheet = known and known.value("hbm_bytes_per_s")
     published = sheet and Rate(
         sheet / per_chip, "published", f"catalogue bandwidth of {known.name}, {sheet / 1e9:,.6g} GB/s"

@@ -39,24 +39,39 @@ def doubts(chip: Chip, formats: Iterable[str]) -> str:
 
 def peak(tables: Tables, facts: Facts) -> tuple[float | None, str]:
     """(peak FLOP/s of one chip, its source): what people declared; else the catalogue's peak of a format other than
-    BF16, if one ran; else the trace's; else the catalogue's of BF16, of a chip without BF16 that of FP16."""
+    BF16, if one ran; else the trace's, of devices of several kinds their mean; else the catalogue's of BF16, of a chip
+    without BF16 that of FP16."""
     known, per_chip = chip_of(facts), devices_per_chip(facts)
     stated = fact(facts, "peak_flops_per_s")
     if stated and facts["peak_flops_per_s"].basis == "declared":
         return float(stated), f"declared peak, {stated / 1e12:.4g} TFLOP/s"
     word = format_said(facts) or "bf16"
     value = known.value(PRECISIONS[word]) if known else None
-    seen = frame(tables, "captures", ["peak_flops_per_s"])["peak_flops_per_s"].dropna()
     if word == "bf16" or not value:  # traces state the BF16 peak, whatever ran
-        device = float(seen.max()) if len(seen) else stated  # a trace states the peak of a device
-        if device:
+        found, kinds = _traced(tables)
+        if device := found or stated:  # a trace states the peak of a device
             value = device * per_chip
-            return value, f"peak that the trace states, {value / 1e12:.4g} TFLOP/s"
+            several = " and ".join(f"{k * per_chip / 1e12:.4g}" for k in kinds)
+            mean = f"mean of the peaks that the traces state, {several} TFLOP/s, over the devices: "
+            return value, f"{mean if several else 'peak that the trace states, '}{value / 1e12:.4g} TFLOP/s"
         value, word = (value, word) if value else _usual(known)
     if value and known:
         said = f"catalogue peak of {known.name}, {word} dense, {value / 1e12:.4g} TFLOP/s"
         return float(value), said + doubts(known, (word,))
     return None, ""
+
+
+def _traced(tables: Tables) -> tuple[float | None, tuple[float, ...]]:
+    """(peak of a device as captures state it, the different ones): sum of the devices' peaks / devices, each process
+    once; None where none does, and no different ones where all are one."""
+    seen = frame(tables, "captures", ["host", "process", "devices", "peak_flops_per_s"])
+    seen = seen.dropna(subset=["peak_flops_per_s"]).drop_duplicates(["host", "process", "peak_flops_per_s"])
+    peaks = seen["peak_flops_per_s"].astype(float)
+    kinds = tuple(sorted(peaks.unique().tolist()))
+    if len(kinds) < 2:
+        return (kinds[0] if kinds else None), ()
+    devices = seen["devices"].fillna(1).astype(float)
+    return float((peaks * devices).sum() / devices.sum()), kinds
 
 
 def _usual(known: Chip | None) -> tuple[float | None, str]:

@@ -29,3 +29,13 @@ def test_what_a_trace_states_and_what_people_declare_come_first():
     assert peak(tables, facts) == (1e14, "peak that the trace states, 100 TFLOP/s")
     declared = facts_of({"chip": "Tesla V100-SXM2-32GB", "peak_flops_per_s": 2e13})
     assert peak(tables, declared)[0] == 2e13
+
+
+def test_devices_of_several_kinds_have_the_mean_of_their_peaks():
+    """6 devices of 918 and 2 of 198 TFLOP/s; a process that was profiled twice counts once."""
+    captures = {"capture": [0, 1, 2], "host": ["a", "a", "b"], "process": [0, 0, 1], "devices": [6, 6, 2]}
+    tables = MemoryTables({"captures": {**captures, "peak_flops_per_s": [918e12, 918e12, 198e12]}})
+    value, source = peak(tables, facts_of({}))
+    assert value == (6 * 918e12 + 2 * 198e12) / 8 and "198 and 918 TFLOP/s" in source
+    alike = MemoryTables({"captures": {**captures, "peak_flops_per_s": [918e12] * 3}})
+    assert peak(alike, facts_of({})) == (918e12, "peak that the trace states, 918 TFLOP/s")

@@ -172,6 +172,19 @@ def test_a_trace_s_peak_is_of_one_device_even_as_a_fact():
     assert any("1/2 of the chip's peaks" in n for n in notes)
 
 
+def test_each_host_is_held_against_what_its_own_captures_state():
+    kinds = {"device_type": ["TPU v6 Lite", "TPU v5e"], "peak_flops_per_s": [918e12, 197e12]}
+    captures = {"capture": [0, 1], "host": ["a", "b"], **kinds, "peak_hbm_bytes_per_s": [1638e9, 819e9]}
+    facts = facts_of({}) | {"chip": FactValue("TPU v6 Lite", "measured", "a.xplane.pb")}
+    for host, flops, moved in (("a", 918e12, 1638e9), ("b", 197e12, 819e9)):
+        roof, notes = spec_roof(MemoryTables({"captures": captures}), facts, {"host": host})
+        assert (roof.flops.per_s, roof.bytes.per_s) == (flops, moved) and notes == []
+    roof, notes = spec_roof(MemoryTables({"captures": captures}), facts, {})
+    assert roof.flops.per_s == 918e12 and "peaks of 197 and 918 TFLOP/s" in notes[0]
+    alike = {**captures, "peak_flops_per_s": [918e12] * 2}
+    assert spec_roof(MemoryTables({"captures": alike}), facts, {})[1] == []
+
+
 def test_a_bandwidth_that_the_trace_counts_wrongly_gives_way_to_the_data_sheet():
     result = ask([copy(1, 1e9)], {"chip": "MI300X"}, traced(None, 2662.4e9))
     assert result.roof.bytes.per_s == 5300e9

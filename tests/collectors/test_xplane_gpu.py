@@ -117,6 +117,15 @@ def test_a_trace_that_names_no_vendor_is_known_by_capability_and_cores(tmp_path,
     assert found.facts["chip"] == "V100 16GB"
 
 
+@pytest.mark.parametrize("cores, said", [(80, 0), (82, 1)])
+def test_devices_of_two_kinds_in_one_file_are_told(tmp_path, cores, said):
+    line = {"Stream #1(Kernel)": [("kernel", 0, 5)]}
+    kinds = (V100, V100 | {"core_count": cores})
+    found = read(tmp_path, *((f"/device:GPU:{n}", line, kind) for n, kind in enumerate(kinds)))
+    told = [loss for loss in found.lost if "several kinds" in loss.reason]
+    assert len(told) == said and all("82 cores" in loss.what for loss in told)
+
+
 def test_an_unknown_gpu_without_a_vendor_is_no_none(tmp_path):
     odd = V100 | {"core_count": 3}
     found = read(tmp_path, ("/device:GPU:0", {"Stream #1(Kernel)": [("kernel", 0, 5)]}, odd))

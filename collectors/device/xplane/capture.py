@@ -90,7 +90,17 @@ def capture_items(
             yield Fact(name, value)
     if state.clock.used:
         yield Fact("operation_times", "as the devices measured them")
+    yield from _other_kinds(devices)
     yield from _gaps(state)
+
+
+def _other_kinds(devices: list[tuple[PlaneIndex, dict]]) -> Iterator[Lost]:
+    """That devices of one file are not all of a kind, for its row and its facts are of the first alone."""
+    told = [d for d in devices if d[1].get("device_type_string") or d[1].get("core_count")]
+    kinds = list(dict.fromkeys(kind for one in told if (kind := device_type([one])[0])))
+    if len(kinds) > 1:
+        what = f"the kind and peaks of {', '.join(kinds[1:])}"
+        yield Lost(what, f"the devices are of several kinds, and all are held against the first, {kinds[0]}")
 
 
 def _gaps(state: State) -> Iterator[Lost]:
