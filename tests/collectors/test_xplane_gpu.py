@@ -143,3 +143,40 @@ def test_a_kernel_that_fills_memory_carries_no_cost(order):
     (batch, *_) = rows.rows("h", sums)
     costs = dict(zip([k for k, *_ in kernels], batch.batch["flops"].to_pylist(), strict=True))
     assert costs == {"fill": None, "gemm": 5.0, "reduce": None}
+
+
+def marked(tmp_path, took, work, *planes):
+    """Four marks of the host, 100 ns apart, of so many ns each; what a device's kernels did (start, duration)."""
+    marks = [("train", n * 100, took, {"_r": 1, "step_num": n}) for n in range(4)]
+    kernels = {"Stream #7(Compute)": [("k", *span, {"hlo_op": "k.1", "hlo_module": "jit_f"}) for span in work]}
+    return read(tmp_path, ("/host:CPU", {"python": marks}), ("/device:GPU:0", kernels), *planes)
+
+
+def test_marks_of_a_host_that_runs_ahead_tell_no_steps(tmp_path):
+    found = marked(tmp_path, 90, [(10 + n * 1000, 900) for n in range(4)])
+    assert "steps" not in found.rows
+    (told,) = [x for x in found.lost if x.what == "4 steps"]
+    assert "hold 10% of what devices did since the first" in told.reason
+
+
+@pytest.mark.parametrize(
+    ("took", "work"),
+    [
+        (90, [(10 + n * 100, 70) for n in range(4)]),
+        (90, [(60 + n * 100, 70) for n in range(4)]),  # the host is ahead by part of a step
+        (100, [(-5000, 4000), (10, 380)]),  # what ran before the first mark is none of theirs
+        (90, []),
+    ],
+    ids=["within", "late", "before", "idle"],
+)
+def test_marks_that_hold_what_devices_did_are_the_steps(tmp_path, took, work):
+    found = marked(tmp_path, took, work)
+    assert [(s["start_ns"] - START_NS, s["dur_ns"]) for s in found.rows["steps"]] == [(n * 100, took) for n in range(4)]
+    assert not [x for x in found.lost if "steps" in x.what]
+
+
+def test_steps_that_devices_tell_stand_however_far_the_host_is_ahead(tmp_path):
+    own = ("/device:GPU:1", {"Steps": [(str(n), n * 1000, 950) for n in range(4)]})
+    found = marked(tmp_path, 90, [(10 + n * 1000, 900) for n in range(4)], own)
+    assert [s["dur_ns"] for s in found.rows["steps"]] == [950] * 4
+    assert not [x for x in found.lost if "steps" in x.what]

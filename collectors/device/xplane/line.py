@@ -130,9 +130,11 @@ class Line:
                     state.steps.add(device, s, d, number)
         elif self.role == "module":
             state.program_runs.ran(device, start, start + dur)
-        elif self.role == "compute" and self.mode == BY_NAME:
-            state.program_runs.showed(device, start)
-            state.peaks.took(op, dur)
+        elif self.role == "compute":
+            state.marked.worked(start, dur)
+            if self.mode == BY_NAME:
+                state.program_runs.showed(device, start)
+                state.peaks.took(op, dur)
 
 
 def _step_number(event: EventName) -> int | None:

@@ -3,7 +3,9 @@
 import re
 from collections.abc import Iterator
 
-from collectors.base import Rows, Source
+import numpy as np
+
+from collectors.base import Item, Lost, Rows, Source
 from collectors.device.xplane.arrays import batch
 from collectors.device.xplane.batches import Batches
 from collectors.device.xplane.collectives import StepSpans
@@ -23,6 +25,7 @@ _MEMORY_DEVICE = (b"index_on_host", b"device_ordinal")
 _ALLOCATOR = b"allocator_name"
 _GPU_ALLOCATOR = re.compile(r"GPU_(\d{1,4})_bfc$")
 _BATCH = 1 << 16
+_HELD_SHARE = 0.5  # of devices' work that marks must hold, to tell how long steps took
 
 
 class Marked:
@@ -33,6 +36,8 @@ class Marked:
         self._steps: list[tuple[int, int, int]] = []  # start ps, duration ps, step
         self._data: list[tuple[int, int]] = []
         self._memory: list[tuple[int, int | None, str, int, str | None]] = []
+        self._covered: tuple[np.ndarray, np.ndarray] | None = None  # see `_coverage`
+        self._work, self._held = 0.0, 0.0  # ps of devices' work since the first step, and of that within steps
         self._numbers: dict[bytes, int] = {}
         self._texts: Numbers | None = None
 
@@ -85,14 +90,28 @@ class Marked:
                     )
                 )
 
-    def step_rows(self, device_steps: StepSpans, base_ns: int, host: str | None) -> tuple[list[Rows], StepSpans]:
+    def worked(self, start: np.ndarray, dur: np.ndarray) -> None:
+        """Notes what a device did; lines of the host must have been read before."""
+        if not self._steps:
+            return
+        if self._covered is None:
+            self._covered = _coverage(self._steps)
+        at, covered = self._covered
+        since = np.maximum(start, at[0])
+        end = np.maximum(start + dur, since)
+        self._work += float((end - since).sum())
+        self._held += float((np.interp(end, at, covered) - np.interp(since, at, covered)).sum())
+
+    def step_rows(self, device_steps: StepSpans, base_ns: int, host: str | None) -> tuple[list[Item], StepSpans]:
         """Rows of `steps`, and the spans to find an event's step by.
 
         A device's own `Steps` line is closer to the truth than the host's annotation, which may end before the
         device has begun; with several devices a step lasts from the first start to the last end, as far as they took
-        it at one time (see `_taken`).
+        it at one time (see `_taken`). Marks of a host that hands work over and goes on at once last as long as that
+        took: by them no step is told.
         """
-        for start, dur, step in sorted(self._steps):
+        ahead = self._held < _HELD_SHARE * self._work
+        for start, dur, step in sorted(self._steps) if not ahead else ():
             device_steps.add(None, start, dur, step)
         taken: dict[int, list[tuple[int, int, int]]] = {}
         for device, spans in device_steps.spans.items():
@@ -101,6 +120,8 @@ class Marked:
             for start, end, step in spans:
                 taken.setdefault(step, []).append((start, end, device))
         rows = [(start, end, step, device) for step, spans in taken.items() for start, end, device in _taken(spans)]
+        if not rows and ahead:
+            return [self._ran_ahead()], device_steps
         rows = rows or [(start, start + dur, step, None) for start, dur, step in self._steps]
         rows.sort(key=lambda row: row[:3])
         columns = {
@@ -114,6 +135,14 @@ class Marked:
             "source": ["xplane"] * len(rows),
         }
         return ([Rows("steps", batch("steps", columns))] if rows else []), device_steps
+
+    def _ran_ahead(self) -> Lost:
+        return Lost(
+            f"{len(self._steps):,} steps",
+            f"the host's marks of them hold {self._held / self._work:.0%} of what devices did since the first, so how "
+            "long steps took is not told: the host may have gone on before the work that it handed over was done. A "
+            "step that waits for its result within its mark (`jax.block_until_ready`) would tell",
+        )
 
     def other_rows(self, base_ns: int, host: str | None) -> Iterator[Rows]:
         """Rows of `lifecycle` (waits for data) and `memory`."""
@@ -151,6 +180,16 @@ class Marked:
                     },
                 ),
             )
+
+
+def _coverage(marks: list[tuple[int, int, int]]) -> tuple[np.ndarray, np.ndarray]:
+    """Times at which marks begin and end, in order, and how much of the time until each lies within marks."""
+    start, dur, _ = np.array(sorted(marks), np.int64).T
+    end = np.maximum.accumulate(start + dur)
+    start[1:] = np.maximum(start[1:], end[:-1])
+    end = np.maximum(start, end)
+    total = np.cumsum(end - start)
+    return np.stack([start, end], axis=1).ravel(), np.stack([total - (end - start), total], axis=1).ravel()
 
 
 def _taken(spans: list[tuple[int, int, int]]) -> list[tuple[int, int, int | None]]:
