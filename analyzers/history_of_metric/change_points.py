@@ -7,22 +7,27 @@ machines, networks and neighbours stay as they are for days, so n runs count for
     levels     for one change, two, three ... the places that leave the least squared deviations (`ruptures`, optimal
                partitioning), with SHORTEST runs or more between two
     told       the most changes of which each is sure; after TRIES numbers in a row that were not, none is looked for
+    order      where all of these are sure, the values in another order must hardly ever show as much (`shuffles`):
+               a few odd runs side by side are a level by any t, and no rarity among very many runs
 
 A change is sure where it is FLOOR or more, and where a t of the two levels beside it, with the number of runs that
 count as independent, times the number of places where it could have been (Bonferroni), leaves less than ALPHA to
 chance. So the penalty of one more change is that t: it grows with the scatter, with how much runs hang together, and
-with the logarithm of their number.
+with the logarithm of their number. The order of the values may leave as much to chance.
 
 The correlation of neighbours, r, is taken of what the levels leave, and higher by what taking so many levels off hides
 (Marriott and Pope 1954) and by half a deviation of its own scatter: n (1 - r) / (1 + r) runs are independent.
 """
 
 import math
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtr, stdtrit
+
+from analyzers.history_of_metric.shuffles import chance_of_order
 
 LEAST, SHORTEST = 12, 3  # runs of a history, and on either side of a change
 AROUND, CLIP = 5, 3.0
@@ -58,8 +63,18 @@ def change_points(values: Floats) -> tuple[ChangePoint, ...]:
     while missed < TRIES and count < min(MOST, len(y) // SHORTEST - 1):
         count += 1
         found = _tested(y, _best(y, count))
+        if all(map(_sure, found)):
+            found = _in_any_order(values, told, found)
         told, missed = (found, 0) if all(map(_sure, found)) else (told, missed + 1)
     return tuple(told)
+
+
+def _in_any_order(values: Floats, told: Sequence[ChangePoint], found: Sequence[ChangePoint]) -> list[ChangePoint]:
+    """These changes, each by chance as likely at least as that another order of the values shows as many more than
+    are told."""
+    more = len(found) - len(told)
+    chance = chance_of_order(values, [c.at for c in told], more, shortest=SHORTEST, noise=NOISE)
+    return [replace(c, chance=max(c.chance, chance)) for c in found]
 
 
 def _sure(point: ChangePoint) -> bool:

@@ -8,7 +8,8 @@ TERMS = (
         "Changed for good",
         f"The metric keeps another level from one run on: {SHORTEST} runs or more before it and after it, "
         f"{100 * FLOOR:g} % (of what is a share itself, {100 * FLOOR:g} points) or more, and with less than "
-        f"{100 * ALPHA:g} % left to chance anywhere in the series, after what neighbours share is taken off. "
+        f"{100 * ALPHA:g} % left to chance anywhere in the series, after what neighbours share is taken off, and by "
+        "how often the same runs in another order show as much. "
         f"Of fewer than {LEAST} runs nothing is told.",
         formula="level after / level before - 1; of what is a share itself, level after - level before",
         unit="1",

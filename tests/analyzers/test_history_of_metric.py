@@ -31,6 +31,33 @@ def test_series_in_which_nothing_changed_tell_hardly_any_change(r, most):
     assert sum(bool(change_points(values)) or drift(values) is not None for values in series) <= most
 
 
+def nights(n, seed, slow):
+    """Half a per cent of scatter, and some nights that a neighbour slows down by 3 to 15 %, each for itself."""
+    rng = np.random.default_rng([n, int(100 * slow), seed])
+    return np.log(1 + rng.normal(0, 0.005, n) + np.where(rng.random(n) < slow, rng.uniform(0.03, 0.15, n), 0))
+
+
+@pytest.mark.parametrize(("n", "slow", "series", "most"), [(40, 0.1, 300, 6), (100, 0.2, 60, 2), (200, 0.1, 60, 2)])
+def test_nights_slow_by_chance_are_no_change_for_good(n, slow, series, most):
+    """A tenth to more than half of them told one when only a t by the scatter was asked."""
+    assert sum(bool(change_points(nights(n, seed, slow))) for seed in range(series)) <= most
+
+
+@pytest.mark.parametrize(("shift", "slow", "least"), [(0.01, 0.0, 19), (0.03, 0.1, 17), (0.1, 0.2, 19)])
+def test_a_shift_is_found_among_nights_slow_by_chance(shift, slow, least):
+    after = np.arange(100) >= 66
+    told_of = [change_points(nights(100, seed, slow) + np.log1p(shift) * after) for seed in range(20)]
+    assert sum(any(abs(c.at - 66) <= 2 for c in found) for found in told_of) >= least
+    assert told_of[0] == change_points(nights(100, 0, slow) + np.log1p(shift) * after)  # the same every time
+
+
+def test_a_level_of_a_few_runs_alone_is_found_where_nothing_else_is_odd():
+    values = scatter(40, 1) + 0.1 * (np.arange(40) >= 37)
+    assert [c.at for c in change_points(values)] == [37]
+    values = scatter(60, 2) + 0.1 * ((np.arange(60) >= 30) & (np.arange(60) < 35))
+    assert [c.at for c in change_points(values)] == [30, 35]
+
+
 @pytest.mark.parametrize("values", [np.linspace(1, 2, 40), np.linspace(1, 1.1, 30), np.linspace(1.3, 1, 200)])
 @pytest.mark.parametrize("noise", [0.0, 0.003])
 def test_what_moves_slowly_drifts_where_no_single_change_is_sure(values, noise):
