@@ -1,5 +1,8 @@
 """Causes of lines in the shape in which drivers, kernels, schedulers, clouds and frameworks print them."""
 
+from itertools import product
+from re import _parser as parser  # nothing public takes a pattern apart
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -92,6 +95,9 @@ TELLING = {
     "Task /job:jax_worker/replica:0/task:3 heartbeat timeout. The task has crashed": "connection_lost",
     "Polled an error from coordination service (this can be an error from this or another task).": "connection_lost",
     "torch.distributed.DistNetworkError: The client socket has timed out": "connection_lost",
+    "torch.distributed.DistStoreError: Timed out after 601 seconds waiting for clients. 7/8 clients joined.": (
+        "connection_lost"
+    ),
     # memory
     "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 3 has 79 GiB": "device_memory",
     "jaxlib.xla_extension.XlaRuntimeError: RESOURCE_EXHAUSTED: Out of memory allocating 34359738368 bytes.": (
@@ -189,6 +195,8 @@ ORDINARY = (
     "Config param ici_tensor_parallelism: 1 failed_hosts: []",
     "exit_duration_in_mins ........................... 1190",
     "process finished with exit code 0",
+    "storage: DistStore opened, 8 clients",
+    "got signal handlers, info level 2",
     "Exit Code: 0",
     "onHostMaintenance: TERMINATE",
     "maintenance-event: NONE",
@@ -240,6 +248,55 @@ def test_telling_lines(line, cause):
 @pytest.mark.parametrize("line", ORDINARY)
 def test_ordinary_lines(line):
     assert cause_of(line) is None
+
+
+def least(pattern) -> list[str]:
+    """The shortest text that each alternative of a pattern, taken apart, fits: a needle must be in each of them."""
+    texts = [""]
+    for kind, of in pattern:
+        texts = ["".join(pair) for pair in product(texts, _least_of(str(kind), of))]
+    return texts
+
+
+def _least_of(kind: str, of) -> list[str]:
+    match kind:
+        case "LITERAL":
+            return [chr(of)]
+        case "SUBPATTERN":
+            return least(of[3])
+        case "BRANCH":
+            return [text for one in of[1] for text in least(one)]
+        case "IN":
+            return _least_of(str(of[0][0]), of[0][1])
+        case "MAX_REPEAT" | "MIN_REPEAT" | "POSSESSIVE_REPEAT":
+            return [text * of[0] for text in least(of[2])] if of[0] else [""]
+        case "RANGE":
+            return [chr(of[0])]
+        case "CATEGORY":
+            return ["7"]
+        case "ANY" | "NEGATE":
+            return [" "]
+        case "AT" | "ASSERT" | "ASSERT_NOT":
+            return [""]
+    raise ValueError(f"{kind} is not known here")
+
+
+def test_every_alternative_of_a_pattern_is_reached_through_a_needle_of_its_rule():
+    out_of_reach = [
+        (rule.cause, text)
+        for rule in RULES
+        for pattern in rule.patterns
+        for text in least(parser.parse(pattern))
+        if not any(needle in text for needle in rule.needles)
+    ]
+    assert out_of_reach == []
+
+
+def test_alternatives_are_told_apart():
+    assert least(parser.parse(r"\bdist(?:network|store) ?err(?!ata).{0,9}[1-9]\d")) == [
+        "distnetworkerr17",
+        "diststoreerr17",
+    ]
 
 
 def test_many_lines_at_once_are_judged_as_one_by_one():
