@@ -20,9 +20,9 @@ ALPHA is 0.5 %: of 200 pairs that do not differ one is called different. BETWEEN
 though nothing was changed; where several runs of a kind are known their own spread is larger or smaller, and says so.
 
 Steps that are no usual ones are set apart and counted: the first of an attempt, those that cannot be true, those that a
-profiler watched (where at least as many and LEAST_STEPS others are known), those before the pace settled, and stalls,
-which take longer than the median by ten robust deviations and by half of itself. What stalls cost beyond a usual step
-is told beside (`stalls_s`), a step on average.
+profiler watched (where at least as many and LEAST_STEPS others are known), those before the pace settled, and of what
+is left stalls, which take longer than the median by ten robust deviations and by half of itself. What stalls cost
+beyond a usual step is told beside (`stalls_s`), a step on average.
 """
 
 import math
@@ -141,37 +141,51 @@ def settled(
     if len(traced):
         slow, _ = _stalls(traced_s)
         traced, traced_s = traced[~slow], traced_s[~slow]
+    warm = _warm(step, seconds)
+    step, seconds = step[warm:], seconds[warm:]
     stalled, middle = _stalls(seconds)
     stalls_s = float((seconds[stalled] - middle).sum()) / len(seconds)
     step, seconds = step[~stalled], seconds[~stalled]
-    warm, moved = _pace(step, seconds)
     apart |= {"stalls": int(stalled.sum()), "before the pace settled": warm}
     found = {k: n for k, n in apart.items() if n}
     while_traced = float(traced_s.mean()) if len(traced) else 0.0
-    return StepTimes(step[warm:], seconds[warm:], found, stalls_s, moved, traced, while_traced)
+    return StepTimes(step, seconds, found, stalls_s, _moved(step, seconds), traced, while_traced)
 
 
 def _stalls(seconds: Floats) -> tuple[NDArray[np.bool_], float]:
     """Which steps stall, none where they are too many to be stalls, and the median."""
-    middle = float(np.median(seconds))
-    spread = ROBUST * float(np.median(np.abs(seconds - middle)))
-    stalled = seconds > middle + max(STALL_DEVIATIONS * spread, STALL_SHARE * middle)
+    middle, limit = _usual(seconds)
+    stalled = seconds > limit
     return (stalled & False if stalled.mean() > STALLS_SHARE else stalled), middle
 
 
-def _pace(step: NDArray[np.int64], seconds: Floats) -> tuple[int, tuple[int, ...]]:
-    """How many steps at the beginning are slower than what follows, and the steps at which the pace changed after."""
-    if not np.median(seconds) > 0:
-        return 0, ()
-    found = changes_of(pd.DataFrame({"step": step, "start_ns": 0, "dur_s": seconds})).stretches
+def _usual(seconds: Floats) -> tuple[float, float]:
+    """The median, and what a usual step takes at the most."""
+    middle = float(np.median(seconds))
+    spread = ROBUST * float(np.median(np.abs(seconds - middle)))
+    return middle, middle + max(STALL_DEVIATIONS * spread, STALL_SHARE * middle)
+
+
+def _warm(step: NDArray[np.int64], seconds: Floats) -> int:
+    """How many steps at the beginning are slower than what follows. None counts for more than the slowest usual one:
+    many in a row are a pace, however slow, and one alone is none."""
+    found = _stretches(step, np.minimum(seconds, _usual(seconds)[1]))
     if len(found) < 2:
-        return 0, ()
-    starts = found["first_step"].astype(int).tolist()
+        return 0
     warm = int(found["steps"].iloc[0])
     slower = float(found["median_s"].iloc[0]) > float(found["median_s"].iloc[1])
-    if slower and warm <= WARM_SHARE * len(step):
-        return warm, tuple(starts[2:])
-    return 0, tuple(starts[1:])
+    return warm if slower and warm <= WARM_SHARE * len(step) else 0
+
+
+def _moved(step: NDArray[np.int64], seconds: Floats) -> tuple[int, ...]:
+    """The steps at which the pace changed for good."""
+    return tuple(_stretches(step, seconds)["first_step"].astype(int).tolist()[1:])
+
+
+def _stretches(step: NDArray[np.int64], seconds: Floats) -> pd.DataFrame:
+    """Stretches of one pace; none where most steps take no time."""
+    timed = step if np.median(seconds) > 0 else NONE
+    return changes_of(pd.DataFrame({"step": timed, "start_ns": 0, "dur_s": seconds[: len(timed)]})).stretches
 
 
 def compare(a: StepTimes, b: StepTimes, floor: float = FLOOR) -> Change:

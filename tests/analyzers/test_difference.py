@@ -91,8 +91,24 @@ def test_what_is_no_usual_step_is_set_apart_and_counted():
         "stalls": 2,
         "before the pace settled": 9,
     }
-    assert found.stalls_s == pytest.approx(16 / 98, rel=0.02) and len(found.seconds) == 87
+    assert found.stalls_s == pytest.approx(16 / 89, rel=0.02) and len(found.seconds) == 87
     assert settled(np.arange(2), np.ones(2), np.ones(2, bool), np.zeros(2, bool)) is None
+
+
+@pytest.mark.parametrize("slow", [np.full(15, 1.4), np.full(15, 3.0), np.linspace(3, 1.6, 15)])
+def test_a_beginning_is_warming_up_however_slow_it_is(slow):
+    steady = series(np.random.default_rng(5), 200, spread=0.005)
+    late = steady.copy()
+    steady[: len(slow)], late[100 : 100 + len(slow)] = slow, slow
+    found = steps_of(steady)
+    assert found.apart == {"before the pace settled": 15} and (found.stalls_s, found.moved) == (0.0, ())
+    assert "before the pace settled" not in steps_of(late).apart  # a stretch within is none
+
+
+def test_stalls_at_the_beginning_are_no_pace():
+    seconds = series(np.random.default_rng(5), 200, spread=0.005)
+    seconds[[0, 2, 3, 7, 11, 60]] = 5.0
+    assert steps_of(seconds).apart == {"stalls": 6}
 
 
 def test_stalls_that_are_many_are_how_the_job_runs():
