@@ -19,6 +19,7 @@ from analyzers.flops.peak import Hardware
 from analyzers.intervals import Spans, length, paint, spans, union
 from analyzers.serving.in_engine import Presence, presence, told_of
 from analyzers.serving.loads import loads
+from analyzers.serving.loads_told_twice import sentences
 from analyzers.serving.recorded import recorded
 from analyzers.serving.served import Served, has_requests, late, sampled, served
 from analyzers.serving.work import Shared, passes, request_flops, shared
@@ -56,9 +57,9 @@ def from_serving(tables: Tables, facts: Facts, machine: Hardware, objectives: Ma
     asked, unknown = _asked(tables), []
     model = known_model(facts, unknown, advice=NAME_IT)
     work = _work(asked, model, objectives)
-    found, told_twice = passes(tables), recorded(tables, ())[1]
+    found, told_twice = passes(tables), [*recorded(tables, ())[1], *sentences(tables)]
     if not found and asked is None and not tables.rows("engine"):
-        return _from_sums(tables, model, machine, tuple(unknown))
+        return _from_sums(tables, model, machine, (*told_twice, *unknown))
     start, end, left_out = _span(tables, asked, [(p.start, p.end) for p in found])
     within = presence(asked, tables, start, end, [p.replica for p in found])
     # where passes are recorded, a request that was in the engine shows in them

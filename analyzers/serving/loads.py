@@ -1,18 +1,21 @@
 """The loads of a load test: what its tool summed up for each, one row a load."""
 
+import numpy as np
 import pandas as pd
 
 from analyzers.base import Facts, fact
+from analyzers.serving.loads_told_twice import told_twice
 from runs.tables import Tables, frame
 
 
 def loads(tables: Tables) -> pd.DataFrame:
     """One row a load in the order of the inputs, columns as in the table `stages`; empty where the run has none.
 
-    A load of which several files tell, under one name, is there once: as the first of them has it.
+    A load of which several files tell is there once: under one name as the first of them has it, and of a result and
+    what was printed of it the result (see `loads_told_twice`).
     """
     rows = frame(tables, "stages")
-    rows = rows.sort_values(["source", "order"], kind="stable")
+    rows = rows[~rows["stage"].astype(object).isin(told_twice(tables))].sort_values(["source", "order"], kind="stable")
     return rows[~rows.duplicated("stage") | rows["stage"].isna()].reset_index(drop=True)
 
 
@@ -24,6 +27,9 @@ def printed(tables: Tables) -> pd.DataFrame:
     """
     rows = frame(tables, "stage_stats")
     rows = rows.astype({"stage": str, "metric": str, "statistic": str})
+    twice = told_twice(tables)
+    rows = rows.iloc[np.argsort(rows["stage"].isin(twice), kind="stable")]
+    rows["stage"] = rows["stage"].replace(twice)
     rows = rows.drop_duplicates(["stage", "metric", "statistic"])
     found = rows.pivot(index="stage", columns=["metric", "statistic"], values="value").astype(float)
     if whole := _in_one_piece(tables, found):

@@ -13,6 +13,7 @@ from analyzers.serving.latency.log_lines import log_lines, said
 from analyzers.serving.latency.passes import engine
 from analyzers.serving.latency.summary import METRICS, Load, all_loads, since, together
 from analyzers.serving.loads import invalid_by
+from analyzers.serving.loads_told_twice import sentences
 from analyzers.serving.served import Served
 from analyzers.serving.triton import Triton
 from errors import QuestionError
@@ -112,7 +113,7 @@ def analyze(tables: Tables, facts: Facts, options: dict[str, Any]) -> ServingRes
         raise QuestionError(f"{e.what}; {said(lines).rstrip('.')}", expected=e.expected, advice=e.advice) from e
     invalid = invalid_by(facts)
     load, notes = chosen_load(every, options.get("stage"), tables)
-    notes = [*notes, *([invalid] if invalid else []), *_notes(load)]
+    notes = [*notes, *sentences(tables), *([invalid] if invalid else []), *_notes(load)]
     of = load.served
     if of is None:
         none = pd.DataFrame()

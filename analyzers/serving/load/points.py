@@ -16,6 +16,7 @@ import numpy as np
 import pandas as pd
 
 from analyzers.serving.loads import AGREES, duration_of, loads, printed, stage_names
+from analyzers.serving.loads_told_twice import sentences
 from analyzers.serving.served import Served, has_requests, sampled, served, summary
 from errors import QuestionError
 from runs.tables import Tables
@@ -66,7 +67,7 @@ def points(tables: Tables) -> tuple[pd.DataFrame, dict[str, Served], list[str]]:
     summed = loads(tables)
     summed = summed.assign(stage=summed["stage"].astype(str)).drop_duplicates("stage").set_index("stage")
     said = printed(tables)
-    notes = list(single.notes) if single else []
+    notes = [*sentences(tables), *(single.notes if single else ())]
     rows, found = [], {}
     for name in names:
         row = {"stage": name, "basis": "printed", **_stated(summed, said, name)}

@@ -1,0 +1,68 @@
+"""Loads of which two inputs tell under two names: a tool's result, and what it printed of the same load.
+
+They are one where they count the same requests and tokens, took as long, and every statistic that both print is the
+same, as far as printed digits go. Loads of one input are never one.
+"""
+
+from collections.abc import Iterator
+
+import numpy as np
+import pandas as pd
+
+from runs.tables import Tables, frame
+
+DIGITS = 2  # of seconds, and of milliseconds, that tools print
+ROUNDED = 0.501 * 10**-DIGITS  # what rounding takes away at most
+_COUNTS = ["completed", "input_tokens", "output_tokens"]
+_MAY_MISS = ["failed", "requested_rate_per_s", "max_concurrency"]  # what one of the two may not tell
+
+
+def told_twice(tables: Tables) -> dict[str, str]:
+    """{name of a load: name of the load that it is}, of those that another input tells with more digits or requests."""
+    rows = frame(tables, "stages").dropna(subset=["stage", "source", "duration_s", *_COUNTS])
+    rows = rows[(rows["completed"] > 0).to_numpy(dtype=bool)].sort_values(["source", "order"], kind="stable")
+    rows = rows.astype({"stage": str, "source": str}).drop_duplicates("stage")
+    alike = rows[rows.duplicated(_COUNTS, keep=False)]
+    if alike["source"].nunique() < 2:
+        return {}
+    stats = frame(tables, "stage_stats").astype({"stage": str, "metric": str, "statistic": str})
+    kept = set(frame(tables, "requests", ["stage"])["stage"].dropna().astype(str).unique())
+    return {other: one for _, mine in alike.groupby(_COUNTS, sort=False) for other, one in _pairs(mine, stats, kept)}
+
+
+def sentences(tables: Tables) -> list[str]:
+    """What must be said of them."""
+    return [f"{other} tells of the load {one} too, which counts once." for other, one in told_twice(tables).items()]
+
+
+def _pairs(rows: pd.DataFrame, stats: pd.DataFrame, kept: set[str]) -> Iterator[tuple[str, str]]:
+    """(a load without requests, the same load in another input) among loads of equal counts."""
+    best = rows.assign(single=rows["stage"].isin(kept), exact=~_is_rounded(rows["duration_s"]))
+    best = best.sort_values(["single", "exact"], ascending=False, kind="stable").to_dict("records")
+    taken: list[dict] = []
+    for load in best:
+        same = None if load["single"] else next((one for one in taken if _one(one, load, stats)), None)
+        if same is None:
+            taken.append(load)
+        else:
+            yield str(load["stage"]), str(same["stage"])
+
+
+def _is_rounded(seconds: pd.Series) -> pd.Series:
+    return seconds == seconds.round(DIGITS)
+
+
+def _one(a: dict, b: dict, stats: pd.DataFrame) -> bool:
+    """Whether two loads of equal counts are one."""
+    if a["source"] == b["source"] or any(_differ(a[c], b[c]) for c in _MAY_MISS):
+        return False
+    if abs(a["duration_s"] - b["duration_s"]) > (0 if a["exact"] and b["exact"] else ROUNDED):
+        return False
+    of_a, of_b = (stats[stats["stage"] == x["stage"]].drop_duplicates(["metric", "statistic"]) for x in (a, b))
+    both = of_a.merge(of_b, on=["metric", "statistic"])
+    times = both[both["metric"].isin(("ttft", "tpot", "itl", "e2e")).to_numpy(dtype=bool)]
+    return bool(len(times)) and bool(((times["value_x"] - times["value_y"]).abs() <= ROUNDED / 1e3).all())
+
+
+def _differ(a: float | None, b: float | None) -> bool:
+    return not pd.isna(a) and not pd.isna(b) and not np.isclose(float(a), float(b), atol=ROUNDED)

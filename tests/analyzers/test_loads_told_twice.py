@@ -1,0 +1,67 @@
+"""The result of a load test beside what was printed of it: one load."""
+
+import pytest
+
+from analyzers.serving import latency, load
+from analyzers.serving.latency.summary import all_loads
+from analyzers.serving.loads import loads, printed
+from runs.tables import MemoryTables
+from tests.analyzers.load_tests import ask, summaries
+
+RESULT = {
+    "stage": "bench",
+    "source": "bench.json",
+    "completed": 300,
+    "duration_s": 79.10464798,
+    "requested_rate_per_s": 4.0,
+    "ttft_mean": 0.125437218,
+    "ttft_p99": 0.19714409,
+    "tpot_mean": 0.0199,
+}
+BLOCK = {
+    "stage": "bench.log",
+    "source": "bench.log",
+    "completed": 300,
+    "failed": None,
+    "duration_s": 79.10,
+    "requested_rate_per_s": 4.0,
+    "ttft_mean": 0.12544,
+    "ttft_p99": 0.19714,
+    "ttft_p90": 0.18,
+}
+
+
+@pytest.mark.parametrize("inputs", [[RESULT, BLOCK], [BLOCK, RESULT]])
+def test_a_result_and_what_was_printed_of_it_are_one_load(inputs):
+    tables = summaries(inputs)
+    assert loads(tables)["duration_s"].tolist() == [79.10464798]
+    (one,) = all_loads(tables)
+    assert one.stage == "bench" and one.latency["ttft_s"]["mean"] == 0.125437218
+    assert printed(tables)["ttft", "p90"].to_dict() == {"bench": 0.18}  # what only the print tells
+    for question in (load, latency):
+        assert any("bench.log tells of the load bench too" in note for note in ask(question, tables).notes)
+
+
+def test_requests_are_kept():
+    """Though the print comes first: requests are of the result."""
+    run = summaries([{**RESULT, "completed": 1, "duration_s": 79.10}, {**BLOCK, "completed": 1, "source": "a.log"}])
+    requests = {"stage": ["bench"], "arrival_ns": [0], "status": ["completed"], "e2e_ns": [10**9], "ttft_ns": [10**8]}
+    tables = MemoryTables({n: run.arrow(n).to_pydict() for n in ("stages", "stage_stats")} | {"requests": requests})
+    assert [(one.stage, one.served is None) for one in all_loads(tables)] == [("bench", False)]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"source": "bench.json"},  # two loads of one input
+        {"duration_s": 79.12},
+        {"failed": 3},
+        {"output_tokens": 30_001},
+        {"requested_rate_per_s": 8.0},
+        {"ttft_p99": 0.19720},
+        {"ttft_mean": None, "ttft_p99": None, "ttft_p90": None},  # no word on whether they are
+    ],
+)
+def test_loads_that_are_like_another_are_loads_of_their_own(other):
+    told = {k: v for k, v in {**BLOCK, **other}.items() if v is not None or not k.startswith("ttft")}
+    assert len(loads(summaries([RESULT, told]))) == 2
