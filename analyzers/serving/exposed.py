@@ -15,6 +15,7 @@ from analyzers.serving.loads import loads
 from analyzers.serving.served import has_requests
 from analyzers.serving.servers import samples_of_servers
 from analyzers.serving.triton import Triton, triton
+from analyzers.serving.untimed import SINCE_START
 from runs.tables import Tables, frame
 
 NAMES: dict[str, tuple[str, ...]] = {  # of the answer: metrics of vLLM, SGLang and TensorRT-LLM, newest first
@@ -47,7 +48,6 @@ NOTE = (
     "From the server's own histograms: a quantile lies between the bounds of its bucket, and means are exact. The "
     "way to the client is not in them."
 )
-SINCE_START = "There is one scrape: all counts are since the server's process began."
 
 
 @dataclass(frozen=True)

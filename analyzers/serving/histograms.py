@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from analyzers.serving.servers import servers
+from analyzers.serving.untimed import in_order
 from runs.tables import Tables, frame
 
 
@@ -101,7 +102,7 @@ def observed(tables: Tables, *names: str, replica: str | None = None) -> Histogr
             rows = rows[(rows["replica"].astype(str) == replica) | (servers(tables, rows) == replica)]
         rows = rows[rows["le"].notna() & rows["count"].notna() & rows["order"].notna()]
         if len(rows):
-            return _observed(name, rows.assign(server=servers(tables, rows)))
+            return _observed(name, in_order(tables, rows.assign(server=servers(tables, rows))))
     return None
 
 

@@ -3,7 +3,7 @@
 Every vLLM server calls its only engine "0", so that a name alone does not tell two servers apart. Rows of one name in
 two inputs are of one server where one input goes on after the other has ended, as a log that was rotated does, unless
 their processes were started at different times and the later one before the earlier input ended. Rows that overlap in
-time, or carry none, are of two.
+time are of two, and those that carry none too, unless they are scrapes of one process (see `untimed`).
 
 Two inputs that overlap are of one server where they are copies, or two pollers of it: lines of logs that are alike in
 all of the time that both tell of, or counters of a process started at one moment that never fall where both are put in
@@ -20,6 +20,7 @@ import numpy as np
 import pandas as pd
 
 from analyzers.serving.counters import COUNTERS, grown, increments, of_logs
+from analyzers.serving.untimed import began, chains, in_order
 from runs.tables import Tables, frame
 
 ONE = "engine"  # a replica without a name
@@ -34,7 +35,6 @@ TOLD = [
     "prompt_tokens",
     "output_tokens",
 ]  # what two inputs of one server tell alike
-BEGAN = "process_start_time_seconds"
 
 
 @dataclass(frozen=True)
@@ -65,9 +65,9 @@ def servers(tables: Tables, rows: pd.DataFrame, time: str = "ts_ns") -> np.ndarr
     ends = ends.groupby(["label", "source"], sort=False, dropna=False)["at"].agg(["min", "max", "count", "size"])
     names: dict[tuple[str, str], str] = {}
     several = ends.index.get_level_values(0).duplicated().any()
-    began, samples = (_began(tables), _by_label(tables)) if several else ({}, {})
+    starts, samples, untimed = (began(tables), _by_label(tables), chains(tables)) if several else ({}, {}, [])
     for name, mine in ends.groupby(level=0, sort=False):
-        apart = _apart(mine.droplevel(0), began, samples.get(name, {}))
+        apart = _apart(mine.droplevel(0), starts, samples.get(str(name), {}), untimed)
         for chain in apart:
             names |= {(name, one): _named(name, chain[0], len(apart)) for one in chain}
     keys = pd.MultiIndex.from_arrays([label, source])
@@ -80,12 +80,14 @@ def _named(label: str, source: str, count: int) -> str:
     return source if label == ONE else f"{source} {label}"
 
 
-def _apart(ends: pd.DataFrame, began: dict[str, frozenset[float]], samples: dict[str, _Told]) -> list[list[str]]:
+def _apart(
+    ends: pd.DataFrame, began: dict[str, frozenset[float]], samples: dict[str, _Told], untimed: list[list[str]]
+) -> list[list[str]]:
     """Inputs that name one replica, those of one server together and in order of time."""
     timed = ends[ends["count"] == ends["size"]].sort_values(["min", "max"], kind="stable")
-    chains: list[list[str]] = []
+    found: list[list[str]] = []
     for source, row in timed.iterrows():
-        for chain in chains:
+        for chain in found:
             ended = max(timed["max"][one] for one in chain)
             if row["min"] > ended:
                 one = _goes_on(began.get(chain[-1]), began.get(source), float(ended) / 1e9)
@@ -95,8 +97,11 @@ def _apart(ends: pd.DataFrame, began: dict[str, frozenset[float]], samples: dict
                 chain.append(source)
                 break
         else:
-            chains.append([source])
-    return chains + [[source] for source in ends.index if source not in timed.index]
+            found.append([str(source)])
+    rest = [str(source) for source in ends.index if source not in timed.index]
+    told = [[source for source in chain if source in rest] for chain in untimed]
+    chained = [chain for chain in told if chain]
+    return found + chained + [[source] for source in rest if not any(source in chain for chain in chained)]
 
 
 def _by_label(tables: Tables) -> dict[str, dict[str, _Told]]:
@@ -135,20 +140,13 @@ def _goes_on(before: frozenset[float] | None, after: frozenset[float] | None, en
     return not before or not after or bool(before & after) or min(after) >= ended_s
 
 
-def _began(tables: Tables) -> dict[str, frozenset[float]]:
-    """When the processes that each input scraped were started, s since the epoch."""
-    rows = frame(tables, "scalars", ["name", "value", "source"])
-    rows = rows[rows["name"].astype(str).str.startswith(BEGAN).to_numpy(dtype=bool)].dropna(subset=["value"])
-    return {str(k): frozenset(v.round(2)) for k, v in rows.groupby(rows["source"].astype(str))["value"]}
-
-
 def samples_of_servers(tables: Tables, columns: Sequence[str] | None = None) -> tuple[pd.DataFrame, list[str]]:
     """(the table `engine` with `replica` the name of its server and nothing told twice, what must be said of that).
 
     Further columns: `log`, whether a row is a line of a log, and <counter>_grown of COUNTERS (see `counters.grown`).
     """
     rows = frame(tables, "engine")
-    rows = rows.assign(replica=servers(tables, rows)).sort_values(["ts_ns", "order"], kind="stable")
+    rows = in_order(tables, rows.assign(replica=servers(tables, rows))).sort_values(["ts_ns", "order"], kind="stable")
     rows = rows.reset_index(drop=True).assign(log=of_logs(rows.reset_index(drop=True)))
     rows = rows.assign(**{f"{c}_grown": grown(rows, rows[c]) for c in COUNTERS})
     rows, copies = _without_copies(rows)

@@ -13,6 +13,7 @@ from analyzers.serving.kv_cache.setting import KV_FACTS, cache_precision_of, fir
 from analyzers.serving.prefix_cache.measured import SOURCES, MeasuredPrefix, measured_prefix
 from analyzers.serving.prefix_cache.replay import Replay, replay, sizes_to_show
 from analyzers.serving.prefix_cache.saved import first_tokens, saved
+from analyzers.serving.untimed import SINCE_START
 from analyzers.subject import CHIP, MODEL, chip_of, known_model
 from catalog.inference import BYTES, kv_bytes_per_token
 from errors import QuestionError
@@ -351,4 +352,6 @@ def _notes(
         if said.source
         else "No engine tells what its own cache found: counters of its /metrics or its log would."
     )
+    if said.source == "counters" and not len(said.over_time):
+        notes.append(SINCE_START)
     return notes
