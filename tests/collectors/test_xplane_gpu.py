@@ -156,7 +156,7 @@ def test_marks_of_a_host_that_runs_ahead_tell_no_steps(tmp_path):
     found = marked(tmp_path, 90, [(10 + n * 1000, 900) for n in range(4)])
     assert "steps" not in found.rows
     (told,) = [x for x in found.lost if x.what == "4 steps"]
-    assert "hold 10% of what devices did since the first" in told.reason
+    assert "hold 10 % of what devices did since the first" in told.reason
 
 
 @pytest.mark.parametrize(

@@ -139,9 +139,9 @@ class Marked:
     def _ran_ahead(self) -> Lost:
         return Lost(
             f"{len(self._steps):,} steps",
-            f"the host's marks of them hold {self._held / self._work:.0%} of what devices did since the first, so how "
-            "long steps took is not told: the host may have gone on before the work that it handed over was done. A "
-            "step that waits for its result within its mark (`jax.block_until_ready`) would tell",
+            f"the host's marks of them hold {100 * self._held / self._work:.0f} % of what devices did since the first, "
+            "so how long steps took is not told: the host may have gone on before the work that it handed over was "
+            "done. A step that waits for its result within its mark (`jax.block_until_ready`) would tell",
         )
 
     def other_rows(self, base_ns: int, host: str | None) -> Iterator[Rows]:
