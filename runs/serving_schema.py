@@ -31,7 +31,12 @@ SERVING_TABLES: tuple[TableSchema, ...] = (
             Column(
                 "hash_ids", pa.list_(INT), "identity of each block of its prompt, in order: equal prefixes, equal ids"
             ),
-            Column("status", TEXT, "completed, failed or aborted; null: nobody served it (a trace of traffic)"),
+            Column(
+                "status",
+                TEXT,
+                "completed, failed, aborted, or cut_off (it still ran when the load ended, at last_token_ns); null: "
+                "nobody served it (a trace of traffic)",
+            ),
             Column("error", pa.string(), "why it failed, as written, its first 500 characters"),
             SOURCE,
         ),

@@ -311,7 +311,7 @@ def _asked(of: Served) -> list[tuple[str, str, float]]:
         ("prompt tokens of a request (mean)", "tokens", float(mean["prompt_tokens"])),
         ("output tokens of a request (mean)", "tokens", float(mean["output_tokens"])),
         ("requests sent per second", "1/s", (len(rows) - 1) / seconds if seconds > 0 else float("nan")),
-        ("share of requests that failed", "share", float((~rows["completed"]).mean())),
+        ("share of requests that failed", "share", float(rows["failed"].mean())),
     ]
 
 

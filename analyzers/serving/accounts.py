@@ -131,7 +131,7 @@ def _work(asked: Served | None, model: Model | None, objectives: Mapping[str, fl
     def shares(which: np.ndarray) -> tuple[float, float]:
         return tuple(float(x[which].sum() / x.sum()) if x.sum() else 0.0 for x in (fresh, output))
 
-    failed, missed = shares(~done), shares(behind)
+    failed, missed = shares(rows["failed"].to_numpy(dtype=bool)), shares(behind)
     flops, every, notes = None, None, asked.notes
     told = rows[["prompt_tokens", "output_tokens"]].notna().all(axis=1).to_numpy(dtype=bool)
     if model is not None and (done & ~told).any():

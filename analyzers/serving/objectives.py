@@ -57,7 +57,8 @@ class SloResult:
     """`attainment`: share of all sent requests that completed within all objectives; `attainment_of_completed`: of the
     completed ones; `goodput_per_s`: good requests per second (vLLM's rate), None where the duration
     is unknown. `attainment_high`: what the first would be if all requests whose latency is unknown were good.
-    `judged`: how many requests these shares and counts are of: all that were sent, unless a tool kept a sample of them.
+    `judged`: how many requests these shares and counts are of: all that were sent and not cut off by the end of the
+    load, unless a tool kept a sample of them.
     Then the rates are for all that it counted, taken to have kept the objectives as often as those.
 
     `each`: {objective: share of sent requests that kept that one alone}, `each_high` at most, where histograms alone
@@ -114,13 +115,16 @@ def analyze(tables: Tables, facts: Facts, options: dict[str, Any]) -> SloResult:
     if options.get("stage") is None and (told := by_histograms(tables)) is not None:
         return _exposed(told, objectives)
     load, parts = _load(tables, options.get("stage"))
-    of = load.served
+    assert load.served is not None
+    of = load.served.ended
     if not objectives:
         raise QuestionError(
             "no objective was given",
             expected="at least one of " + ", ".join(OBJECTIVES),
             advice=f"Ask with, for instance, {_example(of)}.",
         )
+    if not len(of.rows):
+        raise QuestionError("the end of the load cut off every request: none can be judged", advice=ADVICE)
     values = _values(of, objectives)
     judged = judge(of, values, objectives)
     sent, good = len(of.rows), int(judged.good.sum())
@@ -357,7 +361,8 @@ def _tenants(of: Served, judged: Judged) -> pd.DataFrame:
 
 def _notes(load: Load, judged: Judged, objectives: Mapping[str, float]) -> list[str]:
     notes = [
-        "Attainment is over all requests that were sent: one that failed missed. Goodput is good requests per "
+        "Attainment is over all requests that were sent: one that failed missed, one that the end of the load cut off "
+        "is not judged. Goodput is good requests per "
         "second (vLLM's rate); the share of completed requests is SGLang's."
     ]
     if load.kept is not None:

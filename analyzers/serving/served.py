@@ -5,7 +5,8 @@
     e2e     = last token - arrival           tpot    = (e2e - ttft) / (output tokens - 1), of each request
 
 Where an input states durations instead of times of day, those count. A request that did not complete has no latency,
-whatever the tool wrote for it. Times that cannot be (nothing before its cause, nothing in no time) are kept out.
+whatever the tool wrote for it; one that the end of a load cut off has not failed. Times that cannot be (nothing before
+its cause, nothing in no time) are kept out.
 """
 
 from collections.abc import Iterable, Mapping
@@ -50,8 +51,9 @@ ADVICE = (
 @dataclass(frozen=True)
 class Served:
     """`rows`: one row a request that was sent to a server, in order of arrival where that is known. Columns of the
-    table `requests` without lists and stated durations, then `completed` (bool), `out_of` ("" or why its times are
-    out of the statistics) and the latencies of LATENCIES in seconds, NaN where unknown.
+    table `requests` without lists and stated durations, then `completed`, `cut_off` and `failed` (neither of them) as
+    bools, `out_of` ("" or why its times are out of the statistics) and the latencies of LATENCIES in seconds, NaN where
+    unknown.
 
     `origin_ns`: the first arrival, None where no time of day is known. `notes`: what was left out, in sentences.
     """
@@ -81,6 +83,14 @@ class Served:
         counts = (self.rows["completed"] & (self.rows["out_of"] == "")).to_numpy()
         good = counts[owner] & (seconds >= 0) if len(owner) else np.zeros(0, dtype=bool)
         return seconds[good], owner[good]
+
+    @property
+    def ended(self) -> "Served":
+        """Those that were answered or failed: without what the end of a load cut off."""
+        mine = ~self.rows["cut_off"].to_numpy(dtype=bool)
+        if mine.all():
+            return self
+        return Served(self.rows[mine].reset_index(drop=True), self.tables, self.order[mine], self.origin_ns, self.notes)
 
     def for_stage(self, stage: str | None) -> "Served":
         """The requests of one load; all where `stage` is None. Raises QuestionError where it has none."""
@@ -116,7 +126,9 @@ def served(tables: Tables) -> Served:
     order = np.argsort(arrival, kind="stable")
     order = order[sent[order]]
     rows = rows.iloc[order].reset_index(drop=True)
-    rows["completed"] = (rows["status"].astype(str) == "completed").to_numpy()
+    for state in ("completed", "cut_off"):
+        rows[state] = (rows["status"].astype(str) == state).to_numpy()
+    rows["failed"] = ~rows["completed"] & ~rows["cut_off"]
     _latencies(rows)
     notes = [*_exclude(rows), *_in_one_piece(rows)]
     keep = [c for c in rows.columns if c not in ("ttft_ns", "e2e_ns")]
@@ -175,9 +187,13 @@ def _exclude(rows: pd.DataFrame) -> list[str]:
             )
     rows["out_of"] = why
     rows.loc[~done | (why != ""), list(LATENCIES)] = np.nan
-    failed = int((~done).sum())
-    if failed:
+    if failed := int(rows["failed"].sum()):
         notes.append(f"{failed:,} of {len(rows):,} requests did not complete: they have no latency.")
+    if cut := int(rows["cut_off"].sum()):
+        notes.append(
+            f"{cut:,} of {len(rows):,} requests still ran when the load ended, which cut them off: they are in flight "
+            "until then, have not failed, and have no latency."
+        )
     return notes
 
 

@@ -29,6 +29,7 @@ OPTIONS = (
 WINDOWS_S = (1.0, 10.0, 60.0)
 MIX = ("short_both", "heavy_prompt", "heavy_output", "heavy_both")
 LOST = ("failed", "aborted")  # states without an answer
+CUT_OFF = "cut_off"  # of an answer whose length is not known, for the load ended before it
 MAX_TENANTS = 50
 LEAST_RATES, MAX_RATES = 30, 1500  # windows of the picture of the rate
 _NICE_S = (0.001, 0.01, 0.1, 1, 2, 5, 10, 30, 60, 300, 600, 1800, 3600, 21600, 86400)
@@ -197,7 +198,7 @@ def _seconds(rows: pd.DataFrame) -> np.ndarray:
 def _tokens(rows: pd.DataFrame, column: str) -> np.ndarray:
     values = rows[column].to_numpy(dtype=float, na_value=np.nan)
     if column == "output_tokens":  # what failed has no length, whatever was written for it
-        values = np.where(rows["status"].isin(LOST), np.nan, values)
+        values = np.where(rows["status"].isin((*LOST, CUT_OFF)), np.nan, values)
     return np.where(values < 0, np.nan, values)
 
 

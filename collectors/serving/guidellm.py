@@ -3,7 +3,8 @@
 Its statistics come by how requests ended; those of answered requests are kept. "Time per output token" includes the
 first token since version 0.3 (ours: `normalized_tpot`), and is left out of older reports, where it is neither.
 "Inter-token latency" is a request's (last token - first token) / (output tokens - 1), weighted by its tokens: its mean
-is that of all gaps (`itl`), its percentiles are smoother. Requests that the end of a load cut off are aborted.
+is that of all gaps (`itl`), its percentiles are smoother. Of requests that the end of a load cut off,
+the last token's time is when that was.
 
 Its statistics and totals are of the measured window, without warm-up and cool-down, while all requests are kept, or a
 sample of them: those that ended before the window or began after it are left out here too, by name.
@@ -52,7 +53,7 @@ _NAMES = {
     "p999": "p99.9",
     "std_dev": "std",
 }
-_ENDS = {"successful": "completed", "errored": "failed", "incomplete": "aborted"}
+_ENDS = {"successful": "completed", "errored": "failed", "incomplete": "cut_off"}
 _TEXTS = ("prompt", "output", "request_args", "reasoning_output", "tool_calls", "response_args", "pdf")
 
 
@@ -218,7 +219,7 @@ def _request(entry: Any, status: str) -> dict[str, Any] | None:
     start = _moment(entry, timings, "request_start_time", "start_time", "request_start")
     if start is None:
         return None
-    done = status == "completed"
+    done, cut = status == "completed", status == "cut_off"
     end = _moment(
         entry,
         timings,
@@ -235,8 +236,8 @@ def _request(entry: Any, status: str) -> dict[str, Any] | None:
     return {
         "id": text(part(entry, "request_id")) or text(part(entry, "id_")),
         "arrival_ns": start,
-        "first_token_ns": first if done else None,
-        "last_token_ns": end if done else None,
+        "first_token_ns": first if done or cut else None,
+        "last_token_ns": end if done else _cut_off(entry, timings) if cut else None,
         "ttft_ns": duration_ns(ttft / 1e3) if done and first is None and ttft is not None else None,
         "prompt_tokens": _tokens(entry, "prompt_tokens", "input_metrics"),
         "cached_tokens": count(part(entry, "cached_tokens")),
@@ -244,6 +245,11 @@ def _request(entry: Any, status: str) -> dict[str, Any] | None:
         "status": status,
         "error": None if error is None else str(error),
     }
+
+
+def _cut_off(entry: Any, timings: Any) -> int | None:
+    """When the end of the load cut a request off."""
+    return _moment(entry, timings, "request_end_time", "end_time", "request_end", "resolve_end")
 
 
 def _moment(entry: Any, timings: Any, *names: str) -> int | None:

@@ -82,7 +82,12 @@ def benchmark(strategy=None, **changes):
                 }
             ],
             "errored": [{"request_id": "b", "request_start_time": 1_786_678_149.0, "info": {"error": "no"}}],
-            "incomplete": [{"request_id": "c", "info": {"timings": {"request_start": 1_786_678_150.0}}}],
+            "incomplete": [
+                {
+                    "request_id": "c",
+                    "info": {"timings": {"request_start": 1_786_678_150.0, "request_end": 1_786_678_152.0}},
+                }
+            ],
             "total": None,
         },
         **changes,
@@ -125,7 +130,8 @@ def test_requests_by_how_they_ended(tmp_path):
     assert good["first_token_ns"] - good["arrival_ns"] == 250_000_000
     assert good["last_token_ns"] - good["arrival_ns"] == 2_250_000_000
     assert (good["prompt_tokens"], good["cached_tokens"], good["output_tokens"]) == (51, 16, 8)
-    assert (bad["status"], bad["error"], cut["status"]) == ("failed", "no", "aborted")
+    assert (bad["status"], bad["error"], cut["status"]) == ("failed", "no", "cut_off")
+    assert (cut["first_token_ns"], cut["last_token_ns"] - cut["arrival_ns"]) == (None, 2_000_000_000)
     assert bad["last_token_ns"] is None and "secret" not in str(found.rows)
 
 

@@ -75,7 +75,7 @@ def tenants(of: Served) -> pd.DataFrame:
     table = pd.DataFrame(
         {
             "requests": grouped.size(),
-            "failed": (~rows["completed"]).groupby(key).sum(),
+            "failed": rows["failed"].groupby(key).sum(),
             **{n: grouped[n].sum(min_count=1) for n in ("prompt_tokens", "output_tokens")},  # none told is not none
         }
     )
@@ -90,9 +90,9 @@ def tenants(of: Served) -> pd.DataFrame:
 
 
 def failures(rows: pd.DataFrame) -> pd.DataFrame:
-    """Requests that did not complete, by status and error, most first: status, error (numbers in it as `#`), requests,
+    """Requests that failed, by status and error, most first: status, error (numbers in it as `#`), requests,
     tokens (of prompts and, as far as told, generated), example (the id of one)."""
-    lost = rows[~rows["completed"]]
+    lost = rows[rows["failed"]]
     text = lost["error"].astype(object).where(lost["error"].notna(), "no error was recorded")
     kinds = {t: _kind(t) for t in text.unique()}
     tokens = lost["prompt_tokens"].fillna(0) + lost["output_tokens"].fillna(0)
@@ -117,12 +117,12 @@ def _kind(text: str) -> str:
 
 
 def tokens_lost(rows: pd.DataFrame) -> tuple[int, float | None]:
-    """(prompt and generated tokens of requests that did not complete, their share of all such tokens).
+    """(prompt and generated tokens of requests that failed, their share of all such tokens).
 
     Unknown counts are 0, and the prompt of a request that failed early may never have been read: at most so many.
     """
     tokens = (rows["prompt_tokens"].fillna(0) + rows["output_tokens"].fillna(0)).to_numpy(dtype=float)
-    lost, every = float(tokens[~rows["completed"].to_numpy()].sum()), float(tokens.sum())
+    lost, every = float(tokens[rows["failed"].to_numpy()].sum()), float(tokens.sum())
     return int(lost), lost / every if every else None
 
 

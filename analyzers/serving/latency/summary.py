@@ -43,7 +43,8 @@ ADVICE = (
 class Load:
     """One load, or several taken together (`stage` None). Rates and times are None where unknown.
 
-    `requests`: all that were sent; `failed`: those of them that did not complete, aborted ones included.
+    `requests`: all that were sent; `failed`: those of them that did not complete, aborted ones included,
+    and not those that the end of the load cut off.
     `goodput_per_s`: requests per second that kept the tool's own objectives, as it printed it.
     `input_tokens`, `output_tokens`: of the completed ones. `latency`: {name of METRICS: {statistic: seconds}}.
     `basis`: {name: derived (recomputed from single requests) or measured (printed by the tool)}, of the rates too.
@@ -194,7 +195,7 @@ def _recomputed(of: Served, duration: float | None, times: bool) -> dict:
         latency = {name: found for name, v in values.items() if (found := summary(v)) is not None}
     return {
         "requests": len(rows),
-        "failed": len(rows) - len(done),
+        "failed": int(rows["failed"].sum()),
         "input_tokens": tokens["prompt_tokens"],
         "output_tokens": tokens["output_tokens"],
         "request_rate_per_s": _per(len(done), duration),

@@ -119,9 +119,10 @@ def _requests(single: Served | None, name: str, loads_there: int, notes: list[st
 
 
 def spans(mine: Served) -> pd.DataFrame:
-    """Seconds since the first arrival of every request whose times count: start, first (token), end; and tokens."""
-    rows = mine.timed
-    rows = rows[rows["arrival_ns"].notna() & rows["e2e_s"].notna()]
+    """Seconds since the first arrival of every request whose times count: start, first (token), end; and tokens. One
+    that the end of the load cut off ends there."""
+    rows = pd.concat([mine.timed, _cut_off(mine)]) if mine.rows["cut_off"].any() else mine.timed
+    rows = rows[rows["arrival_ns"].notna() & rows["e2e_s"].notna()].sort_index()
     start = (rows["arrival_ns"] - mine.origin_ns).to_numpy(dtype=float) / 1e9 if len(rows) else np.zeros(0)
     ttft = rows["ttft_s"].to_numpy(dtype=float)
     return pd.DataFrame(
@@ -132,6 +133,15 @@ def spans(mine: Served) -> pd.DataFrame:
             "end": start + rows["e2e_s"].to_numpy(dtype=float),
             "tokens": rows["output_tokens"].to_numpy(dtype=float, na_value=np.nan),
         }
+    )
+
+
+def _cut_off(mine: Served) -> pd.DataFrame:
+    """The rows that the end of a load cut off, with how long they ran; one that tells no tokens has made none."""
+    rows = mine.rows[mine.rows["cut_off"]]
+    ran, first = ((rows[c] - rows["arrival_ns"]).astype("Float64") / 1e9 for c in ("last_token_ns", "first_token_ns"))
+    return rows.assign(e2e_s=ran, ttft_s=first, output_tokens=rows["output_tokens"].fillna(0)).astype(
+        {"e2e_s": float, "ttft_s": float}
     )
 
 
@@ -155,7 +165,7 @@ def _recompute(row: dict, mine: Served) -> None:
     row["basis"] = "requests"
     row["failed_load"] = not mine.rows["completed"].any()
     row["completed"] = float(mine.rows["completed"].sum())
-    row["failed"] = float(len(mine.rows) - row["completed"])
+    row["failed"] = float(mine.rows["failed"].sum())
     for metric in METRICS:
         stated = summary(timed[f"{metric}_s"])
         if stated:
