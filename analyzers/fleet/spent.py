@@ -30,6 +30,7 @@ HOUR_S, DAY_S = 3600, 86_400
 MOST_CELLS = 4_000  # hours (or days, where that many hours do not reach) that are told one by one
 MOST_SPANS = 50
 MOST_INPUTS = 500
+SAID = "sidecar"  # the collector of `chipledger.json`
 ID_LENGTH = 16  # hex digits of an input's SHA-256 that are kept
 PARTS_OF_PARENT = {"no_single_rank", "not_broken_down"}  # no causes of their own
 _S = 1_000_000_000
@@ -63,7 +64,8 @@ class Spent:
     useful_flops  the model's FLOPs in kept steps, all chips; None where not known
     useful_told   whether useful maths is known; `useful_least`: only what it is at least
     chips_known   False: the number of chips is not told, and chip-seconds are those of one
-    inputs        which files it was made of, empty ones left out: beginnings of their hashes, sorted
+    inputs        which files it was made of: beginnings of their hashes, sorted. Empty ones are left out, and what was
+                  said of the run (`chipledger.json`): where that is put right, the run is told once more
     """
 
     entries: tuple[Entry, ...]
@@ -112,8 +114,12 @@ def spent(result: LedgerResult, days: Calendar | None, sources: Sequence[dict[st
         useful_told=useful_share(ledger) is not None,
         useful_least=uncounted(ledger),
         chips_known=ledger.chips_known,
-        inputs=tuple(sorted({str(s["sha256"])[:ID_LENGTH] for s in sources if s["bytes"]}))[:MOST_INPUTS],
+        inputs=tuple(sorted({str(s["sha256"])[:ID_LENGTH] for s in sources if _is_input(s)}))[:MOST_INPUTS],
     )
+
+
+def _is_input(source: dict[str, Any]) -> bool:
+    return bool(source["bytes"]) and source.get("collector") != SAID
 
 
 def entries(account: Account) -> tuple[Entry, ...]:
