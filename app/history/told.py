@@ -123,9 +123,15 @@ def _mixed(runs: Iterable[Run]) -> tuple[str, ...]:
     """What these runs do not have in common of what makes them one job."""
     runs = list(runs)
     facts = [run.manifest.facts for run in runs]
-    told = {"kind": {run.manifest.kind for run in runs}}  # a compiler's bound is no measured step
+    told = {"kind": {_kind(run) for run in runs}}
     told |= {name: {str(f[name].value) for f in facts if name in f} for name in SETUP}
     return tuple(name for name, values in told.items() if len(values) > 1)
+
+
+def _kind(run: Run) -> str:
+    """A simulated run is of another kind than a measured one, as a compiler's bound is no measured step."""
+    compiled = run.manifest.kind == "compiled"
+    return "simulated" if run.manifest.simulated and not compiled else run.manifest.kind
 
 
 def _meant(asked: Asked, place: Workspace) -> tuple[list[Run], dict[str, Mapping[str, str]]]:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from app.comparing import sides
-from app.history.told import Asked, tell
+from app.history.told import Asked, _mixed, tell
 from app.mcp.calling import call
 from app.mcp.tools import tool
 from app.pages.history.figure import over_runs
@@ -82,6 +82,15 @@ def test_what_drifts_is_said_and_what_runs_are_of_two_kinds(place, capsys, monke
     said = out(capsys, "history", "step_time")[1]
     assert "drifts, for the worse: no single change is sure, but it rose from 1.1" in said
     assert "These runs differ in kind" in said
+
+
+@pytest.mark.parametrize(("kind", "told"), [("training", ("kind",)), ("compiled", ()), ("simulated", ())])
+def test_simulated_runs_are_of_another_kind_than_measured_ones(place, kind, told):
+    """A compiled program is never measured, and what is simulated by its kind is simulated anyhow."""
+    for n in range(2):
+        facts = {"chip": "TPU v5p", "chips": 4} | ({"simulated": True} if n else {})
+        write(place.store, f"r{n}", {"steps": step_columns([10**9] * 40, START_NS + n * DAY_NS)}, facts, kind=kind)
+    assert _mixed(place.store.runs()) == told
 
 
 @pytest.mark.parametrize(
