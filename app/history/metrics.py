@@ -9,6 +9,9 @@ from scipy.special import stdtrit
 
 from analyzers.difference.step_time import ALPHA, variance_of_mean
 from analyzers.serving.served import Served, served
+from analyzers.time.booked import measured
+from analyzers.time.ledger import LedgerResult
+from analyzers.time.training_accounts import BADPUT
 from app.comparing.rates import goodput, mfu_of_settled
 from app.comparing.sides import side_of, steps_compared
 from app.questions.asking import ask
@@ -21,6 +24,8 @@ from runs.accounts import ACCOUNTS
 from runs.run import Run
 
 SHARE = "1"
+SEEN = {"exposed_communication", "exposed_copies", "straggler_wait", "input_wait", "device_idle"}  # by a profile
+OF_COLLECTIVES = {"exposed_communication", "straggler_wait"}
 LEAST_BLOCKS = 20  # steps: of fewer no range of their mean is told
 
 Value = tuple[float, float | None, float | None]  # with the ends of its range, None where a run tells none
@@ -89,13 +94,27 @@ def _goodput(run: Run, place: Workspace) -> Value | None:
 def _account(name: str) -> Callable[[Run, Workspace], Value | None]:
     def of(run: Run, place: Workspace) -> Value | None:
         try:
-            ledger = ask(LEDGER, run, {}, place.registry).ledger
+            result: LedgerResult = ask(LEDGER, run, {}, place.registry)
         except ChipledgerError:
             return None
+        ledger = result.ledger
         whole, there = ledger.chip_seconds, any(a.name == name for _, a in ledger.account.walk())
-        return (ledger.amount(name) / whole, None, None) if there and whole > 0 else None
+        told = whole > 0 and (there or _is_none(name, run, result))
+        return (ledger.amount(name) / whole, None, None) if told else None
 
     return of
+
+
+def _is_none(name: str, run: Run, result: LedgerResult) -> bool:
+    """Whether nothing under this account means that there was none of it: of a heading of the calendar where this holds
+    steps, of an account inside steps where they were profiled, and no collective is left untold that may hold it."""
+    if result.serving or run.manifest.kind == "compiled":
+        return False
+    if name in BADPUT:
+        found = measured(run.tables, run.manifest.facts)
+        return found is not None and found[1] is not None and len(found[1].steps) > 0
+    seen = name in SEEN and bool(result.profiled_share)
+    return seen and not (name in OF_COLLECTIVES and result.ledger.amount("communication_or_wait"))
 
 
 def _request(metric: str, q: float) -> Callable[[Run, Workspace], Value | None]:

@@ -12,6 +12,7 @@ from app.mcp.tools import tool
 from app.pages.history.figure import over_runs
 from app.pages.history.page import point_rows
 from app.workspace import STORE_VARIABLE, workspace
+from errors import QuestionError
 from errors import format as fmt
 from tests.app.commands import out
 from tests.app.made_runs import START_NS, step_columns, write
@@ -109,6 +110,35 @@ def test_what_cannot_be_told_is_said(nightly, capsys, given, code, said):
     given = tuple("tag:commit=c01" if g == "commit:c01" else g for g in given)
     found, text, error = out(capsys, "history", *given)
     assert found == code and said in text + error and error.count("\n") <= 1
+
+
+def nightly_saves(place, tables):
+    """Twelve nights; from the seventh on a minute is saved after the second step."""
+    for n in range(12):
+        first = START_NS + n * DAY_NS
+        begins = [first + (20 * k + (60 if k > 1 and n >= 6 else 0)) * 10**9 for k in range(20)]
+        life = [("job", first, begins[-1] + 20 * 10**9), ("checkpoint_save", begins[1] + 20 * 10**9, begins[2])]
+        kind, start, end = zip(*life[: 1 + (n >= 6)], strict=True)
+        steps = {"step": list(range(20)), "start_ns": begins, "order": list(range(20))}
+        told = {
+            "steps": steps,
+            "lifecycle": {"kind": kind, "start_ns": start, "end_ns": end, "order": list(range(len(kind)))},
+        }
+        write(place.store, "nightly", {name: told[name] for name in tables}, {"chip": "TPU v5p", "chips": 4, "n": n})
+
+
+def test_none_of_an_account_is_told_as_none_where_the_calendar_holds_steps(place):
+    nightly_saves(place, ("steps", "lifecycle"))
+    found = tell(Asked(metric="checkpoint_save", name="nightly"), place)
+    assert found.left_out == {} and [p.value for p in found.result.points[:6]] == [0.0] * 6
+    assert len(found.result.changes) == 1 and found.places == (6,)
+    with pytest.raises(QuestionError, match="none tells"):  # no profile shows whether anything waited
+        tell(Asked(metric="input_wait", name="nightly"), place)
+
+
+def test_none_of_an_account_is_not_known_where_no_step_was_read(place):
+    nightly_saves(place, ("lifecycle",))
+    assert tell(Asked(metric="checkpoint_save", name="nightly"), place).left_out == {"do not tell it": 6}
 
 
 def test_the_api_agents_and_the_page_tell_what_the_command_tells(nightly, kept, capsys):
