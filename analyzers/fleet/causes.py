@@ -10,11 +10,11 @@ import numpy as np
 from analyzers.fleet.base import WHOSE, FleetRun
 from analyzers.fleet.chosen import Block
 from analyzers.fleet.counting import Entries
+from analyzers.fleet.spent import UNKNOWN
 from analyzers.fleet.sums import distinct
 
 MOST_CAUSES, MOST_OWNERS = 10, 3
 NO_LOSS = {"useful_maths", "not_broken_down", "prefill", "decode", "productive", "served", "profiled"}
-UNKNOWN = "unattributed"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -25,6 +25,7 @@ from runs.accounts import ACCOUNTS
 from runs.ledger import Account
 
 USEFUL = "useful_maths"
+UNKNOWN = "unattributed"
 KEPT = ("productive", "served")  # time in kept steps; of serving, in tokens of answers
 HOUR_S, DAY_S = 3600, 86_400
 MOST_CELLS = 4_000  # hours (or days, where that many hours do not reach) that are told one by one

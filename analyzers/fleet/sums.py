@@ -13,7 +13,7 @@ import numpy as np
 
 from analyzers.fleet.columns import Columns
 from analyzers.fleet.counting import Entries
-from analyzers.fleet.spent import KEPT, USEFUL
+from analyzers.fleet.spent import KEPT, UNKNOWN, USEFUL
 
 V = TypeVar("V")
 SPARSE = 16  # times as many numbers as there are items: of so many each that may be has no place of its own
@@ -63,6 +63,11 @@ class Sum:
     def product(self) -> float | None:
         """Runtime x program goodput, both of the runs that tell both: useful maths over the time held."""
         return self.useful_chip_s / self.both_chip_s if self.both_chip_s > 0 else None
+
+    @property
+    def unknown_chip_s(self) -> float:
+        """Chip-seconds of which no input tells what they were."""
+        return math.fsum(s for path, s in self.accounts.items() if UNKNOWN in path.split("/"))
 
     def to_dict(self) -> dict[str, Any]:
         return {

@@ -19,7 +19,7 @@ from analyzers.fleet.periods import Period, period_of
 from app import theme
 from app.fleet import budgets
 from app.fleet.asking import runs_of, zone_named
-from app.fleet.words import left_out
+from app.fleet.words import left_out, most_lost
 from app.follow.alerts.webhook import send, slack
 from app.library.rows import Numbers
 from app.words import sentence, short
@@ -75,7 +75,7 @@ class Digest:
             return ""
         worst = self.now.causes[0]
         lost = f"{fmt.chip_time(worst.chip_s)} ({fmt.share(worst.chip_s / self.now.total.chip_s)})"
-        return f"Most was lost to {_called(worst.account)}: {lost}{_whose(worst)}."
+        return f"{most_lost(self.now.total, worst)} {_called(worst.account)}: {lost}{_whose(worst)}."
 
     def _grew(self) -> str:
         """The loss whose share grew most."""

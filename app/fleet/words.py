@@ -3,9 +3,10 @@
 from collections.abc import Sequence
 
 from analyzers.fleet import LEFT_OUT, FleetResult
+from analyzers.fleet.causes import Cause
 from analyzers.fleet.sums import Sum
 from app import theme
-from app.words import Table, Verdict, headline, listed, short
+from app.words import Table, Verdict, headline, listed, sentence, short
 from errors import format as fmt
 
 NONE = "No run is counted"
@@ -43,7 +44,7 @@ def _went(total: Sum) -> str:
         narrower = total.both_chip_s < ALL * total.runtime_chip_s
         of = f" of the {fmt.chip_time(total.both_chip_s)} that tell that too" if narrower else ""
         useful = f"; {least}{fmt.whole_share(product)}{of} was useful maths"
-    return f"{fmt.whole_share(runtime)} of {where} went into kept steps or answers{useful}."
+    return f"{sentence(fmt.whole_share(runtime))} of {where} went into kept steps or answers{useful}."
 
 
 def _cost(result: FleetResult) -> str:
@@ -54,7 +55,16 @@ def _cost(result: FleetResult) -> str:
     money = f", {fmt.usd(worst.usd)}" if worst.usd is not None and not result.total.unpriced_runs else ""
     share = fmt.whole_share(worst.chip_s / result.total.chip_s)
     title = theme.title(worst.account)
-    return f"Most was lost to {title[:1].lower() + title[1:]}: {fmt.chip_time(worst.chip_s)} ({share}{money})."
+    lost = f"{fmt.chip_time(worst.chip_s)} ({share}{money})"
+    return f"{most_lost(result.total, worst)} {title[:1].lower() + title[1:]}: {lost}."
+
+
+def most_lost(total: Sum, worst: Cause) -> str:
+    """How the sentence of the largest loss begins: first of all what cannot be told, where a larger one may hide."""
+    if total.unknown_chip_s <= worst.chip_s:
+        return "Most was lost to"
+    dark = sentence(fmt.whole_share(total.unknown_chip_s / total.chip_s))
+    return f"{dark} of the time cannot be told; of what is known, most was lost to"
 
 
 def left_out(result: FleetResult) -> list[str]:

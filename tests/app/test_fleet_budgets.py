@@ -13,6 +13,7 @@ from analyzers.fleet.budget import left_of, of_team
 from analyzers.fleet.periods import period_of
 from app.fleet import budgets, digest
 from app.fleet.asking import ask_fleet, runs_of
+from app.fleet.words import verdict
 from app.follow.alerts.webhook import SLACK_NAME, SLACK_TEXT, slack
 from app.library.laid import known_of
 from app.library.table import table
@@ -130,6 +131,23 @@ def test_the_digest_says_most_of_it_of_a_majority_alone(place, monkeypatch, owne
     found = digest.of_last_week(place, UTC, "now", MONDAY_NS + 15 * 86_400 * S)
     (lost,) = [text for text in found.sentences if text.startswith("Most was lost")]
     assert lost.endswith(says)
+
+
+@pytest.mark.parametrize(
+    ("unknown", "begins"), [(0.9, "90 % of the time cannot be told; of what is known, most"), (0.05, "Most")]
+)
+def test_of_little_that_is_known_the_largest_loss_is_told_as_such(place, monkeypatch, unknown, begins):
+    start = datetime.fromtimestamp(MONDAY_NS // S + 7 * 86_400, UTC)
+    run = steady(start, 10, save_in=range(10), name="dark")
+    whole, save = run.spent.chip_s, run.spent.entries[-1]
+    parts = {"productive/unattributed/not_profiled": unknown, save.path: 0.1, "productive/useful_maths": 0.9 - unknown}
+    entries = tuple(replace(save, path=path, chip_s=whole * part) for path, part in parts.items())
+    run = replace(run, spent=replace(run.spent, entries=entries))
+    monkeypatch.setattr(digest, "runs_of", lambda *_: [run])
+    found = digest.of_last_week(place, UTC, "now", MONDAY_NS + 15 * 86_400 * S)
+    (lost,) = [text for text in found.sentences if "was lost to" in text]
+    assert lost.startswith(f"{begins} was lost to checkpoint save: ")
+    assert f"{begins} was lost to checkpoint save: " in verdict(fleet([run], FleetAsked())).whole
 
 
 def test_a_digest_that_takes_longer_than_a_claim_lasts_is_posted_once(place, monkeypatch):
