@@ -53,6 +53,7 @@ _HOSTS = tuple(
     for pattern in (
         rf"\b(?:host(?:name)?|node|instance|machine|server|peer)s?(?:\s|[/=:'\"]\s?){{1,2}}{_NAME}(?![\w-]*\()",
         rf"\bon {_NAME} cancelled",
+        rf"\bnode failure on {_NAME}(?![\w.,\[-])",  # a list of hosts names none of them
         rf"\b(?:srun|slurmstepd): error: {_NAME}: ",
         rf"^\[pod/{_NAME}/",
         rf"^{_SYSLOG_TIME} {_NAME} [\w./-]+(?:\[\d+\])?:",

@@ -1,7 +1,7 @@
 """Causes of lines in the shape in which drivers, kernels, schedulers, clouds and frameworks print them."""
 
 from itertools import product
-from re import _parser as parser  # nothing public takes a pattern apart
+from re import _parser as parser  # pyright: ignore[reportAttributeAccessIssue]  # nothing public takes a pattern apart
 
 import pytest
 from hypothesis import given, settings
@@ -61,6 +61,8 @@ TELLING = {
     "3m  Warning  NodeNotReady  node/gke-a3-17  Node is not ready": "host",
     "slurmstepd: error: *** JOB 7 ON n12 CANCELLED AT 2026-01-01T00:00:00 DUE TO NODE FAILURE, SEE SLURMCTLD LOG "
     "FOR DETAILS ***": "host",
+    "srun: error: Node failure on node077": "host",
+    "srun: error: Node failure on node[077-078]": "host",
     # links between hosts, adapters
     "mlx5_core 0000:4b:00.0: mlx5_health_try_recover: health recovery flow aborted": "nic",
     "mlx5_core 0000:4b:00.0 rdma3: Link down": "network",
@@ -137,6 +139,7 @@ TELLING = {
     "Warning  Evicted  pod/w-3  evicted by node drain": "maintenance",
     "slurmstepd: error: *** STEP 7.0 ON n1 CANCELLED AT 2026-01-01T00:00:00 DUE TO TIME LIMIT ***": "time_limit",
     "slurmstepd: error: *** JOB 7 ON n1 CANCELLED AT 2026-01-01T00:00:00 ***": "user",
+    "slurmstepd: error: *** JOB 7 ON n1 CANCELLED AT 2026-01-01T00:00:00 DUE TO JOB REQUEUE ***": "requeue",
     "KeyboardInterrupt": "user",
     "Warning  DeadlineExceeded  job/train  Job was active longer than specified deadline": "time_limit",
     "TERM_RUNLIMIT: job killed after reaching LSF run time limit.": "time_limit",
@@ -192,6 +195,7 @@ ORDINARY = (
     "saved checkpoint at iteration 500 to gs://bucket/ckpt",
     "restoring checkpoint 503 from s3://bucket/run",
     "ici_fsdp_parallelism: 16",
+    "tolerating node failure on restart: true, job requeue enabled",
     "Config param ici_tensor_parallelism: 1 failed_hosts: []",
     "exit_duration_in_mins ........................... 1190",
     "process finished with exit code 0",
@@ -320,6 +324,9 @@ def test_any_mix_of_pieces_is_judged_alike(pieces, glue):
         ("2026-11-21T12:00:00.123+00:00 n12 kernel[1]: mce", "n12"),
         ("slurmstepd: error: *** JOB 7 ON r6i5n1 CANCELLED AT 2021-05-23T08:46:02 ***", "r6i5n1"),
         ("srun: error: n12: task 3: Exited with exit code 1", "n12"),
+        ("srun: error: Node failure on node077", "node077"),
+        ("srun: error: Node failure on rack1-node[077-078]", None),
+        ("srun: error: Node failure on node077,gpu12", None),
         ("3m  Warning  NodeNotReady  node/gke-a3-17  Node is not ready", "gke-a3-17"),
         ("Instance tpu-vm-3 was preempted.", "tpu-vm-3"),
         ("[pod/worker-3/train] Traceback", "worker-3"),

@@ -12,7 +12,7 @@ from catalog.causes import CAUSES
 from catalog.chip_count import chips_seen
 from catalog.fleets import DAY_S, Fleet, fleets
 
-DECIDED = ("maintenance", "time_limit", "user")
+DECIDED = ("maintenance", "time_limit", "requeue", "user")
 """Causes shown as one: tables count announced maintenance among planned interruptions, without saying of what kind."""
 
 

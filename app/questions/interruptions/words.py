@@ -36,6 +36,7 @@ PHRASES: dict[str, str] = {  # a cause as the subject of "took 26 % of them"
     "preemption": "Preemptions",
     "hang": "Hangs",
     "time_limit": "Time limits of the scheduler",
+    "requeue": "Requeues by the scheduler",
     "user": "People who stopped the job",
 }
 
