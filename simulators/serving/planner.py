@@ -3,8 +3,9 @@
 Every chip, every power of two of chips that share a model, and every format is reckoned (`estimate.py`). Each setup is
 then ranked by the most that it might bear: as reckoned at best, then as short trials leave room for, at last as long
 trials settle it (`objectives.py`, `engine.py`). Whatever ranks first so is looked at more closely, until the first is
-settled: nothing else can be cheaper then. The best of each chip is simulated in any case. Replicas are added until they
-bear the traffic. Costs need prices; without any chips are counted kind by kind, and kinds are not compared.
+settled: nothing else can be cheaper then. So is the best of each other chip, of which the price is told at which it
+tips. Replicas are added until they bear the traffic. Costs need prices; without any chips are counted kind by kind, and
+kinds are not compared.
 """
 
 import math
@@ -170,14 +171,13 @@ def _at_best(wanted: Wanted, candidate: _Candidate, prices: Mapping[str, float])
 
 
 def _next(wanted: Wanted, candidates: Sequence[_Candidate], prices: Mapping[str, float]) -> _Candidate | None:
-    """The setup to look at more closely: the best of a chip of which none was simulated, else the first in rank; None:
-    all is told."""
+    """The setup to look at more closely: the first in rank of a chip whose first is not settled; None: all is told."""
     able = sorted((c for c in candidates if c.choice.feasible), key=lambda c: _at_best(wanted, c, prices))
-    seen = {c.setup.chip.name for c in able if c.found}
-    fresh = next((c for c in able if c.setup.chip.name not in seen), None)
-    if fresh is not None:
-        return fresh
-    return able[0] if able and not able[0].settled else None
+    first: dict[str, _Candidate] = {}
+    for c in able:
+        first.setdefault(c.setup.chip.name, c)
+    unsettled = [c for c in first.values() if not c.settled]
+    return min(unsettled, key=lambda c: c.found is not None, default=None)  # one of each chip tells how many remain
 
 
 def _open(wanted: Wanted, candidates: Sequence[_Candidate], prices: Mapping[str, float]) -> int:
@@ -272,12 +272,17 @@ def _simulated(wanted: Wanted, candidate: _Candidate, found: Capacity, prices: M
         return choice
     ends = [estimate(setup, wanted.shape, wanted.objectives, e).rate_per_s for e in (FAST, SLOW)]
     scale = found.rate_per_s / guess.rate_per_s  # queueing, as the simulation found it
-    low, high = (_replicas(wanted, rate * scale) * setup.replica_chips if rate else None for rate in ends)
+    low, high = (chips_for(wanted, setup, rate * scale) if rate else None for rate in ends)
     return replace(choice, chips_low=low, chips_high=high)
 
 
 def _replicas(wanted: Wanted, rate: float) -> int:
     return math.ceil(wanted.rate_per_s / rate * (1 - 1e-9)) if rate else 0
+
+
+def chips_for(wanted: Wanted, setup: Setup, rate: float) -> int:
+    """How many bear the traffic where a replica bears `rate` requests a second; 0 where it bears none."""
+    return _replicas(wanted, rate) * setup.replica_chips
 
 
 def _choice(

@@ -6,6 +6,8 @@ import pytest
 
 from app.whatif.serving.known import BreakEven
 from app.whatif.serving_plan import SERVING_PLAN
+from app.whatif.serving_plan.answers import find
+from app.whatif.serving_plan.asked import Asked
 from app.whatif.serving_plan.wording import tipping, verdict
 from tests.app.commands import asked_by
 
@@ -38,10 +40,11 @@ def test_the_cheap_cards_win_and_the_price_tips_where_it_was_measured():
     assert told["choices"][0]["chip"] == "RTX PRO 6000 Server" and told["ranked_by"] == "usd_per_hour"
     assert told["verdict"].count("RTX PRO 6000 Server") >= 1
     assert "keeps up with the rate" in told["whole"] and "give one with --ttft-s" in told["verdict"]
-    measured = 701.38 / (902.72 / 2)
-    for key in ("times", "modelled_times"):
-        assert told["break_even"][key] == pytest.approx(measured, rel=0.15)
-    assert told["break_even"]["usd_per_chip_hour"] == pytest.approx(1.8 * measured, rel=1e-6)
+    measured, found = 701.38 / (902.72 / 2), told["break_even"]
+    dear = next(c for c in told["choices"] if c["chip"] == "B200")
+    assert found["full_load_times"] == pytest.approx(measured, rel=1e-6) and found["full_load_basis"] == "measured"
+    assert found["times"] == told["choices"][0]["chips"] / dear["chips"] == pytest.approx(measured, rel=0.25)
+    assert found["usd_per_chip_hour"] == pytest.approx(1.8 * found["times"], rel=1e-6)
     for chip, chips, tokens, rate in (("RTX PRO 6000 Server", 2, 902.72, 2.01), ("B200", 1, 701.38, 1.56)):
         one = next(c for c in told["choices"] if (c["chip"], c["tensor"], c["expert"]) == (chip, chips, 1))
         low, high = one["band"]["output_tokens_per_s"]
@@ -54,7 +57,7 @@ def test_without_prices_kinds_are_not_compared():
     told = asked()
     assert told["ranked_by"].startswith("nothing") and told["break_even"]["usd_per_chip_hour"] is None
     assert "takes prices" in told["whole"] and told["break_even"]["chip"] == "RTX PRO 6000 Server"
-    assert told["break_even"]["times"] == pytest.approx(902.72 / 2 / 701.38, rel=1e-6)
+    assert told["break_even"]["full_load_times"] == pytest.approx(902.72 / 2 / 701.38, rel=1e-6)
     assert set(told["unpriced_chips"]) == {"RTX PRO 6000 Server", "B200"}
 
 
@@ -74,9 +77,43 @@ def test_a_chip_of_ones_own_from_a_file(tmp_path):
 
 
 def test_bands_that_reach_nothing_are_said_to_and_no_number_is_made_of_them():
-    found = BreakEven("H100", "B200", 0.33, 0.0, None, None, 6.0, None)
-    assert found.to_dict()["modelled_times_high"] is found.to_dict()["usd_per_chip_hour_high"] is None
+    found = BreakEven("H100", "B200", 0.33, 0.0, None, 0.33, False, 6.0, None)
+    assert found.to_dict()["times_high"] is found.to_dict()["usd_per_chip_hour_high"] is None
     assert tipping(found).endswith(
         "(modelled; at the slowest efficiencies assumed H100 and B200 cannot serve it, so this may be far off)."
     )
     assert "0.2 to 0.5 times over the bands" in tipping(replace(found, low=0.2, high=0.5))
+
+
+def two_kinds(rate: float, h100_usd: float):
+    """The plan of a model that one chip of either kind holds, and its break-even price."""
+    asked = Asked(
+        model="llama3.1-8b",
+        on="h100,v6e",
+        price=f"v6e=2.7,h100={h100_usd}",
+        formats="bf16",
+        input=1000,
+        output=200,
+        rate=rate,
+        ttft_s=1.0,
+        tpot_s=0.05,
+    )
+    made = find(asked)
+    return made.plan.best, made.break_evens[0]
+
+
+@pytest.mark.parametrize("rate", [2, 137])
+def test_asked_again_below_the_break_even_price_it_tips(rate):
+    best, found = two_kinds(rate, 8.0)
+    assert (best.setup.chip.name, found.chip) == ("TPU v6e", "H100 SXM")
+    low, high = found.low, found.high
+    assert low <= found.times and (high is None or found.times <= high)
+    assert two_kinds(rate, found.usd * 0.99)[0].setup.chip.name == "H100 SXM"
+    assert two_kinds(rate, found.usd * 1.01)[0].setup.chip.name == "TPU v6e"
+
+
+def test_full_load_is_told_apart_from_the_rate_asked_for():
+    """One chip of either kind idles at two requests a second; many are used to the full."""
+    few, many = two_kinds(2, 8.0)[1], two_kinds(1000, 8.0)[1]
+    assert few.times == 1 < 1.5 < few.full_load_times and "to the full below" in tipping(few)
+    assert many.times == pytest.approx(many.full_load_times, rel=0.05) and "to the full" not in tipping(many)

@@ -20,7 +20,7 @@ from simulators.serving.cost import break_even
 from simulators.serving.efficiency import FAST, SLOW, TYPICAL
 from simulators.serving.estimate import estimate
 from simulators.serving.known import OTHER, Anchor, anchored, traffic_of
-from simulators.serving.planner import Choice, Plan, Wanted
+from simulators.serving.planner import Choice, Plan, Wanted, chips_for
 from simulators.serving.setup import Setup
 
 Known = Calibration | Anchor
@@ -55,11 +55,12 @@ class Band:
 
 @dataclass(frozen=True)
 class BreakEven:
-    """The price of a chip-hour of `chip` below which it gives the same work cheaper than the best, `against`.
+    """The price of a chip-hour of `chip` below which it serves the rate asked for cheaper than the best, `against`.
 
-    `times`: by the price of a chip of `against`, the ratio of what a chip of each bears; `low`, `high`: by the bands,
-    0 where at its slow end `chip` bears nothing, None where at its slow end `against` does not.
-    `measured_times`: by measurements of both alone. `usd`: with the price of `against`, None where that is not known.
+    `times`: by the price of a chip of `against`, the ratio of the chips that each takes, in whole replicas; `low`,
+    `high`: by the bands, 0 where at its slow end `chip` bears nothing, None where at its slow end `against` does not.
+    `full_load_times`: where every chip is used to the full, the ratio of what a chip of each bears; `measured`: by
+    measurements of both alone. `usd`: with the price of `against`, None where that is not known.
     """
 
     chip: str
@@ -67,38 +68,31 @@ class BreakEven:
     times: float
     low: float
     high: float | None
-    measured_times: float | None
+    full_load_times: float
+    measured: bool
     against_usd: float | None
     own_usd: float | None
 
     @property
-    def basis(self) -> str:
-        return "modelled" if self.measured_times is None else "measured"
-
-    @property
-    def best_times(self) -> float:
-        """As measured where both were, else as modelled."""
-        return self.times if self.measured_times is None else self.measured_times
-
-    @property
     def usd(self) -> float | None:
-        return None if self.against_usd is None else self.best_times * self.against_usd
+        return None if self.against_usd is None else self.times * self.against_usd
 
     def to_dict(self) -> dict[str, Any]:
         scale = self.against_usd
         return {
             "chip": self.chip,
             "against": self.against,
-            "times": self.best_times,
+            "times": self.times,
             "usd_per_chip_hour": self.usd,
-            "basis": self.basis,
-            "modelled_times": self.times,
-            "modelled_times_low": self.low,
-            "modelled_times_high": self.high,
+            "basis": "modelled",
+            "times_low": self.low,
+            "times_high": self.high,
             "usd_per_chip_hour_low": scale and self.low * scale,
             "usd_per_chip_hour_high": scale and self.high and self.high * scale,
             "against_usd_per_chip_hour": scale,
             "own_usd_per_chip_hour": self.own_usd,
+            "full_load_times": self.full_load_times,
+            "full_load_basis": "measured" if self.measured else "modelled",
         }
 
 
@@ -173,7 +167,7 @@ def _band(low: float, high: float, output: int, basis: str) -> Band:
 
 
 def break_evens(made: Plan, found: Mapping[int, Band], prices: Mapping[str, float]) -> tuple[BreakEven, ...]:
-    """The best setup of each other chip against the best of all, by what a chip bears."""
+    """The best setup of each other chip against the best of all, by the chips that the rate takes of each."""
     first = {}
     for i, c in enumerate(made.choices):
         if c.feasible:
@@ -186,26 +180,32 @@ def break_evens(made: Plan, found: Mapping[int, Band], prices: Mapping[str, floa
 
 def _against(made: Plan, found: Mapping[int, Band], prices: Mapping[str, float], best: int, other: int) -> BreakEven:
     a, b = made.choices[best], made.choices[other]
+    (a_low, a_high), (b_low, b_high) = found[best].requests_per_s, found[other].requests_per_s
 
     def times(of_a: float, of_b: float) -> float:
-        return break_even((of_a, a.setup.replica_chips), (of_b, b.setup.replica_chips))
+        return chips_for(made.wanted, a.setup, of_a) / chips_for(made.wanted, b.setup, of_b)
 
-    (a_low, a_high), (b_low, b_high) = found[best].requests_per_s, found[other].requests_per_s
-    by = times(a.rate_per_replica, b.rate_per_replica)
-    each = [known_case(made.wanted, c.setup.chip) for c in (a, b)]
-    shape, measured = made.wanted.shape, None
-    if all(c is not None and c.of_shape(shape.prompt, shape.output, shape.cached) for c in each):
-        measured = break_even(*((c.output_tokens_per_s, c.chips) for c in each))
-    names = (b.setup.chip.name, a.setup.chip.name)
+    full_load, measured = _full_load(made.wanted, a, b)
     return BreakEven(
-        *names,
-        by,
-        times(a_high, b_low) if b_low else 0.0,
-        times(a_low, b_high) if a_low else None,
-        measured,
-        prices.get(names[1]),
-        prices.get(names[0]),
+        chip=b.setup.chip.name,
+        against=a.setup.chip.name,
+        times=a.chips / b.chips,
+        low=times(a_high, b_low) if b_low else 0.0,
+        high=times(a_low, b_high) if a_low else None,
+        full_load_times=full_load,
+        measured=measured,
+        against_usd=prices.get(a.setup.chip.name),
+        own_usd=prices.get(b.setup.chip.name),
     )
+
+
+def _full_load(wanted: Wanted, a: Choice, b: Choice) -> tuple[float, bool]:
+    """What a chip of `b` bears, by what one of `a` does; and whether both were measured at these requests."""
+    cases, shape = [known_case(wanted, c.setup.chip) for c in (a, b)], wanted.shape
+    alike = [c for c in cases if c is not None and c.of_shape(shape.prompt, shape.output, shape.cached)]
+    if len(alike) == 2:
+        return break_even(*((c.output_tokens_per_s, c.chips) for c in alike)), True
+    return break_even(*((c.rate_per_replica, c.setup.replica_chips) for c in (a, b))), False
 
 
 def stored(runs: Iterable[Any], wanted: Wanted, chips: Iterable[Chip]) -> dict[str, Any]:

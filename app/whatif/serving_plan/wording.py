@@ -77,13 +77,15 @@ def unranked(result: "ServingPlan") -> str:
 
 
 def tipping(found: "BreakEven") -> str:
-    """Below which price the next chip would be the cheaper one."""
-    text = f"{found.chip} is the cheaper below {found.best_times:.2f} times the price of the {found.against}"
+    """Below which price the next chip would be the cheaper one at the rate asked for, and where all chips are full."""
+    text = f"{found.chip} is the cheaper below {found.times:.2f} times the price of the {found.against}"
     if found.usd is not None:
         text += f", {fmt.usd(found.usd)} an hour"
-    if found.measured_times is None:
-        return f"{text} ({_over_the_bands(found)})."
-    return f"{text}, by what was measured of both ({found.times:.2f} times as modelled for these setups)."
+    text += f" ({_over_the_bands(found)})"
+    if not found.measured and abs(found.full_load_times / found.times - 1) < ALIKE:
+        return f"{text}."
+    basis = "as measured of both" if found.measured else "as modelled"
+    return f"{text}; at rates that use every chip to the full below {found.full_load_times:.2f} times, {basis}."
 
 
 def _over_the_bands(found: "BreakEven") -> str:
