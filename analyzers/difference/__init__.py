@@ -11,7 +11,7 @@ settings what may have changed it.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from analyzers.base import Facts
@@ -19,8 +19,16 @@ from analyzers.difference.accounts import AccountChange, leaves, of_ledgers, of_
 from analyzers.difference.causes import Because, because, others_may, settings
 from analyzers.difference.differs import Differs, differs
 from analyzers.difference.figures import FigureChange, changes
+from analyzers.difference.figures import of_steps as figures_of_steps
 from analyzers.difference.operations import MOST, OpChange
-from analyzers.difference.step_time import Change, StepTimes, change_beside_exact, change_of_exact, compare
+from analyzers.difference.step_time import (
+    Change,
+    StepTimes,
+    change_beside_exact,
+    change_of_exact,
+    compare,
+    stalls_alike,
+)
 from analyzers.time.step_accounts import StepAccounts
 from errors import QuestionError
 from errors import format as fmt
@@ -129,6 +137,7 @@ class DifferenceResult:
 
 def difference(a: Side, b: Side, floor: float, ops: tuple[OpChange, ...] = ()) -> DifferenceResult:
     """Raises QuestionError where nothing of the two can be compared."""
+    a, b = of_one_rule(a, b)
     step, why = _step(a, b, floor)
     rows = _accounts(a, b)
     if step is None and not rows and not (a.ledger and b.ledger):
@@ -163,6 +172,20 @@ def difference(a: Side, b: Side, floor: float, ops: tuple[OpChange, ...] = ()) -
         why=why,
         notes=_notes(a, b),
     )
+
+
+def of_one_rule(a: Side, b: Side) -> tuple[Side, Side]:
+    """The two, their stalls set apart in both or in neither."""
+    if a.steps is None or b.steps is None:
+        return a, b
+    return tuple(_of(s, t) for s, t in zip((a, b), stalls_alike(a.steps, b.steps), strict=True))  # type: ignore[return-value]
+
+
+def _of(side: Side, steps: StepTimes) -> Side:
+    """The side by these of its steps."""
+    if steps is side.steps:
+        return side
+    return replace(side, steps=steps, figures={**side.figures, **figures_of_steps(steps)})
 
 
 def _step(a: Side, b: Side, floor: float) -> tuple[Change | None, tuple[str, ...]]:
@@ -274,6 +297,10 @@ def _notes(a: Side, b: Side) -> tuple[str, ...]:
         if side.steps and side.steps.moved:
             at = ", ".join(f"{n:,}" for n in side.steps.moved[:5])
             said.append(f"{side.name}: the pace itself changed at step {at}: the mean is over all of it.")
+    if kept := [s.name for s in (a, b) if s.steps and s.steps.stalls_kept]:
+        said.append(
+            f"Of {' and '.join(kept)} too many steps take long to be stalls: they count as steps, in both runs."
+        )
     if text := _watched(a, b):
         said.append(text)
     if a.kind != b.kind:

@@ -22,7 +22,8 @@ though nothing was changed; where several runs of a kind are known their own spr
 Steps that are no usual ones are set apart and counted: the first of an attempt, those that cannot be true, those that a
 profiler watched (where at least as many and LEAST_STEPS others are known), those before the pace settled, and of what
 is left stalls, which take longer than the median by ten robust deviations and by half of itself. What stalls cost
-beyond a usual step is told beside (`stalls_s`), a step on average.
+beyond a usual step is told beside (`stalls_s`), a step on average. Where more than STALLS_SHARE of the steps of a run
+take so long they are how it runs, and no stalls: they count as steps, in the runs beside it too (`stalls_alike`).
 """
 
 import math
@@ -52,6 +53,7 @@ LEAST_WORTH = 6  # independent steps: of fewer no scatter can be told
 STALL_DEVIATIONS, STALL_SHARE = 10.0, 0.5
 STALLS_SHARE = 0.12  # of all steps: what more of them do is no stall, but how the job runs
 WARM_SHARE = 0.2  # of all steps: a slow beginning that is longer is no warming up
+STALLS = "stalls"
 ROUNDING = 1e-9  # of a step: scatter below it is that of numbers, not of steps
 ROBUST = 1.4826  # deviations of a normal scatter by its median absolute deviation
 
@@ -64,7 +66,8 @@ class StepTimes:
     """Settled steps of a run in order: number and seconds. `apart`: how many were set apart, by why; `stalls_s`: what
     stalls took beyond a usual step, a step on average; `moved`: steps at which the pace changed for good; `profiled`:
     steps that a profiler watched, stalls left out, and `profiled_s`, what they took on average; `watched`: how many of
-    the settled ones a profiler watched, where they could not be set apart."""
+    the settled ones a profiler watched, where they could not be set apart; `with_stalls`: number and seconds with the
+    stalls that were set apart; `stalls_kept`: whether so many steps stall that none was."""
 
     step: NDArray[np.int64]
     seconds: Floats
@@ -74,6 +77,8 @@ class StepTimes:
     profiled: NDArray[np.int64] = field(default_factory=lambda: NONE)
     profiled_s: float = 0.0
     watched: int = 0
+    with_stalls: tuple[NDArray[np.int64], Floats] | None = None
+    stalls_kept: bool = False
 
     @property
     def mean_s(self) -> float:
@@ -145,11 +150,34 @@ def settled(
     step, seconds = step[warm:], seconds[warm:]
     stalled, middle = _stalls(seconds)
     stalls_s = float((seconds[stalled] - middle).sum()) / len(seconds)
+    whole = (step, seconds) if stalled.any() else None
     step, seconds = step[~stalled], seconds[~stalled]
-    apart |= {"stalls": int(stalled.sum()), "before the pace settled": warm}
-    found = {k: n for k, n in apart.items() if n}
-    while_traced = float(traced_s.mean()) if len(traced) else 0.0
-    return StepTimes(step, seconds, found, stalls_s, _moved(step, seconds), traced, while_traced)
+    apart |= {STALLS: int(stalled.sum()), "before the pace settled": warm}
+    return StepTimes(
+        step,
+        seconds,
+        {k: n for k, n in apart.items() if n},
+        stalls_s,
+        _moved(step, seconds),
+        traced,
+        float(traced_s.mean()) if len(traced) else 0.0,
+        with_stalls=whole,
+        stalls_kept=whole is None and bool((seconds > _usual(seconds)[1]).any()),
+    )
+
+
+def stalls_alike(*of: StepTimes) -> tuple[StepTimes, ...]:
+    """Runs that are compared, their stalls set apart in all of them or in none: where they are how one runs, those of
+    the others are steps as well. Two runs that stall alike would else differ by all that stalls cost."""
+    return tuple(_stalling(t) for t in of) if any(t.stalls_kept for t in of) else of
+
+
+def _stalling(times: StepTimes) -> StepTimes:
+    if times.with_stalls is None:
+        return times
+    step, seconds = times.with_stalls
+    apart = {why: n for why, n in times.apart.items() if why != STALLS}
+    return replace(times, step=step, seconds=seconds, apart=apart, stalls_s=0.0, with_stalls=None)
 
 
 def _stalls(seconds: Floats) -> tuple[NDArray[np.bool_], float]:
@@ -190,6 +218,7 @@ def _stretches(step: NDArray[np.int64], seconds: Floats) -> pd.DataFrame:
 
 def compare(a: StepTimes, b: StepTimes, floor: float = FLOOR) -> Change:
     """How much longer a step takes in B than in A."""
+    a, b = stalls_alike(a, b)
     return change_of(a.seconds, b.seconds, floor, "step")
 
 

@@ -1,6 +1,6 @@
 """What the comparison of two jobs, A and B, means by its names."""
 
-from analyzers.difference.step_time import ALPHA, FAR, FLOOR, LEAST_STEPS, STALL_DEVIATIONS, STALL_SHARE
+from analyzers.difference.step_time import ALPHA, FAR, FLOOR, LEAST_STEPS, STALL_DEVIATIONS, STALL_SHARE, STALLS_SHARE
 from catalog.terms import Term
 
 TERMS = (
@@ -14,8 +14,9 @@ TERMS = (
         "Settled steps",
         "Steps that were kept, less the first of each attempt, those before the pace settled, those that cannot be "
         "true, those that a profiler watched where enough others are known, and stalls: longer than the median by "
-        f"{STALL_DEVIATIONS:g} robust deviations and by {STALL_SHARE:.0%} of it, where they are few. How many were set "
-        "apart is told. Accounts are those of profiled steps.",
+        f"{STALL_DEVIATIONS:g} robust deviations and by {STALL_SHARE:.0%} of it. Where they are more than "
+        f"{STALLS_SHARE:.0%} of the steps of either, stalls count as steps of both. How many were set apart is told. "
+        "Accounts are those of profiled steps.",
         unit="steps",
     ),
     Term(

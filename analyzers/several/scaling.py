@@ -27,7 +27,7 @@ import numpy as np
 from scipy.special import ndtri, stdtrit
 
 from analyzers.difference.differs import alike, flat
-from analyzers.difference.step_time import BETWEEN, StepTimes, compare, variance_of_mean
+from analyzers.difference.step_time import BETWEEN, StepTimes, compare, stalls_alike, variance_of_mean
 from analyzers.several.differing import Member
 from errors import QuestionError
 
@@ -220,6 +220,8 @@ def _why(g: Grown, found: Mapping[Kind, Sequence[Grown]], told: Mapping[str, Map
 
 
 def _series(members: Sequence[Grown], kind: Kind) -> Series:
+    times = stalls_alike(*(g.times for g in members))
+    members = [replace(g, times=t) for g, t in zip(members, times, strict=True)]
     first = members[0]
     points = tuple(_point(first, g, kind) for g in members)
     if kind == "weak":

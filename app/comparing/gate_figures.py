@@ -159,17 +159,17 @@ def _inverse(step: Found, work: float) -> Found:
 def _mfu(sides: Sides) -> Found:
     """In points: MFU of A's settled steps times the change of their rate, the FLOPs of a step as each run counts
     them."""
-    from app.comparing.rates import mfu_of_settled
+    from app.comparing.rates import useful_s
 
     step = _step(sides)
-    if step.change is None:
+    if step.change is None or sides.jobs is None or sides.jobs.step is None:
         return step
-    a, b = sides.both(mfu_of_settled)
+    a, b = sides.both(useful_s)
     if not a or not b:
         return Found(why="not both tell an MFU: the model and the chip must be known")
-    rate = _inverse(step, b / a * (1 + step.change))
-    ends = [None if end is None else a * end for end in (rate.change, rate.low, rate.high)]
-    return Found(change=ends[0], low=ends[1], high=ends[2], why=rate.why, beside=a * rate.beside)
+    rate, mfu = _inverse(step, b / a), a / sides.jobs.step.a
+    ends = [None if end is None else mfu * end for end in (rate.change, rate.low, rate.high)]
+    return Found(change=ends[0], low=ends[1], high=ends[2], why=rate.why, beside=mfu * rate.beside)
 
 
 def _goodput(sides: Sides) -> Found:

@@ -1,4 +1,4 @@
-"""What a gate looks at beside steps and requests: MFU of settled steps, goodput, and memory at its peak, of one run."""
+"""What a gate looks at beside steps and requests: useful time of steps, goodput, and memory at its peak, of one run."""
 
 from analyzers.difference.lost_time import LostTime, lost_time
 from analyzers.difference.peaks import peaks
@@ -16,8 +16,9 @@ from errors import ChipledgerError
 from runs.run import Run
 
 
-def mfu_of_settled(run: Run, place: Workspace) -> float | None:
-    """Useful FLOPs of the steps that are compared, over what the peak would give in their time; None where not told."""
+def useful_s(run: Run, place: Workspace) -> float | None:
+    """Seconds that the useful FLOPs of a settled step take at the peak, on average: over what the step takes they are
+    its MFU. None where not told."""
     try:
         result: MfuResult = ask(MFU, run, {}, place.registry)
     except ChipledgerError:
@@ -28,7 +29,7 @@ def mfu_of_settled(run: Run, place: Workspace) -> float | None:
     rows = result.rows[result.rows["kept"].astype(bool) & result.rows["step"].isin(steps.step)]
     rows = rows[rows["mfu"].notna() & rows["dur_s"].notna()]
     took = rows["dur_s"].astype(float)
-    return float((rows["mfu"].astype(float) * took).sum() / took.sum()) if len(rows) and took.sum() > 0 else None
+    return float((rows["mfu"].astype(float) * took).mean()) if took.sum() > 0 else None
 
 
 def goodput(run: Run, place: Workspace) -> float | None:

@@ -6,11 +6,11 @@ from typing import Any
 
 import pandas as pd
 
-from analyzers.difference import DifferenceResult, Side, difference
+from analyzers.difference import DifferenceResult, Side, difference, of_one_rule
 from analyzers.difference.operations import COLUMNS, OpChange, matched, of_programs
-from analyzers.difference.step_time import FLOOR, StepTimes, step_times
+from analyzers.difference.step_time import FLOOR, StepTimes, stalls_alike, step_times
 from analyzers.time.job_past import steps_taken
-from analyzers.time.step_accounts import step_accounts
+from analyzers.time.step_accounts import StepAccounts, step_accounts
 from app.comparing.figures import figures_of
 from app.comparing.requests import one_twice
 from app.library.changes import FOLLOWED
@@ -41,7 +41,12 @@ def compare_jobs(a: Run, b: Run, place: Workspace, floor: float = FLOOR) -> Diff
 
 
 def _compare(a: Run, b: Run, place: Workspace, floor: float, live: tuple[bool, bool]) -> DifferenceResult:
-    one, other = (replace(side_of(run, place), live=still) for run, still in zip((a, b), live, strict=True))
+    looked = [replace(side_of(run, place), live=still) for run, still in zip((a, b), live, strict=True)]
+    ruled = of_one_rule(*looked)
+    one, other = (
+        now if now is then else replace(now, profiled=_profiled(run, now.steps))
+        for run, then, now in zip((a, b), looked, ruled, strict=True)
+    )
     return difference(one, other, floor, _operations(a, b, one, other, place))
 
 
@@ -57,20 +62,27 @@ def steps_compared(run: Run) -> StepTimes | None:
     return _steps.get(run.writing, lambda: step_times(run.tables, run.manifest.facts))
 
 
+def both_compared(a: Run, b: Run) -> tuple[StepTimes, StepTimes] | None:
+    """The steps by which the two are compared; None where there is no scatter of both to show."""
+    one, other = steps_compared(a), steps_compared(b)
+    if one is None or other is None or min(len(one.seconds), len(other.seconds)) < 2:
+        return None
+    one, other = stalls_alike(one, other)
+    return one, other
+
+
 def _looked_at(run: Run, place: Workspace) -> Side:
-    manifest, tables, facts = run.manifest, run.tables, run.manifest.facts
+    manifest = run.manifest
     compiled = manifest.kind == "compiled"
     steps = steps_compared(run)
-    profiled = None
-    if steps and manifest.tables.get("captures"):
-        profiled = step_accounts(tables, facts, steps.profiled if len(steps.profiled) else steps.step)
+    profiled = _profiled(run, steps)
     answer = _try(LEDGER, run, {}, place)
     told = None if steps is None else _try(STEPS, run, {}, place)
     device_steps = profiled.device_steps if profiled else 0
     return Side(
         name=manifest.name,
         kind="simulated" if manifest.simulated and not compiled else manifest.kind,
-        facts=facts,
+        facts=manifest.facts,
         ledger=answer and answer.ledger,
         kept_steps=0 if compiled else _kept(run),
         tokens_per_step_per_chip=None if told is None or steps is None else _tokens(told.rows, steps),
@@ -78,6 +90,13 @@ def _looked_at(run: Run, place: Workspace) -> Side:
         profiled=profiled,
         figures=figures_of(run, steps, device_steps, lambda question, of, options: _try(question, of, options, place)),
     )
+
+
+def _profiled(run: Run, steps: StepTimes | None) -> StepAccounts | None:
+    """Accounts of its profiled steps; None where no profile shows any."""
+    if steps is None or not run.manifest.tables.get("captures"):
+        return None
+    return step_accounts(run.tables, run.manifest.facts, steps.profiled if len(steps.profiled) else steps.step)
 
 
 def _tokens(rows: pd.DataFrame, steps: StepTimes) -> float | None:

@@ -12,7 +12,7 @@ from analyzers.serving.served import Served, served
 from analyzers.time.booked import measured
 from analyzers.time.ledger import LedgerResult
 from analyzers.time.training_accounts import BADPUT
-from app.comparing.rates import goodput, mfu_of_settled
+from app.comparing.rates import goodput, useful_s
 from app.comparing.sides import side_of, steps_compared
 from app.questions.asking import ask
 from app.questions.ledger import LEDGER
@@ -82,8 +82,8 @@ def _over(work: float, step: Value) -> Value:
 
 
 def _mfu(run: Run, place: Workspace) -> Value | None:
-    mfu, step = mfu_of_settled(run, place), _step(run, place)
-    return None if mfu is None or step is None else _over(mfu * step[0], step)
+    useful, step = useful_s(run, place), _step(run, place)
+    return None if useful is None or step is None else _over(useful, step)
 
 
 def _goodput(run: Run, place: Workspace) -> Value | None:

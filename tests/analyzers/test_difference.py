@@ -14,7 +14,7 @@ from analyzers.difference import Side, difference
 from analyzers.difference.accounts import of_ledgers, of_profiled
 from analyzers.difference.differs import differs
 from analyzers.difference.operations import BOTH, GONE, NEW, matched, of_programs
-from analyzers.difference.step_time import FLOOR, change_of, change_of_exact, settled, worth
+from analyzers.difference.step_time import FLOOR, change_of, change_of_exact, compare, settled, worth
 from analyzers.time.step_accounts import StepAccounts
 from app.comparing.gates import gate
 from app.comparing.job_words import verdict
@@ -115,6 +115,35 @@ def test_stalls_that_are_many_are_how_the_job_runs():
     seconds = np.ones(100)
     seconds[::5] = 4.0
     assert "stalls" not in steps_of(seconds).apart and steps_of(seconds).mean_s == pytest.approx(1.6)
+
+
+def stalling(rng, share, n):
+    """Of these steps about so many stall, each for a time of its own."""
+    return steps_of(1 + rng.normal(0, 0.005, n) + np.where(rng.random(n) < share, rng.uniform(0.6, 3, n), 0))
+
+
+@pytest.mark.parametrize("n", [100, 400])
+@pytest.mark.parametrize("share", [0.1, 0.12, 0.14])
+def test_of_pairs_that_stall_alike_hardly_any_is_called_different_whichever_side_of_many_each_is_on(n, share):
+    rng = np.random.default_rng(n)
+    found = [compare(stalling(rng, share, n), stalling(rng, share, n)).told for _ in range(200)]
+    assert np.mean(found) <= 0.0075
+
+
+def test_stalls_are_set_apart_in_both_or_in_neither():
+    few, many = (np.ones(400) + 0.001 * np.arange(400) % 0.004 for _ in "ab")
+    few[np.linspace(3, 398, 46).astype(int)] += 1.5
+    many[np.linspace(3, 398, 50).astype(int)] += 1.5
+    a, b = (Side(name=n, kind="training", facts={}, steps=steps_of(s)) for n, s in (("few", few), ("many", many)))
+    assert a.steps.apart == {"stalls": 46} and b.steps.stalls_kept and not a.steps.stalls_kept
+    for one, other in ((a, b), (b, a)):
+        found = difference(one, other, FLOOR)
+        assert not found.told and found.stalls_s == (0.0, 0.0)
+        assert sorted((found.step.a, found.step.b)) == pytest.approx([few.mean(), many.mean()])
+        assert any("Of many too many steps take long to be stalls" in n for n in found.notes)
+    calm = Side(name="calm", kind="training", facts={}, steps=steps_of(np.ones(400) + 0.001 * np.arange(400) % 0.004))
+    assert difference(calm, b, FLOOR).told  # who stalls where the other does not is slower
+    assert difference(calm, a, FLOOR).stalls_s[1] == pytest.approx(1.5 * 46 / 400, rel=0.01)  # and few are told beside
 
 
 def accounts(rng, base, n=16, spread=0.01):

@@ -7,7 +7,7 @@ from analyzers.difference import DifferenceResult
 from analyzers.difference.terms import TERMS
 from app.comparing import job_words as words
 from app.comparing.both_timelines import both_timelines
-from app.comparing.sides import compare_jobs, steps_compared
+from app.comparing.sides import both_compared, compare_jobs
 from app.components.answering import answering
 from app.components.chart import chart
 from app.components.columns import draw_table
@@ -39,10 +39,9 @@ def two_jobs(run: Run, other: Run, place: Workspace) -> None:
     if figure is not None:
         st.markdown("**What takes more of a step, and what less?** Pale bars may be chance.")
         chart(figure, "accounts", name, said)
-    one, two = (steps_compared(r) for r in (run, other))
-    if one is not None and two is not None and len(one.seconds) > 1 and len(two.seconds) > 1:
+    if both := both_compared(run, other):
         st.markdown("**How long did settled steps take?** The curve further left is the quicker.")
-        chart(draw.both_steps(one, two, (result.a, result.b)), "steps", f"{name}-steps", said)
+        chart(draw.both_steps(*both, (result.a, result.b)), "steps", f"{name}-steps", said)
     both_timelines(run, other)
     evidence(result, run, other, name)
     report_buttons(f"/api/compare/report?a={run.run_id}&b={other.run_id}", OF_TWO)

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from analyzers.difference import DifferenceResult
 from analyzers.difference.accounts import AccountChange
 from app.comparing import job_words as words
-from app.comparing.sides import steps_compared
+from app.comparing.sides import both_compared
 from app.pages.compare import jobs_figure as draw
 from app.reporting.document import Block, Head, Items, Number, Numbers, Picture, Rows, Text
 from app.reporting.gathering import Pair
@@ -59,10 +59,9 @@ def accounts(pair: Pair) -> Iterator[Block]:
     if result.whole:
         yield Head("All chip time a kept step and chip, badput included")
         yield Rows(_whole(result.whole))
-    one, two = (steps_compared(side.run) for side in (pair.a, pair.b))
-    if one is not None and two is not None and len(one.seconds) > 1 and len(two.seconds) > 1:
+    if both := both_compared(pair.a.run, pair.b.run):
         yield Head("How long settled steps took")
-        drawn = draw.both_steps(one, two, (result.a, result.b))
+        drawn = draw.both_steps(*both, (result.a, result.b))
         yield Picture(drawn, "The curve further left is the quicker.", pair.compared.verdict.whole)
 
 
