@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 
 from analyzers.time.source_clocks import apart
+from analyzers.time.whole_seconds import laid_end_to_end, whole_seconds
 
 NS_PER_S = 1_000_000_000
 UNTIMED = np.iinfo(np.int64).min
@@ -142,7 +143,7 @@ def _one(
     one = _counted_anew(one.at(by_time)) if turned else one
     one, doubled = _once(one, _while_running(one))
     one, more = _once(one, _in_turns(one.step))
-    one, notes = _onward(one)
+    one, notes = _onward(one, whole_seconds(rows.iloc[mine]))
     return one, doubled + more, notes
 
 
@@ -243,9 +244,10 @@ def _in_turns(step: np.ndarray) -> np.ndarray | None:
     return which * (int(nth.max()) + 1) + nth
 
 
-def _onward(one: Stream) -> tuple[Stream, list[str]]:
-    """The stream with times that never go back: rounding is ironed out; where its clock was put back, all that follows
-    is moved on by the least that keeps steps from overlapping, and a single time far ahead is drawn in."""
+def _onward(one: Stream, rounded: bool) -> tuple[Stream, list[str]]:
+    """The stream with times that never go back: rounding (`rounded`: to whole seconds) is ironed out; where its clock
+    was put back, all that follows is moved on by the least that keeps steps from overlapping, and a single time far
+    ahead is drawn in."""
     start, took = one.start_ns, one.end_ns - one.start_ns
     back = np.flatnonzero(np.diff(start) < -max(BACK_NS, one.usual_ns)) + 1
     notes: list[str] = []
@@ -265,6 +267,8 @@ def _onward(one: Stream) -> tuple[Stream, list[str]]:
                 f"{_of(one)}the clock goes back at step {one.step[i]}: what follows was moved on by "
                 f"{spoken(ahead)}, the least that lets it follow."
             )
+    if rounded:
+        start = laid_end_to_end(start, took, one.fresh)
     onward = np.maximum.accumulate(start)
     if (onward == one.start_ns).all():
         return one, notes
