@@ -3,7 +3,8 @@
 A step line is `iteration N/ M | consumed samples: ... | elapsed time per iteration (ms): X | ...`, printed every
 log-interval iterations: its time and its rates are means over the iterations since the line before. One row of `steps`
 is made for each of these iterations, since each was taken; where there are several, they share the mean, the fact
-`steps_averaged_over` tells how many, and a warning says so. NeMo's lines time the one step they name.
+`steps_averaged_over` tells how many, and a warning says so. NeMo's lines time the one step they name; of those between
+they tell what `unprinted` makes of it.
 
     dur_ns                  the mean, less the saves and evaluations that the printed time includes (older versions
                             stop their timer for neither; where lines carry a time of day, that tells)
@@ -21,6 +22,7 @@ What stands between two moments that the log dates, and saves, restores and eval
 `lifecycle`; every other number of a step line and the printed timers `scalars`; lines that tell why, `evidence`.
 """
 
+import re
 from collections import defaultdict
 from collections.abc import Iterator
 from itertools import pairwise
@@ -33,13 +35,12 @@ from collectors.reading.textlog import DATED, Buffer, Tally, fits, is_text_log, 
 from collectors.training import megatron_lines as said
 from collectors.training.megatron_arguments import Arguments
 from collectors.training.step_fields import NUMBER, fields_of, first
+from collectors.training.unprinted import BETWEEN, MOST, stood_for
 from errors import InputError
 
 NAME = "megatron"
 TITLE = "Megatron log"
 HELP = "Megatron-LM, Megatron-DeepSpeed or NeMo training log: iteration times, throughput, loss, checkpoints, model."
-
-_MOST_AVERAGED = 100_000  # iterations in one line; more are a gap in the log
 
 
 def sniff(source: Source) -> float:
@@ -76,10 +77,10 @@ def read(source: Source) -> Iterator[Item]:
     yield from log.tally.lost()
 
 
-def _apart(source: Source) -> int:
-    """How many iterations lie from one printed to the next at the beginning of a log; 1 where that is not told."""
-    printed = sorted({int(n) for n in said.PRINTED.findall(source.head)})
-    return min((b - a for a, b in pairwise(printed)), default=1)
+def _apart(source: Source, number: re.Pattern[bytes]) -> int:
+    """How many iterations lie from one printed to the next at the beginning of a log; 0 where that is not told."""
+    printed = sorted({int(n) for n in number.findall(source.head)})
+    return min((b - a for a, b in pairwise(printed)), default=0)
 
 
 class _Log:
@@ -88,7 +89,8 @@ class _Log:
         self.clock = Clock(source, self.tally)
         self.evidence = Evidence(source, self.tally, self.clock)
         self.arguments = Arguments()
-        self.apart = _apart(source)
+        self.apart = _apart(source, said.PRINTED) or 1
+        self.nemo_apart = _apart(source, said.NEMO_PRINTED)
         self.order = self.attempt = 0
         self.averaged: set[int] = set()
         self.hosts: dict[str | None, Lanes] = defaultdict(lambda: Lanes(Start(self.attempt)))
@@ -180,7 +182,9 @@ class _Log:
             return  # a progress bar shows each step many times
         fields = {name: float(value) for name, value in said.NEMO_FIELD.findall(line) if NUMBER.fullmatch(value)}
         at = self.clock.time_ns(before, offset)
-        self._steps(self._taken(host, step, at, dur_ns), host, step, 1, dur_ns, at, fields)
+        taken = self._taken(host, step, at, dur_ns)
+        count, each_ns = stood_for(step, taken.before, self.nemo_apart, dur_ns or 0, taken.lane.took_ns)
+        self._steps(taken, host, step, count, each_ns, at, fields, BETWEEN)
 
     def _taken(self, host: str | None, step: int, at: int | None, dur_ns: int | None) -> Taken:
         """Where a step line belongs. Where the iteration drops, the same process goes on from an earlier one."""
@@ -208,7 +212,7 @@ class _Log:
         begun = taken.before if taken.before is not None else self.loaded_step
         since = step - begun if begun is not None else step if interval else 1
         covered = min(since, interval) if interval else since
-        if not 1 <= covered <= _MOST_AVERAGED:
+        if not 1 <= covered <= MOST:
             self.tally.add("gaps between iterations", "too long for one line to stand for all of them", offset)
             return 1
         return covered
@@ -222,6 +226,7 @@ class _Log:
         each_ns: int | None,
         at: int | None,
         fields: dict[str, float],
+        averaged: str = "their time is the mean over the log interval",
     ) -> None:
         """Rows of the `count` iterations up to `step`, of which each took `each_ns` in the mean."""
         total, end, leads = (each_ns or 0) * count, at, self._leads(taken.lane)
@@ -256,7 +261,7 @@ class _Log:
             self.order += 1
         if count > 1:
             self.averaged.add(count)
-            self.tally.add("iterations", "their time is the mean over the log interval", count=count)
+            self.tally.add("iterations", averaged, count=count)
         for name, value in fields.items():
             if name not in said.OWN:
                 self.scalars.add(end, step, name, value, None, self.name)

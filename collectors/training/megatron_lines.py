@@ -28,3 +28,4 @@ SNIFF = re.compile(
 )
 SNIFF_START = re.compile(rb"using world size: *\d+, data.parallel.size|after megatron is initialized")
 PRINTED = re.compile(rb"iteration +(\d{1,18})/ *\d+ \|")
+NEMO_PRINTED = re.compile(rb"global_step[=:] ?(\d{1,18})")

@@ -1,0 +1,26 @@
+"""Steps of which a log has no line of their own: where it prints one in so many, and how long that one took."""
+
+FAR = 1.5  # a mean further from the one step that was printed than by this factor is no time of steps alone
+BETWEEN = "not each has a line: those between two took the mean since the line before, or as long as the printed one"
+MOST = 100_000  # steps that one line can stand for; more are a gap in the log
+
+
+def stood_for(step: int, before: int | None, stride: int, printed_ns: int, gap_ns: int | None) -> tuple[int, int]:
+    """How many steps the line of `step` stands for, itself and those since the line before, and how long each took.
+
+    `before`: the step of that line, `gap_ns`: the time since it, `printed_ns`: how long `step` took. `stride`: from one
+    printed step to the next as a rule, 0 where not known. Where steps as long as the printed one fill the gap, their
+    mean is it; else (a pause, no times, lines missing) they are as long as the printed one, and no more than `stride`.
+    """
+    count = _first(step, stride) if before is None else step - before
+    if not 1 < count <= MOST:
+        return 1, printed_ns
+    if gap_ns is not None and before is not None and printed_ns / FAR <= gap_ns / count <= printed_ns * FAR:
+        return count, gap_ns // count
+    return min(count, stride or count), printed_ns
+
+
+def _first(step: int, stride: int) -> int:
+    """Of the first line of a log, or after a restart. Steps are counted from 0 or from 1."""
+    regular = stride and (step % stride == 0 or (step + 1) % stride == 0)
+    return min(stride, step + 1) if regular else 1

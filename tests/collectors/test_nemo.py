@@ -1,0 +1,82 @@
+"""NeMo's logs, which print one step in so many and time that one alone."""
+
+from datetime import datetime, timedelta
+
+import pytest
+
+from collectors.training import megatron
+from collectors.training.unprinted import stood_for
+from tests.collectors.reading import read, source_of
+
+S = 10**9
+
+
+def nemo(steps, dated=True, took_s=3.0, pauses=(), printed_s=None):
+    """Lines of these steps of a run whose steps follow one another, but for `pauses` seconds before some of them."""
+    now, out, waits = datetime(2026, 3, 4, 5), [], dict(pauses)
+    for step in range(max(steps) + 1):
+        now += timedelta(seconds=took_s + waits.get(step, 0))
+        if step in steps:
+            out.append(
+                (f"{now:%Y-%m-%dT%H:%M:%S.%f}Z " if dated else "")
+                + f"[default0]:Training epoch 0, iteration {step}/499 | lr: 1e-05 | global_step: "
+                f"{step} | reduced_train_loss: 10.3 | train_step_timing in s: {printed_s or took_s}\n"
+            )
+    return "".join(out)
+
+
+def told(folder, text):
+    return read(megatron, source_of(folder, text, "nemo.log"))
+
+
+@pytest.mark.parametrize("dated", [True, False])
+@pytest.mark.parametrize("first", [0, 9])
+def test_steps_without_a_line_of_their_own_are_steps(tmp_path, dated, first):
+    got = told(tmp_path, nemo(range(first, 500, 10), dated))
+    assert got.column("steps", "step") == [*range(500 - (9 - first))]
+    assert set(got.column("steps", "dur_ns")) == {3 * S} and got.facts["steps_averaged_over"] == 10
+    assert sum(loss is not None for loss in got.column("steps", "loss")) == 50
+    assert "not each has a line" in got.reasons()
+    if dated:
+        start = got.column("steps", "start_ns")
+        assert {b - a for a, b in zip(start, start[1:], strict=False)} == {3 * S}
+
+
+def test_between_dated_lines_steps_took_the_mean_unless_that_shows_a_pause(tmp_path):
+    got = told(tmp_path, nemo(range(9, 60, 10), pauses=[(45, 60)], printed_s=2.8))
+    took = got.column("steps", "dur_ns")
+    assert set(took[10:40]) == set(took[50:]) == {3 * S}
+    assert set(took[40:50]) == {28 * S // 10}
+    start = got.column("steps", "start_ns")
+    assert start[40] - (start[39] + took[39]) == 62 * S
+
+
+def test_a_step_each_stays_as_it_was_printed(tmp_path):
+    got = told(tmp_path, nemo(range(20), printed_s=2.5))
+    assert set(got.column("steps", "dur_ns")) == {5 * S // 2} and "steps_averaged_over" not in got.facts
+    assert got.column("steps", "step") == [*range(20)]
+
+
+def test_lines_that_are_missing_are_a_gap(tmp_path):
+    """Undated, no more steps than lie between two lines elsewhere; after a pause no more either."""
+    undated = told(tmp_path, nemo([*range(9, 100, 10), *range(399, 500, 10)], dated=False))
+    assert undated.column("steps", "step") == [*range(100), *range(390, 500)]
+    (tmp_path / "b").mkdir()
+    dated = told(tmp_path / "b", nemo([*range(9, 100, 10), *range(399, 500, 10)], pauses=[(200, 3600)]))
+    assert dated.column("steps", "step") == [*range(100), *range(390, 500)]
+
+
+def test_a_restart_begins_anew(tmp_path):
+    again = nemo(range(9, 100, 10), dated=False) + nemo(range(59, 160, 10), dated=False)
+    got = told(tmp_path, again)
+    assert got.column("steps", "step") == [*range(100), *range(50, 160)]
+    assert got.column("steps", "attempt") == [0] * 100 + [1] * 110
+
+
+def test_how_many_steps_a_line_stands_for():
+    assert stood_for(9, None, 0, S, None) == (1, S)
+    assert stood_for(1009, None, 10, S, None) == (10, S)
+    assert stood_for(1004, None, 10, S, None) == (1, S)
+    assert stood_for(20, 10, 0, S, 11 * S) == (10, 11 * S // 10)
+    assert stood_for(20, 10, 0, S, 0) == (10, S)
+    assert stood_for(10**6, 10, 10, S, None) == (1, S)
