@@ -22,10 +22,8 @@ What stands between two moments that the log dates, and saves, restores and eval
 `lifecycle`; every other number of a step line and the printed timers `scalars`; lines that tell why, `evidence`.
 """
 
-import re
 from collections import defaultdict
 from collections.abc import Iterator
-from itertools import pairwise
 
 from collectors.base import Fact, Item, Source
 from collectors.reading.attempts import STEP_COLUMNS, Lane, Lanes, Start, StepRows, Taken, much_later
@@ -35,7 +33,7 @@ from collectors.reading.textlog import DATED, Buffer, Tally, fits, is_text_log, 
 from collectors.training import megatron_lines as said
 from collectors.training.megatron_arguments import Arguments
 from collectors.training.step_fields import NUMBER, fields_of, first
-from collectors.training.unprinted import BETWEEN, MOST, stood_for
+from collectors.training.unprinted import BETWEEN, MOST, printed_every, stood_for
 from errors import InputError
 
 NAME = "megatron"
@@ -77,20 +75,14 @@ def read(source: Source) -> Iterator[Item]:
     yield from log.tally.lost()
 
 
-def _apart(source: Source, number: re.Pattern[bytes]) -> int:
-    """How many iterations lie from one printed to the next at the beginning of a log; 0 where that is not told."""
-    printed = sorted({int(n) for n in number.findall(source.head)})
-    return min((b - a for a, b in pairwise(printed)), default=0)
-
-
 class _Log:
     def __init__(self, source: Source):
         self.name, self.tally = source.name, Tally()
         self.clock = Clock(source, self.tally)
         self.evidence = Evidence(source, self.tally, self.clock)
         self.arguments = Arguments()
-        self.apart = _apart(source, said.PRINTED) or 1
-        self.nemo_apart = _apart(source, said.NEMO_PRINTED)
+        self.apart = printed_every(source, said.PRINTED) or 1
+        self.nemo_apart = printed_every(source, said.NEMO_PRINTED)
         self.order = self.attempt = 0
         self.averaged: set[int] = set()
         self.hosts: dict[str | None, Lanes] = defaultdict(lambda: Lanes(Start(self.attempt)))
@@ -103,7 +95,8 @@ class _Log:
             ("elapsed time per iteration", self.step),
             ("train_step_timing in s", self.nemo_step),
             ("time (ms) |", self.timers),
-            ("..: (", self.timers),
+            ("..: ", self.timers),
+            (said.MAX_HEAD, self.max_timers),
             ("datetime: ", self.moment),
             ("saving checkpoint at iteration", self.saving),
             ("loading checkpoint from", self.loading),
@@ -133,6 +126,7 @@ class _Log:
         self.save_ns: int | None = None
         self.loaded_step: int | None = None
         self.restoring, self.restore_ns = False, 0
+        self.timer_forms = (said.NEW_TIMER,)
 
     def batches(self, full_only: bool = False) -> Iterator[Item]:
         for buffer in (self.steps, self.life, self.scalars, self.evidence):
@@ -291,11 +285,15 @@ class _Log:
 
     # --- what the log times
 
+    def max_timers(self, offset: int, line: str, whole: bool) -> None:
+        self.timer_forms = (said.NEW_TIMER, said.MAX_TIMER)
+
     def timers(self, offset: int, line: str, whole: bool) -> None:
         if not whole:
             return
-        new = said.NEW_TIMER.match(line) or said.NEW_TIMER.match(bare(line))
-        for name, milliseconds in [(new[1], new[3])] if new else said.OLD_TIMER.findall(line):
+        forms = ((form, text) for form in self.timer_forms for text in (line, bare(line)))
+        new = next((match for form, text in forms if (match := form.match(text))), None)
+        for name, milliseconds in [new.group(1, new.re.groups)] if new else said.OLD_TIMER.findall(line):
             dur_ns = seconds_to_ns(float(milliseconds) / 1e3)
             if dur_ns is None:
                 continue

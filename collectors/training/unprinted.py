@@ -1,8 +1,19 @@
 """Steps of which a log has no line of their own: where it prints one in so many, and how long that one took."""
 
+import re
+from itertools import pairwise
+
+from collectors.base import Source
+
 FAR = 1.5  # a mean further from the one step that was printed than by this factor is no time of steps alone
 BETWEEN = "not each has a line: those between two took the mean since the line before, or as long as the printed one"
 MOST = 100_000  # steps that one line can stand for; more are a gap in the log
+
+
+def printed_every(source: Source, number: re.Pattern[bytes]) -> int:
+    """How many steps lie from one printed to the next at the beginning of a log; 0 where that is not told."""
+    printed = sorted({int(n) for n in number.findall(source.head)})
+    return min((b - a for a, b in pairwise(printed)), default=0)
 
 
 def stood_for(step: int, before: int | None, stride: int, printed_ns: int, gap_ns: int | None) -> tuple[int, int]:
