@@ -10,6 +10,7 @@ A step line is `completed step: N` followed by at least one `name: number`. What
     start_ns                logged_ns less the duration; late by the moment the job takes to print a step after its end
     attempt                 grows where the step number drops (unless the lines are of hosts mixed in one file, see
                             `attempts`), or where a restart is announced between two steps
+An evaluation takes what its steps say, else the time since the step line before it, or since its own first line.
 Every other `name: number` becomes a row of `scalars`, lines that tell why something failed rows of `evidence`.
 """
 
@@ -116,13 +117,30 @@ def read(source: Source) -> Iterator[Item]:
 
 @dataclass
 class _Host:
-    """How far one host's log has come."""
+    """How far one host's log has come. `eval_ns`: what the steps of an evaluation took, as far as they say;
+    `eval_from`: when it began by the times of its lines."""
 
     lanes: Lanes = field(default_factory=Lanes)
     last_step: int | None = None
     last_text: str = ""
     last_ns: int | None = None
     eval_ns: int = 0
+    eval_from: int | None = None
+
+    def evaluates(self, at: int | None, dur_ns: int) -> None:
+        """Enter a step of an evaluation, which goes on since the step of training before it."""
+        self.eval_ns += dur_ns
+        if self.eval_from is None and at is not None:
+            trained = self.last_ns if self.last_step is not None else None
+            self.eval_from = at if trained is None else min(at, trained)
+
+    def evaluated(self, at: int | None) -> tuple[int, int | None]:
+        """End an evaluation: how long its steps say that they took, and when it began, where that is known."""
+        took, begun = self.eval_ns, self.eval_from
+        self.eval_ns, self.eval_from = 0, None
+        if at is None:
+            return took, None
+        return took, at - took if took else None if begun is None else min(begun, at)
 
 
 class _Log:
@@ -179,7 +197,10 @@ class _Log:
         if again and not much_later(host.last_ns, at, duration):
             self.tally.add("step lines", "each repeats the line before it word for word", offset)
             return
+        before = host.lanes.attempt
         taken = host.lanes.take(step, at, duration)
+        if host.lanes.attempt > before:
+            host.evaluated(None)  # the end of it was never written
         host.last_step, host.last_text, host.last_ns = step, tail, at
         self.attempt, self.last_step = host.lanes.attempt, step
 
@@ -206,8 +227,9 @@ class _Log:
 
     def evaluation(self, offset: int, line: str, whole: bool) -> None:
         if match := _EVAL_STEP.search(line):
-            host = self.hosts[host_prefix(line[: match.start()])]
-            host.eval_ns += seconds_to_ns(float(match[1] or 0)) or 0
+            prefix = line[: match.start()]
+            at = self.clock.time_ns(prefix, offset)
+            self.hosts[host_prefix(prefix)].evaluates(at, seconds_to_ns(float(match[1] or 0)) or 0)
             return
         match = _EVAL.search(line)
         if not match:
@@ -215,8 +237,8 @@ class _Log:
         prefix, step, tail = line[: match.start()], int(match[1]), match[2].strip()
         host_name = host_prefix(prefix)
         host = self.hosts[host_name]
-        at, duration = self.clock.time_ns(prefix, offset), host.eval_ns
-        host.eval_ns = 0
+        at = self.clock.time_ns(prefix, offset)
+        duration, start = host.evaluated(at)
         for name, value in _fields(tail, "=", cut_off=not (whole or _COMPLETE_END.search(tail[-_END:]))).items():
             self.scalars.add(at, step, f"eval/{name.removeprefix('eval_')}", value, None, self.name)
         if duration:
@@ -224,7 +246,6 @@ class _Log:
         if at is None:
             self.tally.add("evaluations", "the log gives no time for them: no place in the lifecycle", offset)
             return
-        start = at - duration if duration else None
         self.evals.add("eval", start, at, host.lanes.attempt, step, host_name, at, self.order, self.name)
         self.order += 1
 
@@ -233,6 +254,7 @@ class _Log:
             host = self.hosts[host_prefix(line[: match.start()])]
             if host.last_step is not None:
                 host.lanes.restart()
+                host.evaluated(None)
                 self.attempt, host.last_step = host.lanes.attempt, None
 
     def config_line(self, offset: int, line: str, whole: bool) -> None:

@@ -175,6 +175,33 @@ def test_evaluations_with_a_time_are_lifecycle(tmp_path):
     assert values == {"eval/loss": 3.125, "eval/perplexity": 22.76, "eval/total_weights": 64.0, "eval/seconds": 2.0}
 
 
+EVAL_STEPS = "2026-03-04T05:06:03Z Completed eval step 0\n2026-03-04T05:06:05Z Completed eval step 1\n"
+EVALUATED = "2026-03-04T05:06:06Z eval metrics after step: 1, loss=3.125, total_weights=64.0\n"
+
+
+@pytest.mark.parametrize(
+    ("before", "begun_s"),
+    [
+        ("2026-03-04T05:06:00Z " + STEP, 0),  # it goes on since the step of training
+        ("", 3),
+        ("2026-03-04T05:05:00Z " + STEP + "2026-03-04T05:05:30Z Restoring checkpoint from /ckpt\n", 3),
+        ("2026-03-04T05:06:00Z " + STEP + "[pod/b/m] 2026-03-04T05:06:02Z " + STEP, 0),  # another host's is not its own
+    ],
+)
+def test_evaluations_whose_steps_say_no_seconds_begin_by_the_lines_before(tmp_path, before, begun_s):
+    got = log(tmp_path, before + EVAL_STEPS + EVALUATED)
+    [row] = got.rows["lifecycle"]
+    assert (row["start_ns"], row["end_ns"]) == (ns(2026, 3, 4, 5, 6, begun_s), ns(2026, 3, 4, 5, 6, 6))
+    assert "eval/seconds" not in got.column("scalars", "name")
+
+
+def test_an_evaluation_that_was_cut_off_is_no_part_of_the_next(tmp_path):
+    at = "2026-03-04T05:{}:00Z ".format
+    text = at("05") + STEP + EVAL_STEPS + at("30") + "Restoring checkpoint from /ckpt\n" + at("40") + STEP
+    got = log(tmp_path, text + at("41") + EVALUATED.partition(" ")[2])
+    assert got.column("lifecycle", "start_ns") == [None]
+
+
 @pytest.mark.parametrize(
     "line",
     [
