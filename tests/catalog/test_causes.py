@@ -199,6 +199,7 @@ ORDINARY = (
     "Config param ici_tensor_parallelism: 1 failed_hosts: []",
     "exit_duration_in_mins ........................... 1190",
     "process finished with exit code 0",
+    "grad norm: inf | number of skipped iterations:   1 | number of nan iterations:   0 |",  # the scale was too large
     "storage: DistStore opened, 8 clients",
     "got signal handlers, info level 2",
     "Exit Code: 0",
