@@ -256,18 +256,20 @@ def _resumed(m: Measured, slices: int, resume_s: float) -> Variant:
 
 
 def _two_tier(m: Measured) -> Found:
-    def variant(part: float, share: float) -> Variant:
-        local = Local(save_s=part * m.job.save_s, restart_s=m.job.restart_s, share=share)
-        interval, n, _ = best_two_tier(m.job, local)
+    tiers = [Local(save_s=part * m.job.save_s, restart_s=m.job.restart_s, share=share) for part, share in LOCAL]
+    bests = [best_two_tier(m.job, local) for local in tiers]
+    if bests[1][1] == 1:  # the usual one
+        return "local saves would be no better than remote ones alone"
+
+    def variant(local: Local, interval: float, n: int) -> Variant:
         return lambda job: two_tier_goodput(job, local, interval, n)
 
-    worst, usual, best = LOCAL
-    blocks, survives = zip(worst, usual, best, strict=True)
+    blocks, survives = zip(*LOCAL, strict=True)
     return (
         "wasted_progress",
         f"Local checkpoints besides remote ones: one blocks for {_of(blocks)} of a save and "
         f"survives {_of(survives)} of failures; restarts take as long; both intervals at their best.",
-        [variant(*given) for given in LOCAL],
+        [variant(local, interval, n) for local, (interval, n, _) in zip(tiers, bests, strict=True)],
     )
 
 

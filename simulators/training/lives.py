@@ -234,7 +234,7 @@ class _Tiered(_Drawn):
         """As above. Saves are counted from the start of the stretch; the remote one before it lies `saved` back."""
         n, tau = self.life.saves_per_remote, self.life.interval_s
         done, remote, within = self._saves(running)
-        survives = self.rng.random(len(running)) < self._tier.share
+        survives = (self.rng.random(len(running)) < self._tier.share) & (n > 1)  # else there are no local copies
         worked = done * tau + np.minimum(within, tau)
         kept = np.where(ended, worked, np.where(survives, done, remote) * tau)
         self.seconds["kept"] += kept
@@ -245,8 +245,8 @@ class _Tiered(_Drawn):
         self.saved = np.where(survives, (self.saved + done) % n, 0.0)
 
     def _saves(self, running: Floats) -> tuple[Floats, Floats, Floats]:
-        """(saves that ended in a stretch, up to the last remote one of them: below 0 where that lies before it, seconds
-        since the last save)."""
+        """(saves that ended in a stretch, up to the last remote one that is safe: below 0 where that lies before it,
+        seconds since the last save)."""
         n = self.life.saves_per_remote
         near, far = self.life.interval_s + self._tier.save_s, self.life.interval_s + self.life.job.blocking_s
         first = (n - 1 - self.saved) * near + far  # until the first remote save ends
@@ -255,8 +255,10 @@ class _Tiered(_Drawn):
         periods = np.where(beyond, np.floor((running - first) / period), 0.0)
         rest = np.where(beyond, np.maximum(running - first - periods * period, 0.0), running)
         local = np.minimum(np.floor(rest / near), np.where(beyond, n - 1, n - 1 - self.saved))
-        remote = np.where(beyond, n - self.saved + periods * n, -self.saved)
-        return np.where(beyond, remote, 0.0) + local, remote, rest - local * near
+        ended = np.where(beyond, n - self.saved + periods * n, 0.0)
+        written = running - first - self.life.job.shortest_s
+        remote = np.where(written >= 0, n - self.saved + np.floor(written / period) * n, -self.saved)
+        return ended + local, remote, rest - local * near
 
     @property
     def _tier(self) -> Local:

@@ -11,7 +11,11 @@ from app.cli import main
 from app.pages.goodput_planner.figure import over_interval, when_elastic_pays, where_it_goes
 from app.pages.goodput_planner.form import CLAIM
 from app.pages.goodput_planner.page import api_address
+from app.whatif.checkpoint.asked import Asked as Checkpoint
+from app.whatif.checkpoint.plan import plan
 from app.whatif.goodput import GOODPUT_PLAN, curves
+from app.whatif.goodput.answers import find
+from app.whatif.goodput.asked import Asked
 from app.whatif.goodput.claim_words import held
 from app.whatif.goodput.wording import TITLES, verdict
 from errors import QuestionError
@@ -262,3 +266,24 @@ def test_with_spares_there_is_no_formula_to_draw():
 def test_numbers_of_chips_that_could_not_save_are_left_out_of_the_picture():
     made = answered(save_s="5000", trials="20")
     assert max(curves.over_chips(made).at) < 8 * 16384
+
+
+BACKGROUND = {"chips": 4096, "mttf_chip_h": 50_000, "save_s": 600, "blocked_s": 1, "local_save_s": 2, "restart_s": 120}
+
+
+def test_a_remote_save_in_the_background_is_written_before_the_next_begins():
+    life = find(Asked(**BACKGROUND, days=5, trials=10)).life
+    assert life.saves_per_remote > 1
+    assert life.saves_per_remote * (life.interval_s + 2) - 2 >= 599 - 1e-6
+    for given in ({"interval_s": 100, "saves_per_remote": 2}, {"interval_s": 290, "saves_per_remote": 2}):
+        with pytest.raises(QuestionError, match=r"at least 298\.5 s between two"):
+            find(Asked(**BACKGROUND, **given))
+    assert find(Asked(**BACKGROUND, interval_s=298.5, saves_per_remote=2, days=5, trials=10)).life.interval_s == 298.5
+
+
+def test_local_saves_that_would_not_help_are_no_cure():
+    """Local saves that block for a minute beside remote ones that block for a second."""
+    made = plan(Checkpoint(save_s=600, blocked_s=1, mttf_s=43_945, restart_s=120, interval_s=600))
+    assert "two_tier" in dict(made.cures.left_out)
+    made = plan(Checkpoint(save_s=600, mttf_s=43_945, restart_s=120, interval_s=3600))
+    assert "two_tier" in [c.name for c in made.cures.offered]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from errors import QuestionError
 from simulators.checkpointing import Job, optimal_s
 from simulators.training.lives import ACCOUNTS, Life, live
-from simulators.two_tier import Local, best_counted, best_interval, best_two_tier, two_tier_goodput
+from simulators.two_tier import Local, best_counted, best_interval, best_two_tier, fewest, shortest_s, two_tier_goodput
 
 DAY_S = 86_400.0
 SYNC = Job(save_s=30, mttf_s=10_000, restart_s=600, wait_s=120)
@@ -126,9 +126,14 @@ TIERED = (
     (Job(save_s=60, mttf_s=1800, restart_s=300), Local(save_s=60, restart_s=300, share=1.0), 100.0, 1),
     (Job(save_s=60, mttf_s=1800, restart_s=300), Local(save_s=5, restart_s=10, share=0.0), 100.0, 5),
 )
+WRITTEN = (  # in the background
+    (Job(save_s=600, mttf_s=43_945, restart_s=120, blocked_s=1), Local(save_s=2, restart_s=120, share=0.8), 350.0, 2),
+    (Job(save_s=600, mttf_s=43_945, restart_s=120, blocked_s=1), Local(save_s=2, restart_s=120, share=0.8), 599.0, 1),
+    (Job(save_s=300, mttf_s=7200, restart_s=300, blocked_s=3), Local(save_s=5, restart_s=60, share=0.5), 60.0, 6),
+)
 
 
-@pytest.mark.parametrize(("job", "local", "interval_s", "every"), TIERED)
+@pytest.mark.parametrize(("job", "local", "interval_s", "every"), (*TIERED, *WRITTEN))
 def test_the_mean_of_lives_with_two_tiers_is_the_closed_form(job, local, interval_s, every):
     life = Life(job=job, interval_s=interval_s, span_s=500 * job.mttf_s, local=local, saves_per_remote=every)
     drawn = live(life, 400).goodput
@@ -193,6 +198,23 @@ def test_the_best_count_of_local_saves_is_no_worse_than_any():
     for at in (interval_s / 3, interval_s, interval_s * 5):
         best = two_tier_goodput(job, local, at, best_counted(job, local, at))
         assert best >= max(two_tier_goodput(job, local, at, n) for n in range(1, 200)) - 1e-9
+
+
+def test_the_best_of_two_tiers_waits_until_a_remote_save_is_written():
+    job, local, interval_s, every = WRITTEN[0]
+    found, n, share = best_two_tier(job, local)
+    assert n > 1 and n * found + (n - 1) * local.save_s >= job.shortest_s - 1e-6
+    assert share == pytest.approx(0.9855, abs=1e-3)  # of failures walked one by one, remote saves and all
+    assert best_interval(job, local, 1)[0] >= job.shortest_s
+    assert best_counted(job, local, 10.0) >= 51  # 51 x 12 - 2 s pass then between two remote ones, 599 at least
+    with pytest.raises(QuestionError, match="at least"):
+        best_counted(job, Local(save_s=1e-3, restart_s=0, share=0.8), 0.01)
+
+
+def test_two_tiers_that_write_nothing_in_the_background_may_save_as_often_as_they_like():
+    job, local = TIERED[0][:2]
+    assert shortest_s(job, local, 1) == 0 and fewest(job, local, 1.0) == 1
+    assert best_two_tier(job, local)[0] == pytest.approx(153.2, rel=1e-2)
 
 
 @st.composite

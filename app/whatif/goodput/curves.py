@@ -11,7 +11,7 @@ from simulators.checkpointing import LONGEST_S, goodput
 from simulators.training.claim import Gains, gains
 from simulators.training.end_to_end import Band, kept, sure
 from simulators.training.lives import Life
-from simulators.two_tier import two_tier_goodput
+from simulators.two_tier import shortest_s, two_tier_goodput
 
 AROUND = 12.0  # times the interval or the failures, to either side
 COUNTS = 9  # numbers of chips, intervals with lives
@@ -31,7 +31,8 @@ def over_interval(plan: GoodputPlan) -> tuple[Along, Along]:
     """(the closed form, empty where there is none, and lives) over the seconds of work between two saves."""
     life = plan.life
     ends = (plan.best_interval_s, life.interval_s)
-    least = max(min(ends) / AROUND, life.job.shortest_s / life.saves_per_remote, 1e-9)
+    shortest = shortest_s(life.job, life.local, life.saves_per_remote) if life.local else life.job.shortest_s
+    least = max(min(ends) / AROUND, shortest, 1e-9)
     most = max(min(max(ends) * AROUND, life.span_s), least * 1.01)
     fine = np.geomspace(least, most, 120) if plan.closed_form is not None else np.empty(0)
     closed = tuple(map(sure, map(float, _closed(life, fine))))

@@ -9,7 +9,7 @@ from errors import format as fmt
 from simulators.checkpointing import LONGEST_S, Job, optimal_s
 from simulators.training.cost import HOUR_S
 from simulators.training.lives import Life
-from simulators.two_tier import Local, best_counted, best_interval, best_two_tier
+from simulators.two_tier import Local, best_counted, best_interval, best_two_tier, fewest, shortest_s
 
 REPAIR_H, SLICES, LOCAL_SHARE = 24.0, 8, 0.8
 
@@ -25,6 +25,8 @@ def life(asked: Failing, chips: int, span_s: float = LONGEST_S) -> tuple[Life, f
     check(asked, span_s)
     job, local = _job(asked, chips), _local(asked)
     interval_s, every = _saves(job, local, asked)
+    if local is not None:
+        _check_written(job, local, asked, every)
     best = optimal_s(job) if local is None else best_two_tier(job, local)[0]
     repair_h = REPAIR_H if asked.repair_h is None else asked.repair_h
     lived = Life(
@@ -109,6 +111,18 @@ def check(asked: Failing, span_s: float = LONGEST_S) -> None:
             f"saves after every {fmt.duration(asked.interval_s)} of work in a job of {fmt.duration(span_s)}",
             expected=f"at most {span_s:g} s between two",
             advice="Leave it away for the best",
+        )
+
+
+def _check_written(job: Job, local: Local, asked: Failing, every: int) -> None:
+    """An interval that is given leaves time to write the remote save before."""
+    shortest = shortest_s(job, local, every)
+    if asked.interval_s is not None and asked.interval_s < shortest * (1 - 1e-12):
+        raise QuestionError(
+            f"saves after every {asked.interval_s:g} s of work, one of {every:,} remote, while that is written for "
+            f"{job.shortest_s:g} s",
+            expected=f"at least {shortest:g} s between two, or at least {fewest(job, local, asked.interval_s):,} saves "
+            "for one that is remote",
         )
 
 
