@@ -19,6 +19,7 @@ while it was not yet safe: goodput x e^(-(1 - p)(C - b)/M), exact for p = 0 and 
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -129,13 +130,11 @@ def best_interval(job: Job, local: Local, n: int) -> tuple[float, float]:
     low, high = math.log(least), math.log(max(20 * job.mttf_s, least * 2))
     from scipy.optimize import minimize_scalar  # late: a fifth of a second, that other pages do not wait for
 
-    found = minimize_scalar(
+    found: Any = minimize_scalar(
         lambda x: -two_tier_goodput(job, local, math.exp(x), n),
         bounds=(low, high),
         method="bounded",
         options={"xatol": 1e-6},
     )
-    at_least = two_tier_goodput(job, local, least, n)  # to which a bounded search only comes close
-    if at_least >= -float(found.fun):
-        return least, at_least
-    return math.exp(float(found.x)), -float(found.fun)
+    ends = (least, math.exp(float(found.x)))  # to the first of which a bounded search only comes close
+    return max(((tau, two_tier_goodput(job, local, tau, n)) for tau in ends), key=lambda at: at[1])

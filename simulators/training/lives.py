@@ -7,7 +7,8 @@ checkpoint:
     waiting      until the machine is replaced: `wait_s`, or, with `spares`, until one is free. A failed machine comes
                  back as a spare after `repair_s`.
     elastic      on K slices it pauses for `resume_s` instead, goes on with those that are left, and pauses again when
-                 the slice comes back after its wait; the last slice is never given up.
+                 the slice comes back after its wait; one that comes back during a pause is taken in by one more after
+                 it. The last slice is never given up.
     two tiers    every n-th save is remote, the others local: `simulators.two_tier` says which failure takes it how far
                  back. A life begins with a restart from remote storage.
 
@@ -143,6 +144,7 @@ class _Drawn:
         self.failures = np.zeros(lives)
         self.free = np.zeros((lives, life.spares)) if life.spares else None  # when each spare is there
         self.back = np.full((lives, 1), -np.inf)  # when slices that are away come back, in as many columns as it takes
+        self.late = np.zeros(lives, bool)  # whether one came back during the pause before a stretch
 
     @property
     def going(self) -> np.ndarray:
@@ -157,8 +159,9 @@ class _Drawn:
     def until_a_failure(self) -> None:
         """Restart and work until the clock runs out or the life does: what is safe by then is kept."""
         clock = self.rng.exponential(self.life.job.mttf_s, len(self.now))
-        restarting = np.minimum(self.restart, clock)
+        restarting, begun = np.minimum(self.restart, clock), self.now.copy()
         self._spend("restarting", restarting)
+        self.late = ((self.back > begun[:, None]) & (self.back <= self.now[:, None])).any(axis=1)
         running = np.clip(np.minimum(clock - restarting, self.life.span_s - self.now), 0.0, None)
         ended = self.now + running >= self.life.span_s
         paused, missing = self._away(running)
@@ -187,7 +190,7 @@ class _Drawn:
             return np.zeros_like(running), np.zeros_like(running)
         end = (self.now + running)[:, None]
         returning = ((self.back > self.now[:, None]) & (self.back <= end)).sum(axis=1)
-        paused = np.minimum(returning * self.life.resume_s, running)
+        paused = np.minimum((returning + self.late) * self.life.resume_s, running)
         away = np.clip(np.minimum(self.back, end) - self.now[:, None], 0.0, None).sum(axis=1)
         return paused, np.divide(away, running * self.life.slices, out=np.zeros_like(away), where=running > 0)
 
