@@ -85,7 +85,8 @@ def _least(enough: Callable[[int], bool], floor: int, now: int, most: int, fed: 
 
 def _least_file_bytes(pipe: Pipe, step_s: float, seed: int) -> float | None:
     """The least size of a file at which nobody waits, to a tenth: from that of now by doublings up to a batch, then
-    between the last two. Larger files are fewer requests, until too few of them are in flight."""
+    between the last two. Larger files are fewer requests, until too few of them are in flight. Of three digits, as
+    sizes are told: a size near one that is enough need not be."""
 
     def enough(size: float) -> bool:
         return nobody_waits(replace(pipe, file_bytes=size), step_s, seed)
@@ -94,8 +95,14 @@ def _least_file_bytes(pipe: Pipe, step_s: float, seed: int) -> float | None:
     while not enough(above):
         if above >= pipe.batch_bytes:
             return None
-        below, above = above, min(2 * above, pipe.batch_bytes)
+        below, above = above, _three_digits(min(2 * above, pipe.batch_bytes))
     while above > 1.1 * below:
-        middle = math.sqrt(below * above)
+        middle = _three_digits(math.sqrt(below * above))
         below, above = (below, middle) if enough(middle) else (middle, above)
     return above
+
+
+def _three_digits(value: float) -> float:
+    """Rounded up."""
+    step = 10.0 ** (math.floor(math.log10(value)) - 2)
+    return math.ceil(value / step * (1 - 1e-12)) * step

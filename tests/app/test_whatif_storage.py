@@ -355,3 +355,42 @@ def test_the_sliders_write_into_the_address(place):
     assert (readers.value, ahead.value) == (32, 2)
     readers.set_value(64).run()
     assert page.query_params["readers"] == "64" and "Nobody waits" in words(page)
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {
+            "step_s": "1.88",
+            "batch": "256",
+            "sample_bytes": "1MB",
+            "hosts": "16",
+            "readers": "4",
+            "prefetch": "1",
+            "latency_s": "0.2",
+            "latency_p99_s": "1",
+            "stream_bytes_per_s": "5e7",
+            "store_bytes_per_s": "1e9",
+            "store_requests_per_s": "3000",
+        },
+        {
+            "step_s": "3.02",
+            "batch": "256",
+            "sample_bytes": "100kB",
+            "hosts": "1",
+            "readers": "1",
+            "prefetch": "1",
+            "latency_s": "0.05",
+            "latency_p99_s": "1",
+            "store_bytes_per_s": "1e9",
+            "store_requests_per_s": "3000",
+            "decode_s": "0.01",
+        },
+    ],
+)
+def test_files_as_large_as_the_advice_are_enough(more):
+    found = answered(**more)
+    advice = re.search(r"files of ([\d.,]+) (\w+)", verdict(found))
+    told = float(advice[1].replace(",", "")) * {"kB": 1e3, "MB": 1e6, "GB": 1e9}[advice[2]]
+    assert told == pytest.approx(found.needed.file_bytes, rel=1e-9)
+    assert answered(**more, file_bytes=f"{advice[1]}{advice[2]}").limit == "nothing"
