@@ -20,7 +20,7 @@ from simulators.topology.spec import Spec
 HOP_S = 1e-6  # across one link, as the scaling book reckons
 DCN_HOP_S = 1e-5  # host, switches, host: assumed, an order more
 ASSUMED_CHIP = "TPU v5p"  # where a topology is of no machine in particular
-PEAKS = {"bf16": ("bf16_flops_per_s", "fp16_flops_per_s"), "fp8": ("fp8_flops_per_s", "int8_ops_per_s"), "fp32": ()}
+PEAKS = {"bf16": ("bf16_flops_per_s", "fp16_flops_per_s"), "fp8": ("fp8_flops_per_s",), "fp32": ()}
 LEVELS = {"boardfly", "nvlink", "direct", "fat tree", "rail"}
 
 

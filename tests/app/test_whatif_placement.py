@@ -178,3 +178,15 @@ def test_the_panel_shows_the_best_and_leads_to_the_json(place):
     assert "Best: data on z" in text.replace("\\", "") and "Which chips data runs over" in text
     at = opened("pages/topology/page.py", spec="v5p:4x4x8", show="placement", mesh="data=8,model=15")
     assert not at.exception and any("model" in w.value for w in at.warning)
+
+
+@pytest.mark.parametrize("topology", ["v5e:4x4", "v4:2x2x4"])
+def test_fp8_on_chips_without_it_is_reckoned_at_the_bf16_peak_and_told(topology):
+    wide, narrow = answer(topology, "fsdp=16"), answer(topology, "fsdp=16", dtype="fp8")
+    assert narrow.compute_s == wide.compute_s
+    assert any("no published fp8 peak: maths is reckoned at its BF16 peak" in n for n in narrow.notes)
+
+
+def test_fp8_on_chips_that_have_it_is_reckoned_at_their_fp8_peak():
+    wide, narrow = answer("v7:2x4x4", "fsdp=32"), answer("v7:2x4x4", "fsdp=32", dtype="fp8")
+    assert narrow.compute_s < 0.6 * wide.compute_s and not any("peak: maths" in n for n in narrow.notes)
