@@ -12,7 +12,7 @@ Either alone is chance (arrivals of a trial that came fast or slow); a queue tha
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pandas as pd
@@ -131,7 +131,7 @@ def looked_for(
     most: int = MOST,
 ) -> Capacity:
     """The same by short trials, of at most `most` requests each: within about a tenth."""
-    alone = objectives.seen(serve(shape.at(1e-4, 3)))
+    alone = objectives.seen(serve(replace(shape, cv=0.0).at(1e-4, 3)))  # a burst of three is not alone
     if limit := objectives.broken(alone):
         return Capacity(0.0, alone, limit, 0.0)
     found = _bracketed(

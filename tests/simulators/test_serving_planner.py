@@ -57,6 +57,18 @@ def test_capacity_of_what_cannot_and_of_no_objective():
     assert stable.limit == "rate" and stable.rate_per_s > 0  # what it can do at all, however late
 
 
+def test_one_request_alone_is_no_burst():
+    def answers(traffic):
+        return simulate(setup(), traffic, TYPICAL, record=False).requests
+
+    uneven = Shape(8000, 200, 0, 2.0)
+    one = float(answers(Shape(8000, 200).at(1.0, 1))["ttft_s"].iloc[0])
+    seen = looked_for(answers, uneven, Objectives(ttft_s=1.5 * one)).seen
+    assert seen["ttft_s"] == pytest.approx(one, rel=1e-6)
+    often = looked_for(answers, uneven, Objectives(ttft_s=20 * one)).rate_per_s
+    assert 0 < often < looked_for(answers, Shape(8000, 200), Objectives(ttft_s=20 * one)).rate_per_s  # bursts count
+
+
 def answers_of(one):
     return lambda traffic: simulate(one, traffic, TYPICAL, record=False).requests
 
