@@ -1,6 +1,7 @@
 """Speculation: its page, its words, its figures, and the what-if."""
 
 import json
+import re
 
 import numpy as np
 import pytest
@@ -119,6 +120,25 @@ def test_the_what_if_with_a_machine():
     assert "It pays up to about 138 sequences at a time; verifying is free up to 40." in WHATIF.words(result).verdict
     long = answer(acceptance=0.8, draft=5, model="llama-3.1-8b", chip="v5e", context=32768)
     assert long.to_dict()["pays_at_any_batch"] and "at any batch" in WHATIF.words(long).verdict
+
+
+@pytest.mark.parametrize(
+    ("model", "chip", "acceptance", "draft", "cost", "context", "said"),
+    [
+        ("deepseek3-671b", "h200", 0.6, 3, 0.05, 0, r"It pays from about 18 to about [\d,]+ sequences at a time\."),
+        ("qwen3-30b-a3b", "h100", 0.5, 4, 0.1, 2000, r"It pays from about 15 sequences at a time\."),
+        ("deepseek3-671b", "h200", 0.1, 8, 0.5, 0, r"It does not pay at any batch\."),
+    ],
+)
+def test_drafts_of_a_model_with_experts_pay_between_batches(model, chip, acceptance, draft, cost, context, said):
+    query = {"model": model, "chip": chip, "context": context}
+    result = answer(acceptance=acceptance, draft=draft, cost=cost, **query)
+    told, verdict = result.to_dict(), WHATIF.words(result).verdict
+    assert re.search(said, verdict) and "bound by memory" not in verdict
+    assert told["free_batch"] is None and not told["pays_at_any_batch"]
+    for batch in (1, 4, 16, 64, 256, 1024, 4096):
+        pays = any(low <= batch <= (high or np.inf) for low, high in told["pays_between_batches"])
+        assert pays == (result.machine.speedup(batch, result.asked.length, draft, cost) >= 1)
 
 
 def test_without_a_length_the_best_is_taken():

@@ -14,6 +14,7 @@ from analyzers.serving.speculation.data import SOURCES, Observed, observed
 from analyzers.serving.speculation.model import (
     Draft,
     Machine,
+    at_any,
     best,
     by_draft,
     by_positions,
@@ -21,6 +22,7 @@ from analyzers.serving.speculation.model import (
     least_acceptance,
     machine,
     needed_chance,
+    ranges_told,
     wilson,
 )
 from analyzers.subject import CHIP, MODEL, chip_of, known_model
@@ -78,7 +80,8 @@ class SpeculationResult:
     `drafts`: what each draft length is worth by Leviathan's rule; `expected`: the same from the measured positions,
     empty where they are not told; `speedup`: of the length in use, with the measured mean length where there is one.
     `machine`: steps of the model on the chip, None where either is not known;
-    `free_batch`, `break_even_batch`: sequences (infinite: at any number), None without a machine.
+    `free_batch`, `break_even_batch`: sequences (infinite: at any number), None without a machine; `pays`: all ranges of
+    sequences at which it pays.
     `passes`: batch, with_s, without_s (time per output token), passes: measured at equal batch.
     """
 
@@ -94,6 +97,7 @@ class SpeculationResult:
     machine: Machine | None
     free_batch: float | None
     break_even_batch: float | None
+    pays: tuple[tuple[float, float], ...]
     batch: float | None
     batch_speedup: float | None
     context: int
@@ -145,7 +149,8 @@ class SpeculationResult:
             "greatest_cost": greatest_cost(self.length, self.draft),
             "free_batch": _finite(self.free_batch),
             "break_even_batch": _finite(self.break_even_batch),
-            "pays_at_any_batch": None if self.break_even_batch is None else bool(np.isinf(self.break_even_batch)),
+            "pays_at_any_batch": None if self.break_even_batch is None else at_any(self.pays),
+            "pays_between_batches": None if self.break_even_batch is None else ranges_told(self.pays),
             "mean_running": self.batch,
             "batch_speedup": self.batch_speedup,
             "context_tokens": self.context,
@@ -218,8 +223,9 @@ def _result(
         expected=expected,
         speedup=length / (draft * cost + 1),
         machine=steps,
-        free_batch=steps and steps.critical_tokens() / (draft + 1),
+        free_batch=steps and steps.free_batch(draft),
         break_even_batch=steps and steps.break_even(length, draft, cost),
+        pays=steps.pays(length, draft, cost) if steps else (),
         batch=batch,
         batch_speedup=steps.speedup(batch, length, draft, cost) if steps and batch else None,
         context=context,

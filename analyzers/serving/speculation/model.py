@@ -140,22 +140,45 @@ class Machine:
         plain = self.step_s(sequences)
         return length * plain / (self.step_s(sequences, draft + 1) + draft * cost * plain)
 
-    def break_even(self, length: float, draft: float, cost: float) -> float:
-        """Sequences beyond which drafting loses; infinite: it pays at any number; 0: at none.
+    @property
+    def routed(self) -> bool:
+        """Whether tokens choose among experts: verifying reads those of every draft, so that it is never free."""
+        return any(f.experts for f in self.model.feedforward)
 
-        Of a model with experts more sequences can also help (experts are met anyway): the last crossing counts.
+    def free_batch(self, draft: float) -> float | None:
+        """Sequences up to which verifying costs no more than a plain step; None of a model with experts."""
+        return None if self.routed else self.critical_tokens() / (draft + 1)
+
+    def pays(self, length: float, draft: float, cost: float) -> tuple[tuple[float, float], ...]:
+        """Between which sequences drafting pays, in order; infinite where it does at any more.
+
+        Of a model with experts it may pay at one, lose at a few that meet experts for their drafts alone, and pay again
+        at many, which meet every expert anyway.
         """
         grid = np.unique(np.round(np.geomspace(1, MOST_BATCH, 200)))
-        gains = np.array([self.speedup(b, length, draft, cost) - 1 for b in grid])
-        if gains[-1] >= 0:
-            return float("inf")
-        paying = np.flatnonzero(gains >= 0)
-        if not len(paying):
-            return 0.0
-        last = paying[-1]
-        return _root_between(
-            lambda b: self.speedup(b, length, draft, cost) - 1, float(grid[last]), float(grid[last + 1])
-        )
+
+        def gain(sequences: float) -> float:
+            return self.speedup(sequences, length, draft, cost) - 1
+
+        gains = np.array([gain(b) for b in grid]) >= 0
+        turns = np.flatnonzero(gains[1:] != gains[:-1])
+        crossings = [_root_between(gain, float(grid[i]), float(grid[i + 1])) for i in turns]
+        ends = [*([1.0] if gains[0] else []), *crossings, *([float("inf")] if gains[-1] else [])]
+        return tuple(zip(ends[::2], ends[1::2], strict=True))
+
+    def break_even(self, length: float, draft: float, cost: float) -> float:
+        """Sequences beyond which drafting loses; infinite: it pays at any more; 0: at none. See `pays` for fewer."""
+        found = self.pays(length, draft, cost)
+        return found[-1][1] if found else 0.0
+
+
+def at_any(pays: tuple[tuple[float, float], ...]) -> bool:
+    return len(pays) == 1 and pays[0][0] <= 1 and np.isinf(pays[0][1]).item()
+
+
+def ranges_told(pays: tuple[tuple[float, float], ...]) -> list[list[float | None]]:
+    """As JSON has it: None where there is no end."""
+    return [[low, high if np.isfinite(high) else None] for low, high in pays]
 
 
 def _root(function: Callable[[float], float], low: float, high: float) -> float:

@@ -1,8 +1,10 @@
 """Speculation in words: what is accepted, what it is worth, and up to how many sequences it pays."""
 
 import math
+from collections.abc import Sequence
 
 from analyzers.serving.speculation import SpeculationResult
+from analyzers.serving.speculation.model import at_any
 from app.words import Table, Verdict, headline
 from errors import format as fmt
 
@@ -21,7 +23,9 @@ def verdict(result: SpeculationResult) -> Verdict:
         text = f"{fmt.share(seen.rate)} of the draft tokens are accepted: a draft of {k} gives"
     text += f" {fmt.number(result.length)} tokens a step"
     modelled = f"{times(result.speedup)} as fast as without by arithmetic"
-    where = f"The arithmetic: steps are bound by memory, and a draft step costs {fmt.share(result.cost, 2)} of one."
+    routed = result.machine is not None and result.machine.routed
+    bound = "verifying reads no further experts" if routed else "steps are bound by memory"
+    where = f"The arithmetic: {bound}, and a draft step costs {fmt.share(result.cost, 2)} of one."
     return headline(f"{text}, {modelled}.", _measured(result), *_batch(result), _better(result), where)
 
 
@@ -39,16 +43,27 @@ def _measured(result: SpeculationResult) -> str:
     return f"Measured at equal batch, tokens come {times(result.measured_speedup)} as fast with drafts as without."
 
 
+def batches(pays: Sequence[tuple[float, float]]) -> str:
+    """At which numbers of sequences drafting pays: `pays up to about 70 sequences at a time`."""
+    if not pays:
+        return "does not pay at any batch"
+    if at_any(tuple(pays)):
+        return "pays at any batch: reading the caches stays the bound"
+    return f"pays {' and '.join(_between(*one) for one in pays)} at a time"
+
+
+def _between(low: float, high: float) -> str:
+    if math.isinf(high):
+        return f"from about {fmt.count(math.ceil(low), 'sequence')}"
+    if low <= 1:
+        return f"up to about {fmt.count(round(high), 'sequence')}"
+    return f"from about {math.ceil(low):,} to about {fmt.count(round(high), 'sequence')}"
+
+
 def _batch(result: SpeculationResult) -> tuple[str, ...]:
-    limit = result.break_even_batch
-    if limit is None:
+    if result.break_even_batch is None:
         return ()
-    if math.isinf(limit):
-        text = "On this chip it pays at any batch: reading the caches stays the bound"
-    elif limit < 1:
-        text = "On this chip it does not pay at any batch"
-    else:
-        text = f"On this chip it pays up to about {fmt.count(round(limit), 'sequence')} at a time"
+    text = f"On this chip it {batches(result.pays)}"
     if result.batch is None or result.batch_speedup is None:
         return (f"{text}.",)
     return f"{text}.", f"At the {fmt.number(result.batch)} that run it is worth {times(result.batch_speedup)}."

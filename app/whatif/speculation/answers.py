@@ -7,11 +7,13 @@ from analyzers.serving.speculation.model import (
     MOST_DRAFT,
     Draft,
     Machine,
+    at_any,
     best,
     by_draft,
     greatest_cost,
     least_acceptance,
     machine,
+    ranges_told,
 )
 from app.whatif.speculation.asked import Asked
 from catalog.chips import chip
@@ -58,28 +60,43 @@ class Worth:
         }
 
     def batches(self) -> dict[str, Any]:
-        """free_batch, break_even_batch (None: not known, or any: see pays_at_any_batch), pays_at_any_batch."""
+        """free_batch (None: not known, or of a model with experts, whose drafts are never free to verify),
+        break_even_batch (None: not known, or no end: see pays_between_batches), pays_at_any_batch."""
         if self.machine is None:
-            return {"free_batch": None, "break_even_batch": None, "pays_at_any_batch": None}
-        limit = self.machine.break_even(self.asked.length, self.draft, self.cost)
-        free = self.machine.critical_tokens() / (self.draft + 1)
-        endless = limit == float("inf")
+            names = ("free_batch", "break_even_batch", "pays_at_any_batch", "pays_between_batches")
+            return dict.fromkeys(names)
+        pays = self.pays
+        free = self.machine.free_batch(self.draft)
+        limit = pays[-1][1] if pays else 0.0
         return {
             "free_batch": None if free == float("inf") else free,
-            "break_even_batch": None if endless else limit,
-            "pays_at_any_batch": endless,
+            "break_even_batch": None if limit == float("inf") else limit,
+            "pays_at_any_batch": at_any(pays),
+            "pays_between_batches": ranges_told(pays),
         }
 
+    @property
+    def pays(self) -> tuple[tuple[float, float], ...]:
+        """Between which sequences at a time it pays; none without a machine."""
+        return self.machine.pays(self.asked.length, self.draft, self.cost) if self.machine else ()
+
+    @property
+    def routed(self) -> bool:
+        return self.machine is not None and self.machine.routed
+
     def notes(self) -> tuple[str, ...]:
-        notes = [
-            "Tokens are taken to be accepted independently and alike; verifying more tokens costs nothing while "
-            "steps are bound by memory."
-        ]
+        cost = (
+            "Verifying drafts reads experts of their own, which many sequences meet anyway: the speed-ups by length "
+            "leave that out, the batches at which it pays count it."
+            if self.routed
+            else "Verifying more tokens costs nothing while steps are bound by memory."
+        )
+        notes = [f"Tokens are taken to be accepted independently and alike. {cost}"]
         if self.machine is None:
             return (*notes, "Name --model and --chip to learn up to how many sequences it pays.")
         return (
             *notes,
-            f"The batch up to which it pays is by a roofline of {self.machine.model.name} on {self.chip} "
+            f"The batches at which it pays are by a roofline of {self.machine.model.name} on {self.chip} "
             f"with {self.context:,} tokens of context, at BF16 peak and full bandwidth.",
         )
 

@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING
 
+from app.questions.speculation.words import batches
 from app.whatif.base import Words
 from app.words import Table, headline
 from errors import format as fmt
@@ -13,20 +14,22 @@ if TYPE_CHECKING:
 def words(result: "Worth") -> Words:
     """The verdict, then the speed-up by the number of draft tokens."""
     told, asked = result.to_dict(), result.asked
+    where = "if verifying cost no more than a plain step" if result.routed else "where steps are bound by memory"
     text = (
         f"{fmt.count(asked.tokens, 'draft token')} give {fmt.number(asked.length)} tokens a step: "
-        f"{asked.speedup:.2f} times as fast where steps are bound by memory."
+        f"{asked.speedup:.2f} times as fast {where}."
     )
     said = [text]
     if told["best_draft"] not in (0, asked.tokens) and told["best_speedup"] > 1.01 * asked.speedup:
         said.append(f"{fmt.count(told['best_draft'], 'draft token')} would be best: {told['best_speedup']:.2f} times.")
     if asked.speedup <= 1:
         said.append("It does not pay.")
-    if told["pays_at_any_batch"]:
-        said.append("It pays at any batch: reading the caches stays the bound.")
-    elif told["break_even_batch"] is not None:
-        free = f"; verifying is free up to {told['free_batch']:,.0f}" if told["free_batch"] else ""
-        said.append(f"It pays up to about {told['break_even_batch']:,.0f} sequences at a time{free}.")
+    if result.machine is not None:
+        free = f"; verifying is free up to {told['free_batch']:,.0f}" if told["free_batch"] and result.pays else ""
+        free = "" if told["pays_at_any_batch"] else free
+        said.append(f"It {batches(result.pays)}{free}.")
+        if result.routed:
+            said.append("Verifying drafts reads experts of their own, most of all at few sequences.")
     rows = tuple((str(d.tokens), fmt.number(d.length), f"{d.speedup:.4f}") for d in result.drafts)
     return Words(
         headline(*said), Table(("draft tokens", "tokens of a step", "speed-up"), rows, right=(0, 1, 2)), result.notes()
