@@ -18,6 +18,7 @@ from errors import QuestionError
 from simulators.serving.efficiency import TYPICAL, Efficiency
 from simulators.serving.engine import simulate
 from simulators.serving.estimate import estimate
+from simulators.serving.machine import scaleup_bytes_per_s
 from simulators.serving.memory import max_sequences
 from simulators.serving.objectives import Capacity, Objectives, Shape, capacity
 from simulators.serving.setup import Setup
@@ -88,8 +89,8 @@ def pools(setup: Setup, prefill: int, decode: int) -> Pools:
     each, chip = setup.replica_chips, setup.chip
     domain = chip.value("scaleup_domain_chips") or 1
     both, network = chip.value("scaleup_bidi_bytes_per_s"), chip.value("dcn_oneway_bytes_per_s")
-    if both and (prefill + decode) * each <= domain:
-        rate, link = both / 2, "the chips' own links"
+    if both and (chips := (prefill + decode) * each) <= domain:
+        rate, link = scaleup_bytes_per_s(chip, chips), "the chips' own links"
     else:
         rate, link = network or chip.value("link_oneway_bytes_per_s"), "the data-centre network"
     if not rate:

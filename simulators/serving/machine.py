@@ -4,15 +4,19 @@ Weights are multiplied in their format where the chip has a peak for it; else th
 16 bits on their way to the matrix units. Attention looks at its context in 16 bits.
 
 A group of chips that share every matrix talks over the scale-up network (ICI, NVLink) where that joins so many chips;
-over the host's bus where the chip has no such network; else over the data-centre network.
+over the host's bus where the chip has no such network; else over the data-centre network. Of ICI a slice of so many
+chips has two links of each axis that wraps and one of each that does not, at whose end a chip has no other.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 
 from catalog.chips import Chip, chips
 from catalog.formats import WIDE, Kept
+from catalog.slices import families
 from errors import QuestionError
+from simulators.topology.systems.shapes import shapes_of, wraps
 
 PEAKS = {
     "bf16": "bf16_flops_per_s",
@@ -138,7 +142,7 @@ def _link(chip: Chip, group: int, notes: list[str]) -> tuple[str, float]:
         kind = next((k for k in HOP_S if k in chip.scaleup), "network")
         if not both:
             raise QuestionError(f"the catalogue does not know how fast the links of {chip.name} are")
-        return kind, both / 2
+        return kind, scaleup_bytes_per_s(chip, group)
     rate = chip.value("dcn_oneway_bytes_per_s")
     if rate is None:
         raise QuestionError(
@@ -151,3 +155,20 @@ def _link(chip: Chip, group: int, notes: list[str]) -> tuple[str, float]:
         "data-centre network."
     )
     return "network", float(rate)
+
+
+def scaleup_bytes_per_s(chip: Chip, group: int) -> float:
+    """Bytes/s one way of one chip over the scale-up links to `group` chips: all of them, of a torus those that its
+    slice has, the best of the shapes of so many chips; chips that are no slice of their own are a line."""
+    family = families().get(chip.name)
+    if family is None or not family.axes:
+        return chip.need("scaleup_bidi_bytes_per_s") / 2
+    return float(_links(family.name, group) * chip.need("link_oneway_bytes_per_s"))
+
+
+@cache
+def _links(name: str, group: int) -> int:
+    """Links over which a chip sends at once in the best slice of so many."""
+    family = families()[name]
+    shapes = [zip(dims, wraps(family, dims), strict=True) for dims in shapes_of(family, group)]
+    return max((sum(1 + wrapped for length, wrapped in axes if length > 1) for axes in shapes), default=1)

@@ -12,9 +12,11 @@ from catalog.inference import kv_bytes, token_flops, weights_bytes
 from catalog.models import parameters
 from catalog.serving_figures import cases
 from errors import QuestionError
+from simulators.collectives.rings import all_reduce
 from simulators.serving.efficiency import FAST, IDEAL, SLOW, TYPICAL, Efficiency
 from simulators.serving.engine import simulate
 from simulators.serving.known import anchored, traffic_of
+from simulators.serving.machine import scaleup_bytes_per_s
 from simulators.serving.memory import kv_capacity_bytes, kv_capacity_tokens, max_sequences, room
 from simulators.serving.setup import Setup, Speculation
 from simulators.serving.step import decode_s, positions, prefill_s, step_model, step_time
@@ -223,3 +225,27 @@ def test_the_assumed_range_holds_what_was_measured(case):
     held = anchored(ran, load, case.request_rate_per_s, case.name)
     again = simulate(ran, load, held.efficiency, record=False).output_tokens_per_s
     assert again == pytest.approx(case.output_tokens_per_s, rel=0.02)
+
+
+@pytest.mark.parametrize(
+    ("name", "chips", "dims", "wraps"),
+    [
+        ("v6e", 2, [2], [False]),
+        ("v6e", 8, [2, 4], [False, False]),
+        ("v5p", 4, [2, 2], [False, False]),
+        ("v5e", 16, [4, 4], [False, False]),
+        ("v5p", 64, [4, 4, 4], [True, True, True]),
+    ],
+)
+def test_a_group_of_tpus_has_the_links_of_its_slice(name, chips, dims, wraps):
+    """An all-reduce at full rate takes as long as the formula of lines and rings says; a ring drops (N - 1)/N there."""
+    kind, tokens = made("llama-3.1-8b", name, 4), 8192
+    size, link = tokens * kind.model.d_model * 2, chip(name).need("link_oneway_bytes_per_s")
+    told = 2 * (chips - 1) / chips * size / scaleup_bytes_per_s(chip(name), chips)
+    exact = (chips - 1) / chips if all(wraps) else 1.0
+    assert told == pytest.approx(all_reduce(size, dims, wraps, link, 0.0).bandwidth_s * exact)
+
+
+def test_a_switch_and_a_full_pod_give_all_links_of_a_chip():
+    for name, chips in (("h100", 2), ("h100", 8), ("v5e", 256), ("TPU 8i", 8)):
+        assert scaleup_bytes_per_s(chip(name), chips) == chip(name).need("scaleup_bidi_bytes_per_s") / 2
