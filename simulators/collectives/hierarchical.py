@@ -18,7 +18,7 @@ from simulators.collectives.rings import Time
 
 
 def between_slices(
-    array_bytes: float, chips: int, slices: int, dcn_bytes_per_s: float, dcn_hop_s: float = 0.0, passes: int = 1
+    array_bytes: float, chips: float, slices: int, dcn_bytes_per_s: float, dcn_hop_s: float = 0.0, passes: int = 1
 ) -> Time:
     """The part of an all-gather or reduce-scatter (1 pass) or an all-reduce (2) that crosses the DCN: V/N a chip."""
     steps = ceil(log2(slices)) if slices > 1 else 0
@@ -26,7 +26,7 @@ def between_slices(
     return Time(steps * dcn_hop_s, moving).times(passes)
 
 
-def cost(kind: str, gather: Cost, inside: Cost, chips: int, slices: int, setting: Setting, end: str) -> Cost:
+def cost(kind: str, gather: Cost, inside: Cost, chips: float, slices: int, setting: Setting, end: str) -> Cost:
     """`gather`: an all-gather inside one slice; `inside`: the collective itself inside one; `chips`: of one."""
     found = _phases(kind, gather, inside, chips, slices, setting.across_bytes_per_s, setting.dcn_hop_s)
     names = {
@@ -37,7 +37,7 @@ def cost(kind: str, gather: Cost, inside: Cost, chips: int, slices: int, setting
 
 
 def _phases(
-    kind: str, gather: Cost, inside: Cost, chips: int, slices: int, dcn_bytes_per_s: float, dcn_hop_s: float
+    kind: str, gather: Cost, inside: Cost, chips: float, slices: int, dcn_bytes_per_s: float, dcn_hop_s: float
 ) -> tuple[Phase, ...]:
     if kind in PASSES:
         middle = Phase("between slices", between_slices(1.0, chips, slices, dcn_bytes_per_s, dcn_hop_s, PASSES[kind]))

@@ -8,7 +8,7 @@ from typing import Any
 
 from errors import QuestionError
 from simulators.collectives import general, hierarchical, over_axes, switched
-from simulators.collectives.cost import ENDS, NAMES, Cost, Setting
+from simulators.collectives.cost import ENDS, NAMES, PASSES, Cost, Setting
 from simulators.collectives.notes import notes_on
 from simulators.collectives.settings import Settings, settings
 from simulators.collectives.shape import Shape, shape_of
@@ -205,7 +205,7 @@ class _Asked:
         if self.axes is not None or slices == 1:
             return inside
         gather = self._slowest("all_gather", setting, end)
-        chips = max(part.chips_alive for part, _, _ in self.parts)
+        chips = _limiting(self.kind, [(part.chips_alive, count) for part, _, count in self.parts])
         return hierarchical.cost(self.kind, gather, inside, chips, slices, setting, end)
 
     def _slowest(self, kind: str, setting: Setting, end: str) -> Cost:
@@ -220,3 +220,11 @@ class _Asked:
         if shape is not None:
             return over_axes.all_axes(part, shape, kind, setting, end, self.routing)
         return general.cost(part, kind, setting, end, self.routing)
+
+
+def _limiting(kind: str, slices: Sequence[tuple[int, int]]) -> float:
+    """Chips of a slice, as what crosses the data-centre network counts them, from (chips, slices of so many): of the
+    smallest, whose chips pass on the whole array; on average where each chip sends its own share."""
+    if kind in PASSES:
+        return min(chips for chips, _ in slices)
+    return sum(chips * count for chips, count in slices) / sum(count for _, count in slices)

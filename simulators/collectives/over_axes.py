@@ -1,6 +1,7 @@
 """Collectives over axes of a mesh or torus, whole or broken: rings where an axis wraps, lines where it does not.
 
-After a failure the rings that lost a link are lines, and the slowest group counts: all of them start together. A
+After a failure the rings that lost a link are lines, and the slowest group counts: all of them start together. A chip
+that lost links of its group receives over those that are left, (n - 1)/n of the array in a group of n that live. A
 twisted axis comes back on another line, so that by itself it is a line; over all axes the twist is used.
 """
 
@@ -34,6 +35,9 @@ def cost(network: Network, shape: Shape, axes: tuple[int, ...], kind: str, setti
     wraps = [shape.rings[i] for i in axes] if shape.whole else _left(network, shape, axes)
     rate = float(link_rates(network, setting.link_bytes_per_s).min(initial=np.inf))
     time = FORMULAS[kind](1.0, lengths, wraps, rate, setting.hop_s)
+    if kind in PASSES and not shape.whole:
+        least = PASSES[kind] * _fewest_links_s(network, shape, axes, rate)
+        time = Time(time.latency_s, max(time.bandwidth_s, least))
     chips = prod(lengths)
     if end == "low":
         exact = (chips - 1) / chips if kind in PASSES and chips > 1 and all(wraps) else 1.0
@@ -46,7 +50,8 @@ def cost(network: Network, shape: Shape, axes: tuple[int, ...], kind: str, setti
 def all_axes(network: Network, shape: Shape, kind: str, setting: Setting, end: str, routing: str) -> Cost:
     """Over all chips: by the formulas where the lattice is whole and straight, else by what its links allow.
 
-    Twisted or broken, a gathering over its axes as they are left, lines among them, is the high end.
+    Twisted or broken, a gathering over its axes as they are left, lines among them, is the high end, unless its links
+    allow no more.
     """
     axes = tuple(i for i, k in enumerate(shape.dims) if k > 1)
     if shape.whole and not any(shape.shifted) and kind != "permute":
@@ -57,6 +62,9 @@ def all_axes(network: Network, shape: Shape, kind: str, setting: Setting, end: s
             plain = cost(network, shape, axes, kind, setting, end)
         except QuestionError:  # an axis in pieces: what runs over one tree remains
             return found
+        best = general.cost(network, kind, setting, "value", routing)
+        if best.seconds_per_byte > plain.seconds_per_byte:
+            return best
         rest = Time(found.latency_s, plain.seconds_per_byte)
         return one(kind, rest, f"as {plain.algorithm}")
     return found
@@ -74,6 +82,20 @@ def _told(lengths: list[int], wraps: list[bool], kind: str) -> str:
     if kind == "permute":
         return f"to the next along the first axis: {', '.join(words) or 'nothing to move'}"
     return ", ".join(words) + (" at once" if len(ring) + len(line) > 1 else "") or "nothing to move"
+
+
+def _fewest_links_s(network: Network, shape: Shape, axes: tuple[int, ...], oneway_bytes_per_s: float) -> float:
+    """Seconds in which the chip with the fewest links along these axes receives what it lacks of an array of 1 byte."""
+    alive = network.alive[: network.chips]
+    apart = np.diff(network.coordinates[network.links], axis=1)[:, 0] != 0
+    along = (apart.sum(axis=1) == 1) & apart[:, list(axes)].any(axis=1)
+    links = np.bincount(network.links[along].ravel(), minlength=network.nodes)[: network.chips]
+    lives = alive.reshape(shape.dims)
+    group = np.broadcast_to(lives.sum(axis=axes, keepdims=True), shape.dims).ravel()
+    some = alive & (group > 1)
+    if not some.any():
+        return 0.0
+    return float(((group[some] - 1) / group[some] / (np.maximum(links[some], 1) * oneway_bytes_per_s)).max())
 
 
 def _left(network: Network, shape: Shape, axes: tuple[int, ...]) -> list[bool]:

@@ -11,7 +11,8 @@ from app.pages.topology.collectives import rows_of
 from app.whatif import WHATIFS
 from app.whatif.base import named
 from app.whatif.collective import COLLECTIVE
-from app.whatif.collective.asked import axes_of, size_of
+from app.whatif.collective.answers import answered
+from app.whatif.collective.asked import Asked, axes_of, size_of
 from app.whatif.collective.wording import SIZES, against, verdict
 from errors import QuestionError
 from tests.app.test_pages import opened, words
@@ -169,3 +170,40 @@ def test_the_panel(place):
     at.query_params["bytes"] = "much"
     at.run()
     assert not at.exception and "size 'much'" in words(at)
+
+
+def broken(topology: str, kind: str, *failures: str, axes: str = ""):
+    """The times of a collective of 1 GB, by the catalogue's rates."""
+    return answered(Asked(topology=topology, kind=kind, bytes="1GB", axes=axes or None, fail=failures), None).result
+
+
+def test_the_smallest_slice_limits_what_crosses_the_data_centre_network():
+    """Two chips are left of four: they send and receive the whole array over 6.25 GB/s each, 10 ms are inside."""
+    found = broken("v5p:2x2x1:slices=2", "all_reduce", "chip=0;chip=1")
+    assert found.seconds == pytest.approx(2 * 0.5 / (2 * 6.25) + 0.01)
+    whole = broken("v5p:2x2x1:slices=2", "all_reduce")
+    assert whole.seconds == pytest.approx(2 * 0.5 / (4 * 6.25) + 2 * 0.75 / 200)
+
+
+@pytest.mark.parametrize(
+    ("topology", "axes", "failure"),
+    [
+        ("v5e:2x4", "", "chip=0"),
+        ("v5p:2x2x4", "x,y", "chip=0"),
+        ("v5p:4x4x8", "", "chip=0"),
+        ("v5p:4x4x8", "x,y", "chip=0"),
+        ("v5p:4x4x8", "x", "link=0-1"),
+        ("v5p:2x2x1:slices=2", "", "chip=0;chip=1"),
+    ],
+)
+@pytest.mark.parametrize("kind", ["all_gather", "all_reduce", "all_to_all"])
+def test_after_a_failure_the_time_lies_between_its_ends(topology, axes, failure, kind):
+    found = broken(topology, kind, failure, axes=axes)
+    assert found.low_s <= found.seconds * (1 + 1e-9) and found.seconds <= found.high_s * (1 + 1e-9)
+
+
+def test_a_chip_with_one_link_left_in_its_group_receives_over_that():
+    """Two of three parts over 100 GB/s; a whole group has two links a chip, and three of four parts to receive."""
+    assert broken("v5p:2x2x4", "all_gather", "chip=0", axes="x,y").seconds == pytest.approx(2 / 3 / 100)
+    assert broken("v5p:2x2x4", "all_gather", axes="x,y").seconds == pytest.approx(3 / 4 / 200)
+    assert broken("v5p:2x2x4", "all_gather", "chip=0", axes="z").seconds == pytest.approx(3 / 4 / 100)
