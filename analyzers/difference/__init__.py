@@ -58,10 +58,10 @@ class Side:
 @dataclass(frozen=True, kw_only=True)
 class DifferenceResult:
     """B against A. `step`: change of a step; `ledger`: accounts of a step and chip, the largest change first; `whole`:
-    the same of all chip time a kept step, badput included; `ops`: operations of a step and device; `unexplained_s`: of
-    the change, what no account tells; `tokens`: of a step on a chip; `stalls_s`: what stalls, which are set apart, add
-    to a step. `bound`: which of the two, "a" or "b", is a compiler's bound where the other ran; empty where none is.
-    `kinds`: of the two. `why`: what cannot be compared, and what would tell."""
+    chip-seconds that all chips held a kept step, badput included, by account; `ops`: operations of a step and device;
+    `unexplained_s`: of the change, what no account tells; `tokens`: of a step on a chip; `stalls_s`: what
+    stalls, which are set apart, add to a step. `bound`: which of the two, "a" or "b", is a compiler's bound where the
+    other ran; empty where none is. `kinds`: of the two. `why`: what cannot be compared, and what would tell."""
 
     a: str
     b: str
@@ -233,11 +233,13 @@ def _step_accounts(side: Side) -> StepAccounts | Mapping[str, float] | None:
 
 
 def _whole(a: Side, b: Side) -> tuple[AccountChange, ...]:
-    """All chip time a kept step and chip, where both have kept steps."""
+    """All chip time a kept step, where both have kept steps and tell how many chips they held: on more of them a step
+    may be quicker and cost more."""
     if a.ledger is None or b.ledger is None or not a.kept_steps or not b.kept_steps:
         return ()
-    per = [s.ledger.chips * s.kept_steps for s in (a, b) if s.ledger]
-    return of_ledgers(a.ledger.account, b.ledger.account, *per)
+    if not (a.ledger.chips_known and b.ledger.chips_known):
+        return ()
+    return of_ledgers(a.ledger.account, b.ledger.account, a.kept_steps, b.kept_steps)
 
 
 def _bound(a: Side, b: Side) -> str:

@@ -17,8 +17,9 @@ LEAST_STRETCHES = 4
 
 @dataclass(frozen=True)
 class AccountChange:
-    """Seconds of a step and chip. `low`, `high`: between which the change lies by the scatter of the profiled steps;
-    None where too few were profiled to tell it. `clear`: whether that leaves no doubt that it changed."""
+    """Seconds of a step and chip, or chip-seconds of a step. `low`, `high`: between which the change lies by the
+    scatter of the profiled steps; None where too few were profiled to tell it. `clear`: whether that leaves no doubt
+    that it changed."""
 
     account: str
     a: float
@@ -61,7 +62,7 @@ def of_steps(a: Sides, b: Sides) -> tuple[AccountChange, ...]:
 
 
 def of_ledgers(a: Account, b: Account, per_a: float, per_b: float) -> tuple[AccountChange, ...]:
-    """Of two ledgers that nothing scatters in: leaves by name, over `per_a` and `per_b` chip-steps."""
+    """Of two ledgers that nothing scatters in: leaves by name, over `per_a` and `per_b` steps."""
     mine, theirs = leaves(a, per_a), leaves(b, per_b)
     both = ((n, mine.get(n, 0.0), theirs.get(n, 0.0)) for n in dict.fromkeys([*mine, *theirs]))
     return _sorted(AccountChange(n, before, after, after - before, after - before) for n, before, after in both)

@@ -6,7 +6,7 @@ from typing import Any
 
 from analyzers.compiled.accounts import TOLD
 from analyzers.difference import DifferenceResult
-from analyzers.difference.lost_time import goodput_range
+from analyzers.difference.lost_time import goodput_range, held_range
 from analyzers.difference.peaks import peak_range
 from analyzers.serving.ab import RATE, AbResult
 from analyzers.serving.bootstrap import STATISTICS
@@ -40,6 +40,7 @@ OF_A_STEP = (
 """Accounts that a step can be compared by; what is no kept step is in `held_per_step`."""
 BOUND = "one of them is a compiler's bound, not a measured step"  # whatever ran lies above it
 UNLIKE = "the peak of one was not sampled, but told by its program"
+UNDATED = "no input tells when either lost its time, so that nothing tells its scatter"
 BOUND_BYTES = "one of them is a compiler's plan, not what memory held"
 
 
@@ -100,8 +101,23 @@ def _held(sides: Sides) -> Found:
     whole = () if sides.jobs is None else sides.jobs.whole
     a, b = (sum(getattr(c, side) for c in whole) for side in "ab")
     if not a:
-        return Found(why="not both have a ledger and kept steps")
-    return Found(change=b / a - 1, low=b / a - 1, high=b / a - 1)
+        return Found(why="not both have a ledger, kept steps and a number of chips")
+    return _in_its_range(sides, b / a - 1)
+
+
+def _in_its_range(sides: Sides, change: float) -> Found:
+    """Of what was held a step: as far as lost time, the steps themselves and their stalls may be chance."""
+    from app.comparing.rates import lost_of
+
+    step, told = _step(sides), sides.both(lost_of)
+    if step.change is None or step.low is None or step.high is None:
+        return Found(change=change, why=step.why)
+    if any(lost is None for lost in told):
+        return Found(change=change, why=UNDATED)
+    ends = held_range(*told, change, (step.high - step.low) / 2 / (1 + step.change))
+    if isinstance(ends, str):
+        return Found(change=change, why=ends)
+    return Found(change=change, low=ends[0] - max(step.beside, 0.0), high=ends[1] - min(step.beside, 0.0))
 
 
 def _dark(name: str, jobs: DifferenceResult) -> str:
@@ -180,7 +196,7 @@ def _goodput(sides: Sides) -> Found:
         return Found(why="not both tell a goodput")
     told = sides.both(lost_of)
     if sides.jobs is None or any(lost is None for lost in told):
-        return Found(change=b - a, why="no input tells when either lost its time, so that nothing tells its scatter")
+        return Found(change=b - a, why=UNDATED)
     ends = goodput_range(*told, b - a)
     return Found(change=b - a, why=ends) if isinstance(ends, str) else Found(change=b - a, low=ends[0], high=ends[1])
 

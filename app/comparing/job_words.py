@@ -202,6 +202,10 @@ def seconds(change: float) -> str:
     return f"{'−' if change < 0 else '+'}{fmt.duration(abs(change))}"
 
 
+def chip_time(change: float) -> str:
+    return f"{'−' if change < 0 else '+'}{fmt.chip_time(abs(change))}"
+
+
 def _settings(result: DifferenceResult) -> str:
     """What else is known to differ: not what the sentence before gave as the reason."""
     cause, found = result.because, settings(result.differs)

@@ -1,4 +1,5 @@
-"""Gates on goodput and on memory at its peak: they tell where that can be told truly, and alarm on no pair alike."""
+"""Gates on goodput, on what is held a step and on memory at its peak: they tell where that can be told truly, and alarm
+on no pair alike."""
 
 import math
 
@@ -6,13 +7,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analyzers.difference.lost_time import LEAST, LostTime, goodput_range, lost_time
+from analyzers.difference.lost_time import LEAST, LostTime, goodput_range, held_range, lost_time
 from analyzers.difference.peaks import peak_range, peaks
 from analyzers.difference.step_time import FLOOR
 from app.comparing.answer import Compared
 from app.comparing.gates import FAILED, NOT_TOLD, PASSED, gate
 from app.comparing.rates import goodput
 from app.comparing.sides import compare_jobs
+from app.workspace import Workspace
 from runs.run import Run
 from runs.store import Store
 from tests.analyzers.test_memory import tables as of_program
@@ -100,6 +102,68 @@ def test_goodput_is_gated_where_its_losses_are_many(place):
     assert worse.outcome == FAILED and worse.high < 0
     assert worse.change == pytest.approx(goodput(slow, place) - goodput(a, place))
     assert gate("goodput<-0.01").look(Compared(a, same, place).sides).outcome == NOT_TOLD
+
+
+def steady_log(store: Store, name: str, steps: int, step_s: float, seed: int, chips: int | None = 256) -> Run:
+    """Five minutes of starting up, and then steps alone, which scatter a little."""
+    took = step_s + np.random.default_rng(seed).normal(0, 0.05, steps)
+    starts = (START_NS + np.cumsum([300, *took[:-1]]) * S).astype(int).tolist()
+    order, source = list(range(steps)), ["goodput.jsonl"]
+    columns = {"step": order, "start_ns": starts, "order": order, "source": source * steps}
+    end = starts[-1] + int(took[-1] * S)
+    job = {"kind": ["job"], "start_ns": [START_NS], "end_ns": [end], "order": [0], "source": source}
+    facts = {"chip": "TPU v5p", "seed": seed} | ({"chips": chips} if chips else {})
+    return write(store, name, {"steps": columns, "lifecycle": job}, facts)
+
+
+def held(a: Run, b: Run, place: Workspace) -> tuple[str, float, float, float]:
+    """The outcome, and between which the change lies."""
+    found = gate("held_per_step>+5%").look(Compared(a, b, place).sides)
+    assert found.change is not None and found.low is not None and found.high is not None, found.why
+    return found.outcome, found.low, found.change, found.high
+
+
+def test_a_step_that_is_quicker_on_twice_the_chips_holds_more_of_them(place):
+    a, b = (steady_log(place.store, n, 400, s, c, c) for n, s, c in (("a", 20, 256), ("b", 12, 512)))
+    outcome, low, change, high = held(a, b, place)
+    spread = 300 / 400  # of starting up, which is all that was lost
+    assert outcome == FAILED and change == pytest.approx((spread + 12) * 512 / (spread + 20) / 256 - 1, abs=0.002)
+    assert low < 12 * 512 / 20 / 256 - 1 < high  # what the steps alone hold
+    assert held(b, a, place)[0] == PASSED
+    told = compare_jobs(a, b, place).whole
+    assert sum(c.b for c in told) == pytest.approx((spread + 12) * 512, rel=0.002)
+
+
+def test_starting_up_that_is_spread_over_fewer_steps_is_told_no_change_of_what_is_held(place):
+    pair = steady_log(place.store, "long", 3000, 20, 1), steady_log(place.store, "short", 100, 20, 2)
+    found = gate("held_per_step>+5%").look(Compared(*pair, place).sides)
+    assert found.outcome == NOT_TOLD and found.change == pytest.approx(0.145, abs=0.01)
+    assert "too few to tell their scatter" in found.why
+
+
+def test_what_is_held_of_chips_that_nobody_counted_is_not_compared(place):
+    a, b = steady_log(place.store, "a", 100, 20, 1, None), steady_log(place.store, "b", 100, 30, 2)
+    found = gate("held_per_step>+5%").look(Compared(a, b, place).sides)
+    assert (found.outcome, found.change) == (NOT_TOLD, None) and compare_jobs(a, b, place).whole == ()
+
+
+def test_what_is_held_is_gated_where_losses_are_many(place):
+    a, same, slow = (saving(place.store, n, s, i) for i, (n, s) in enumerate((("a", 5), ("same", 5), ("slow", 60))))
+    outcome, low, _, high = held(a, same, place)
+    assert outcome == PASSED and low < 0 < high
+    outcome, low, change, high = held(a, slow, place)
+    assert outcome == FAILED and 0 < low < change < high and change == pytest.approx(16 / 10.5 - 1, abs=0.03)
+
+
+@pytest.mark.parametrize("events", [3, 20, 60])
+def test_of_pairs_alike_hardly_one_in_two_hundred_holds_another_time_a_step(events):
+    rng, wrong, of = np.random.default_rng(events), 0, 400
+    for _ in range(of):
+        a, b = (lost(rng, events, 3000.0) for _ in "ab")
+        kept = [1 - x.stretches_s.sum() / x.held_s for x in (a, b)]
+        ends = held_range(a, b, kept[0] / kept[1] - 1, 0.0)
+        wrong += not isinstance(ends, str) and not ends[0] <= 0 <= ends[1]
+    assert wrong <= of * 0.005 + 3 * math.sqrt(of * 0.005)
 
 
 def samples(*of: list[int]) -> pd.DataFrame:

@@ -84,7 +84,7 @@ def evidence(result: DifferenceResult, run: Run, other: Run, name: str) -> None:
     ops = pd.DataFrame([o.to_dict() for o in result.ops])
     for title, rows, key in (
         ("accounts of a step and chip, seconds", ledger, "accounts"),
-        ("all chip time a kept step and chip, seconds", whole, "whole"),
+        ("all chip time a kept step, chip-seconds", whole, "whole"),
         ("operations of a step and device, seconds", ops, "operations"),
     ):
         if len(rows):

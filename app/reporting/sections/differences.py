@@ -57,7 +57,7 @@ def accounts(pair: Pair) -> Iterator[Block]:
         yield Head("A step on one chip")
         yield Rows(words.table(result))
     if result.whole:
-        yield Head("All chip time a kept step and chip, badput included")
+        yield Head("All chip time a kept step, badput included")
         yield Rows(_whole(result.whole))
     if both := both_compared(pair.a.run, pair.b.run):
         yield Head("How long settled steps took")
@@ -66,7 +66,7 @@ def accounts(pair: Pair) -> Iterator[Block]:
 
 
 def _whole(rows: tuple[AccountChange, ...]) -> Table:
-    told = tuple((c.title, fmt.duration(c.a), fmt.duration(c.b), words.seconds(c.change)) for c in rows)
+    told = tuple((c.title, fmt.chip_time(c.a), fmt.chip_time(c.b), words.chip_time(c.change)) for c in rows)
     return Table(("account", "A", "B", "B - A"), told, right=(1, 2, 3))
 
 
