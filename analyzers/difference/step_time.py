@@ -19,11 +19,13 @@ the b that decided:
 ALPHA is 0.5 %: of 200 pairs that do not differ one is called different. BETWEEN is what two starts of one job differ by
 though nothing was changed; where several runs of a kind are known their own spread is larger or smaller, and says so.
 
-Steps that are no usual ones are set apart and counted: the first of an attempt, those that cannot be true, those that a
-profiler watched (where at least as many and LEAST_STEPS others are known), those before the pace settled, and of what
-is left stalls, which take longer than the median by ten robust deviations and by half of itself. What stalls cost
-beyond a usual step is told beside (`stalls_s`), a step on average. Where more than STALLS_SHARE of the steps of a run
-take so long they are how it runs, and no stalls: they count as steps, in the runs beside it too (`stalls_alike`).
+A step is its time less the pauses in it that the job recorded (saves, evaluations, custom events): what those take is
+no time of a step, here as in goodput. Steps that are no usual ones are set apart and counted: the first of an attempt,
+those that cannot be true, those that a profiler watched (where at least as many and LEAST_STEPS others are known),
+those before the pace settled, and of what is left stalls, which take longer than the median by ten robust deviations
+and by half of itself. What stalls cost beyond a usual step is told beside (`stalls_s`), a step on average. Where more
+than STALLS_SHARE of the steps of a run take so long they are how it runs, and no stalls: they count as steps, in the
+runs beside it too (`stalls_alike`).
 """
 
 import math
@@ -37,7 +39,8 @@ from numpy.typing import NDArray
 from scipy.special import stdtrit
 
 from analyzers.base import Facts
-from analyzers.time.job_past import steps_taken
+from analyzers.time.job_past import job_past, steps_taken
+from analyzers.time.pauses import paused_ns
 from analyzers.time.step_changes import changes_of
 from errors import QuestionError
 from runs.tables import Tables, frame
@@ -111,7 +114,7 @@ class Change:
 
 def step_times(tables: Tables, facts: Facts) -> StepTimes | None:
     """None where no input tells how long a kept step took."""
-    rows = steps_taken(tables, facts).rows
+    rows = _steps_alone(tables, facts)
     rows = rows[rows["kept"].astype(bool) & rows["dur_ns"].notna()]
     traced = frame(tables, "steps", ["step", "capture"])
     seen = traced.loc[traced["capture"].notna(), "step"]
@@ -123,6 +126,22 @@ def step_times(tables: Tables, facts: Facts) -> StepTimes | None:
         rows["step"].isin(seen).to_numpy(dtype=bool),
     )
     return found and replace(found, watched=int(np.isin(found.step, seen.dropna().to_numpy(dtype=np.int64)).sum()))
+
+
+def _steps_alone(tables: Tables, facts: Facts) -> pd.DataFrame:
+    """Steps, their time less recorded pauses: marks of a job tell a step from its beginning to that of the next, a save
+    between them included. A pause that holds a whole step held nothing up in it."""
+    past = steps_taken(tables, facts)
+    rows = past.rows
+    days = job_past(tables, facts)[1] if past.origin != "profile" and tables.rows("lifecycle") else None
+    if days is None:
+        return rows
+    timed = (rows["start_ns"].notna() & rows["dur_ns"].notna()).to_numpy(dtype=bool)
+    begin, took = (rows.loc[timed, c].to_numpy(dtype=np.int64) for c in ("start_ns", "dur_ns"))
+    alone = rows["dur_ns"].copy()
+    less = took - paused_ns(days.painting, begin, begin + took)
+    alone[timed] = np.where(less > 0, less, took)
+    return rows.assign(dur_ns=alone)
 
 
 def settled(

@@ -6,7 +6,8 @@ from catalog.terms import Term
 TERMS = (
     Term(
         "Change of a step",
-        "By how much a settled step takes longer in B than in A, on average.",
+        "By how much a settled step takes longer in B than in A, on average, without the pauses in it that the job "
+        "recorded (saves, evaluations, custom events).",
         formula="B / A - 1",
         unit="1",
     ),

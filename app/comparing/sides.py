@@ -8,7 +8,7 @@ import pandas as pd
 
 from analyzers.difference import DifferenceResult, Side, difference, of_one_rule
 from analyzers.difference.operations import COLUMNS, OpChange, matched, of_programs
-from analyzers.difference.step_time import FLOOR, StepTimes, stalls_alike, step_times
+from analyzers.difference.step_time import FLOOR, ROUNDING, StepTimes, stalls_alike, step_times
 from analyzers.time.job_past import steps_taken
 from analyzers.time.step_accounts import StepAccounts, step_accounts
 from app.comparing.figures import figures_of
@@ -100,8 +100,12 @@ def _profiled(run: Run, steps: StepTimes | None) -> StepAccounts | None:
 
 
 def _tokens(rows: pd.DataFrame, steps: StepTimes) -> float | None:
-    """Of a settled step on one chip; None where the log does not tell it."""
+    """Of a settled step on one chip; None where the log does not tell it. A rate that was printed is not that of the
+    pauses in a step: steps without any tell it, where there are some."""
     mine = rows[rows["kept"].astype(bool) & rows["step"].isin(steps.step)]
+    alone = mine["step"].map(dict(zip(steps.step.tolist(), steps.seconds.tolist(), strict=True)))
+    unpaused = mine[mine["dur_s"].astype(float) <= alone * (1 + ROUNDING)]
+    mine = unpaused if len(unpaused) else mine
     found = (mine["tokens_per_s_per_chip"].astype(float) * mine["dur_s"].astype(float)).mean()
     return float(found) if found > 0 else None
 

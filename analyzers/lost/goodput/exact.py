@@ -22,21 +22,10 @@ from analyzers.lost.goodput.step_deviation import are_spikes, ideal_step_s, spik
 from analyzers.time.calendar import CODE, HEADINGS, Calendar, no_steps, startup_ns
 from analyzers.time.history import History
 from analyzers.time.job_past import job_past
+from analyzers.time.pauses import paused_ns
 from errors import QuestionError
 from runs.tables import Tables
 
-PAUSES = tuple(
-    CODE[n]
-    for n in (
-        "eval",
-        "custom",
-        "checkpoint_save",
-        "checkpoint_restore",
-        "elastic_reinitialization",
-        "elastic_scale_up",
-        "elastic_slice_down",
-    )
-)
 ROLLING_PARTS = 20  # a rolling share looks back over this part of the time told of, where nothing else is asked
 
 
@@ -61,7 +50,7 @@ def by_exact_rules(
         raise QuestionError(
             f"the job held no chips in the time asked about; it ran from {said(days.start_ns)} to {said(days.end_ns)}"
         )
-    steps = _steps(days, whole, keep)
+    steps = _steps(days, keep)
     spiky = spikes(steps["deviation_s"].to_numpy())
     taken = days.steps
     inside = _inside(taken, keep)
@@ -165,7 +154,7 @@ def _inside(steps: pd.DataFrame, keep: Spans) -> np.ndarray:
     return np.searchsorted(keep.start, at, side="right") > np.searchsorted(keep.end, at, side="right")
 
 
-def _steps(days: Calendar, whole: Painted, keep: Spans) -> pd.DataFrame:
+def _steps(days: Calendar, keep: Spans) -> pd.DataFrame:
     """Kept steps that began in the time asked about, their time less recorded pauses.
 
     The ideal is that of steps which are not the first of their segment.
@@ -174,7 +163,7 @@ def _steps(days: Calendar, whole: Painted, keep: Spans) -> pd.DataFrame:
     mine = rows["kept"].to_numpy(dtype=bool) & rows["dur_ns"].notna().to_numpy() & _inside(rows, keep)
     rows = rows[mine]
     begin, until = rows["start_ns"].to_numpy(dtype=np.int64), rows["end_ns"].to_numpy(dtype=np.int64)
-    took = (until - begin - _paused(whole, begin, until)) / 1e9
+    took = (until - begin - paused_ns(days.painting, begin, until)) / 1e9
     first = rows["first"].to_numpy(dtype=bool)
     ideal = ideal_step_s(took[~first] if (~first).any() else took)
     return pd.DataFrame(
@@ -186,22 +175,6 @@ def _steps(days: Calendar, whole: Painted, keep: Spans) -> pd.DataFrame:
             "first": first,
         }
     )
-
-
-def _paused(whole: Painted, begin: np.ndarray, until: np.ndarray) -> np.ndarray:
-    """Nanoseconds of recorded pauses (saves, evaluations, custom events, elastic waits) in each step."""
-    label = whole.painting.label
-    pause = np.isin(label, PAUSES) | (label >= len(HEADINGS))
-    if not pause.any():
-        return np.zeros(len(begin), dtype=np.int64)
-    edges = whole.painting.edges
-    before = np.concatenate(([0], np.cumsum(np.where(pause, whole.painting.width, 0))))
-
-    def until_then(at: np.ndarray) -> np.ndarray:
-        cell = np.clip(np.searchsorted(edges, at, side="right") - 1, 0, len(label) - 1)
-        return before[cell] + np.where(pause[cell], np.clip(at, edges[0], edges[-1]) - edges[cell], 0)
-
-    return until_then(until) - until_then(begin)
 
 
 def _disruptions(days: Calendar, keep: Spans) -> int:
