@@ -26,6 +26,7 @@ from analyzers.time.job_times import (
 from analyzers.time.step_joins import add_lines, anchor
 from analyzers.time.step_streams import NS_PER_S, UNTIMED, Stream, natural_key, spoken, streams
 from analyzers.time.step_takes import Takes, lines_taken, takes
+from analyzers.time.untold import with_untold
 from runs.tables import Tables, frame
 
 __all__ = ["NS_PER_S", "History", "Jobs", "from_the_future", "history", "job_times", "natural_key", "step_rows"]
@@ -136,11 +137,12 @@ def _by_marks(
     found = lines_taken(lines, clock)
     if found.shifts:
         jobs = job_times(tables, now_ns, found.shifts, lone, times)
+    steps, untold = with_untold(steps)
     add_lines(steps, _stepped(lines, found))
     _close(steps)
     steps = _judged(steps, facts, jobs.ends)
     steps["hung_ns"] = hung_ns(steps, tables, lone)
-    notes = [*notes, *said, *found.notes, *told_apart(lone), *hangs_said(steps)]
+    notes = [*notes, *said, *found.notes, *untold, *told_apart(lone), *hangs_said(steps)]
     return History(steps, True, "goodput entries", tuple(notes), jobs, found.shifts, lone)
 
 

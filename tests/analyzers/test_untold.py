@@ -1,0 +1,79 @@
+"""Steps whose start no entry tells: of a job whose entries were lost in part."""
+
+import numpy as np
+import pytest
+
+from analyzers.lost import goodput
+from analyzers.time import ledger, steps
+from analyzers.time.history import history
+from runs.run import FactValue
+from runs.tables import MemoryTables
+from tests.analyzers.load_tests import EPOCH_NS, ask
+
+S = 10**9
+FACTS = {"chip": FactValue("TPU v5p", "declared", "test"), "chips": FactValue(8, "declared", "test")}
+
+
+def job(kept, took=None, numbers=None) -> MemoryTables:
+    """Marks of 60 steps of 20 s, of which only some are there."""
+    took = np.full(60, 20.0) if took is None else np.asarray(took, dtype=float)
+    start = EPOCH_NS + (np.concatenate(([0.0], np.cumsum(took)[:-1])) * S).astype(np.int64)
+    numbers = np.arange(len(took)) if numbers is None else np.asarray(numbers)
+    end = int(start[-1]) + int(took[-1] * S)
+    return MemoryTables(
+        {
+            "steps": {
+                "step": numbers[kept].tolist(),
+                "start_ns": start[kept].tolist(),
+                "order": list(range(len(kept))),
+                "source": ["entries"] * len(kept),
+            },
+            "lifecycle": {
+                "kind": ["job"],
+                "start_ns": [EPOCH_NS - S],
+                "end_ns": [end],
+                "order": [0],
+                "source": ["entries"],
+            },
+        }
+    )
+
+
+def some(lost) -> np.ndarray:
+    return np.array([n for n in range(60) if n not in lost])
+
+
+@pytest.mark.parametrize("lost", [{30}, {7, 8, 9}, set(range(3, 59, 7)), {5, 20, 21, 58}], ids=str)
+def test_a_job_whose_entries_were_lost_took_the_steps_that_it_took(lost):
+    whole, part = (history(job(k), FACTS) for k in (some(set()), some(lost)))
+    for column in ("step", "start_ns", "dur_ns", "segment", "first", "kept"):
+        assert part.rows[column].tolist() == whole.rows[column].tolist(), column
+    assert any(f"{len(lost)} step" in note and "even part" in note for note in part.notes)
+    assert not any("even part" in note for note in whole.notes)
+
+
+def test_no_figure_of_it_is_another():
+    for question in (ledger, goodput, steps):
+        one, two = (ask(question, job(k), {"chips": 8}).to_dict() for k in (some(set()), some({7, 8, 30})))
+        for told in (one, two):  # the library goes by entries alone
+            told.pop("notes"), told.pop("differences", None)
+        assert one == two
+
+
+def test_time_that_is_not_theirs_stays_with_the_step_before():
+    took = np.full(60, 20.0)
+    took[29] = 500.0  # something happened, and the entry of the next step was lost too
+    past = history(job(some({30}), took), FACTS)
+    assert 30 not in past.rows["step"].tolist()
+    assert int(past.rows.loc[past.rows["step"] == 29, "dur_ns"].iloc[0]) == 520 * S
+
+
+def test_entries_of_every_tenth_step_alone_tell_of_no_other():
+    past = history(job(np.arange(0, 60, 10)), FACTS)
+    assert past.rows["step"].tolist() == list(range(0, 60, 10))
+
+
+def test_a_restart_is_no_gap():
+    numbers = np.concatenate((np.arange(30), np.arange(25, 55)))
+    past = history(job(np.arange(60), numbers=numbers), FACTS)
+    assert len(past.rows) == 60 and not any("even part" in note for note in past.notes)
