@@ -7,14 +7,15 @@ node finds one free while at most S - 1 others are.
 Elastic. A job on K slices loses one of them with a failure. It pauses for `resume_s`, goes on with K - 1 slices for the
 `wait_s` that a replacement takes, and pauses for `resume_s` again to take it in: to first order it loses
 wait/K + pauses x resume per failure, where a job that waits loses wait + restart. Several slices may be away at once,
-but never the last: a failure that strikes it is a restart in its place, after the first pause alone. So the number
-away is that of busy lines in Erlang's loss model (M/G/c/c, whatever the distribution of waits): Poisson with mean
-a = wait/M, cut off at c = K - 1, and with B(c, a) the share of failures that find c away,
+but never the last: a failure that strikes it is a restart in its place, after the same pauses. So the number away is
+that of busy lines in Erlang's loss model (M/G/c/c, whatever the distribution of waits): Poisson with mean a = wait/M,
+cut off at c = K - 1, and with B(c, a) the share of failures that find c away,
 
     missing of the throughput = a (1 - B(c, a)) / K        close to a/K while waits are short; (K - 1)/K at most
 
 Failures come as often with fewer slices, and what a failure costs and what is missing count as independent of one
-another: together within three points of failures drawn one by one, while two pauses take no more than a third of M.
+another: together within three points of failures drawn one by one, while two pauses take no more than a third of M; a
+tenth with two or three slices, of which the last is struck often and pauses but once.
 """
 
 import math
@@ -61,17 +62,13 @@ def elastic_first_order(mttf_s: float, wait_s: float, slices: int, resume_s: flo
 
 def missing_share(waits_by_mttf: float, slices: int) -> float:
     """Share of a job's throughput that is missing on average while failed slices are replaced: a (1 - B)/K."""
-    return min(waits_by_mttf * (1 - struck_last(waits_by_mttf, slices)), slices - 1) / slices
-
-
-def struck_last(waits_by_mttf: float, slices: int) -> float:
-    """B(K - 1, a): share of the failures that strike the last slice, which restarts in its place."""
     most = slices - 1
     fewer = _at_most(most, waits_by_mttf)
     if fewer == 0:  # waits so long that fewer are hardly ever away
-        return max(1 - most / waits_by_mttf, 0.0)
+        return most / slices
     exactly = float(xlogy(most, waits_by_mttf) - gammaln(most + 1)) - waits_by_mttf
-    return math.exp(min(exactly - math.log(fewer), 0.0))
+    found_full = min(exactly - math.log(fewer), 0.0)
+    return min(waits_by_mttf * -math.expm1(found_full), most) / slices
 
 
 def elastic_goodput(job: Job, interval_s: float, slices: int, resume_s: float, pauses: int = 2) -> float:
@@ -82,9 +79,8 @@ def elastic_goodput(job: Job, interval_s: float, slices: int, resume_s: float, p
     if slices < 2:
         raise QuestionError(f"elastic training on {slices} slice", expected="two slices or more")
     need_seconds("the time to resume", resume_s, zero=True)
-    waits = job.wait_s / job.mttf_s
-    missing, last = missing_share(waits, slices), struck_last(waits, slices)
-    running = replace(job, wait_s=0.0, restart_s=(1 + (pauses - 1) * (1 - last)) * resume_s)
+    missing = missing_share(job.wait_s / job.mttf_s, slices)
+    running = replace(job, wait_s=0.0, restart_s=pauses * resume_s)
     return float(goodput(running, interval_s)) * (1 - missing)
 
 

@@ -50,11 +50,11 @@ def test_elastic_lives_are_within_three_points_of_theirs(slices, wait_s):
     assert live(life, 300).goodput.mean() == pytest.approx(life.closed_form(), abs=0.03)
 
 
-@pytest.mark.parametrize("slices", [2, 8, 32])
+@pytest.mark.parametrize("slices, resume_s", [(2, 540), (4, 900), (8, 1800), (32, 1800)])
 @pytest.mark.parametrize("wait_s", [60.0, 300.0, 3600.0])
-def test_elastic_lives_pause_again_for_a_slice_that_comes_back_during_a_pause(slices, wait_s):
+def test_elastic_lives_pause_again_for_a_slice_that_comes_back_during_a_pause(slices, resume_s, wait_s):
     job = Job(save_s=30, mttf_s=10_800, restart_s=900, wait_s=wait_s)
-    life = Life(job=job, interval_s=optimal_s(job), span_s=54 * DAY_S, slices=slices, resume_s=900)
+    life = Life(job=job, interval_s=optimal_s(job), span_s=54 * DAY_S, slices=slices, resume_s=resume_s)
     assert live(life, 100).goodput.mean() == pytest.approx(life.closed_form(), abs=0.03)
 
 

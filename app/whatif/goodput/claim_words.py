@@ -15,7 +15,7 @@ INTRODUCED = (
 ASSUMED = (
     "Assumed: failures independent, one slice lost with each; both jobs save at the best interval and lose the steps "
     "since the last save; two pauses for one failure. By closed forms, within three points of lives drawn one by one "
-    "where both pauses take no more than a third of the time between failures."
+    "where both pauses take no more than a third of the time between failures, a tenth with two or three slices."
 )
 OFTEN, SELDOM, STEPS = 30.0, 30.0, 241  # times as often, and as seldom, as is asked
 POINTS = f"{100 * GAIN:g} points"
