@@ -65,3 +65,10 @@ def test_of_engines_that_are_told_together_seats_are_those_of_all_and_one_may_be
 def test_engines_that_are_told_one_by_one_have_seats_of_their_own():
     tables = sampled([128] * 6, [12] * 6, kv=[0.3] * 6, replica=["0", "1"] * 3)
     assert ask(engine, tables, {"max_num_seqs": 128, "engines_aggregated": 8}).bound["seats"] == 1
+
+
+def test_where_part_of_the_time_is_told_no_more_is_said_than_of_that_part():
+    told = verdict(ask(engine, sampled([4] * 10, [0] * 4 + [None] * 6)))
+    assert told.startswith("Requests hardly ever waited in the 40 % of the time of which that is told")
+    assert "not the limit" not in told
+    assert "not the limit" in verdict(ask(engine, sampled([4] * 10, [0] * 10)))

@@ -32,7 +32,7 @@ def verdict(result: EngineResult) -> Verdict:
     elif result.figures["waiting_share"] is None:
         text = "How many requests waited is not recorded: what limited the engine cannot be told."
     elif not held:
-        text = f"Requests hardly ever waited: the engine was not the limit{_idle(result)}."
+        text = _hardly(result)
     else:
         parts = [f"{fmt.whole_share(result.bound[b])} {_reason(b, result)}" for b in held]
         parts[0] = parts[0].replace(" % ", f" % of {_time(result)} ", 1)
@@ -82,6 +82,15 @@ def _peak(bound: str, result: EngineResult) -> str:
 def whole(count: float | None) -> str:
     """A number of requests: `48`, `1,110`; a mean keeps its digits: `15.5`."""
     return f"{count:,.0f}" if count is not None and count == round(count) else fmt.number(count)
+
+
+def _hardly(result: EngineResult) -> str:
+    """That requests did not wait, as far as that is told."""
+    dark = result.bound["untold"]
+    if dark < LITTLE:
+        return f"Requests hardly ever waited: the engine was not the limit{_idle(result)}."
+    told = fmt.whole_share(1 - dark)
+    return f"Requests hardly ever waited in the {told} of {_time(result)} of which that is told{_idle(result)}."
 
 
 def _idle(result: EngineResult) -> str:
