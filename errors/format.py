@@ -23,6 +23,12 @@ def number(value: float | None, digits: int = 3) -> str:
     return f"{rounded:,.{max(decimals, 0)}f}" if decimals <= 9 else _powered(rounded, digits)
 
 
+def upwards(value: float, digits: int = 3) -> float:
+    """A number above 0 to so many digits, never less than it: what is advised as enough is enough as it is shown."""
+    step = 10.0 ** (math.floor(math.log10(value)) - digits + 1)
+    return math.ceil(value / step * (1 - 1e-12)) * step
+
+
 def _powered(value: float, digits: int = 3) -> str:
     """`3.80 × 10²⁴`: as a person writes what has too many zeros."""
     mantissa, exponent = f"{value:.{digits - 1}e}".split("e")

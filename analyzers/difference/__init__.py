@@ -178,7 +178,8 @@ def of_one_rule(a: Side, b: Side) -> tuple[Side, Side]:
     """The two, their stalls set apart in both or in neither."""
     if a.steps is None or b.steps is None:
         return a, b
-    return tuple(_of(s, t) for s, t in zip((a, b), stalls_alike(a.steps, b.steps), strict=True))  # type: ignore[return-value]
+    one, other = stalls_alike(a.steps, b.steps)
+    return _of(a, one), _of(b, other)
 
 
 def _of(side: Side, steps: StepTimes) -> Side:

@@ -7,25 +7,14 @@ from analyzers.intervals import Painting
 from analyzers.time.calendar import CODE
 
 Ints = NDArray[np.int64]
-PAUSES = tuple(
-    CODE[n]
-    for n in (
-        "eval",
-        "custom",
-        "checkpoint_save",
-        "checkpoint_restore",
-        "elastic_reinitialization",
-        "elastic_scale_up",
-        "elastic_slice_down",
-    )
-)
+FIRST = CODE["eval"]  # of the headings, from which on they are pauses
 
 
 def paused_ns(painting: Painting, begin: Ints, until: Ints) -> Ints:
     """Nanoseconds of recorded pauses (saves, evaluations, custom events, elastic waits) in each step. `painting`: a
     calendar's."""
     label, edges = painting.label, painting.edges
-    pause = np.isin(label, PAUSES)
+    pause = label >= FIRST
     if not pause.any():
         return np.zeros(len(begin), dtype=np.int64)
     before = np.concatenate(([0], np.cumsum(np.where(pause, painting.width, 0))))

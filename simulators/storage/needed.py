@@ -5,6 +5,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+from errors.format import upwards
 from simulators.storage.pipe import Pipe
 from simulators.storage.waiting import NOBODY, nobody_waits
 
@@ -95,14 +96,8 @@ def _least_file_bytes(pipe: Pipe, step_s: float, seed: int) -> float | None:
     while not enough(above):
         if above >= pipe.batch_bytes:
             return None
-        below, above = above, _three_digits(min(2 * above, pipe.batch_bytes))
+        below, above = above, upwards(min(2 * above, pipe.batch_bytes))
     while above > 1.1 * below:
-        middle = _three_digits(math.sqrt(below * above))
+        middle = upwards(math.sqrt(below * above))
         below, above = (below, middle) if enough(middle) else (middle, above)
     return above
-
-
-def _three_digits(value: float) -> float:
-    """Rounded up."""
-    step = 10.0 ** (math.floor(math.log10(value)) - 2)
-    return math.ceil(value / step * (1 - 1e-12)) * step

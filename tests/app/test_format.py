@@ -115,3 +115,10 @@ def test_rates_sizes_counts_and_dates():
     assert fmt.count(2000, "step") == "2,000 steps"
     assert fmt.date(1_767_571_200_000_000_000) == "2026-01-05 00:00 UTC"
     assert fmt.date(10**30) == "–"
+
+
+@given(amounts)
+def test_upwards_is_never_less_and_is_shown_as_it_is(value):
+    enough = fmt.upwards(value)
+    assert value * (1 - 1e-11) <= enough <= value * 1.01
+    assert float(fmt.number(enough).replace(",", "")) == pytest.approx(enough, rel=1e-9)

@@ -2,13 +2,14 @@
 
 import json
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from app.cli import main
 from app.questions.speculation.figure import by_batch, by_draft, by_position, over_time
-from app.questions.speculation.words import decay, table, verdict
+from app.questions.speculation.words import decay, limit, table, verdict
 from app.whatif.speculation import SPECULATION as WHATIF
 from catalog.inference import speculation_speedup
 from errors import QuestionError
@@ -29,6 +30,29 @@ def test_verdicts():
     assert "pays at any batch" in verdict(asked(facts=DENSE, acceptance=0.8, context=32768))
     running = {"engine": COUNTERS["engine"] | {"running": [100, 100, 100, 100]}}
     assert "At the 100 that run it is worth 1.3" in verdict(asked(running, DENSE, cost=0.1)).whole
+
+
+INF = float("inf")
+
+
+@pytest.mark.parametrize(
+    "pays, text",
+    [
+        ((), "none"),
+        (((1.0, INF),), "any"),
+        (((1.0, 70.2),), "70.2"),
+        (((17.3, 1909.8),), "18 to 1,910"),
+        (((1.0, 2.5), (14.2, INF)), "from 15"),  # the last range: the sentence tells all
+    ],
+)
+def test_the_last_range_of_batches_in_short(pays, text):
+    assert limit(pays) == text
+
+
+def test_each_end_of_where_it_pays_is_drawn():
+    result = asked(COUNTERS, DENSE, cost=0.1)
+    drawn = by_batch(replace(result, pays=((18.0, 190.0),)))
+    assert [a.x for a in drawn.layout.annotations if "break-even" in a.text] == pytest.approx(np.log10([18.0, 190.0]))
 
 
 def test_how_acceptance_falls_is_told():

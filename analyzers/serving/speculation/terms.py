@@ -34,7 +34,8 @@ TERMS = (
     Term(
         "Break-even batch",
         "Sequences at a time beyond which verifying k + 1 tokens of each costs more than it "
-        "brings, by a roofline of the model on the chip. Up to critical batch / (k + 1) verifying is free.",
+        "brings, by a roofline of the model on the chip. Up to critical batch / (k + 1) verifying is free; not of a "
+        "model with experts, whose drafts read some of their own: there it may pay only from some number on.",
         unit="sequences",
     ),
     Term(

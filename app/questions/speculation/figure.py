@@ -160,7 +160,7 @@ def by_batch(result: SpeculationResult) -> go.Figure | None:
     reference_line(figure, 1.0, "without drafts")
     marks = (
         (result.free_batch, "verifying turns<br>compute-bound", 0.02, "bottom", "left"),
-        (result.break_even_batch, "break-even", 0.98, "top", "left"),
+        *((at, "break-even", 0.98, "top", "left") for ends in result.pays for at in ends if at > 1),
         (result.batch, "the run's batch", 0.5, "middle", "right"),
     )
     for at, text, y, anchor, side in marks:

@@ -1,14 +1,12 @@
 """Speculation: how many draft tokens are accepted, what that is worth, and up to how many sequences it pays."""
 
-import math
-
 from analyzers.serving.speculation import SpeculationResult
 from app.components.figures_row import Figure
 from app.components.question_page import subject_page
 from app.questions.speculation import SPECULATION
 from app.questions.speculation.controls import controls
 from app.questions.speculation.view import pictures
-from app.questions.speculation.words import times
+from app.questions.speculation.words import limit, times
 from errors import format as fmt
 
 
@@ -59,8 +57,9 @@ def figures(result: SpeculationResult) -> list[Figure]:
             )
         )
     if result.break_even_batch is not None:
-        limit = "any" if math.isinf(result.break_even_batch) else fmt.number(result.break_even_batch)
-        shown.append(Figure("Break-even batch", limit, SPECULATION.meaning("Break-even batch"), "modelled"))
+        shown.append(
+            Figure("Break-even batch", limit(result.pays), SPECULATION.meaning("Break-even batch"), "modelled")
+        )
     return shown
 
 

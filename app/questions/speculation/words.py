@@ -52,6 +52,16 @@ def batches(pays: Sequence[tuple[float, float]]) -> str:
     return f"pays {' and '.join(_between(*one) for one in pays)} at a time"
 
 
+def limit(pays: Sequence[tuple[float, float]]) -> str:
+    """The last range of them in short: `70` (and fewer), `18 to 1,910`, `from 15`."""
+    if not pays or at_any(tuple(pays)):
+        return "any" if pays else "none"
+    low, high = pays[-1]
+    if math.isinf(high):
+        return f"from {math.ceil(low):,}"
+    return fmt.number(high) if low <= 1 else f"{math.ceil(low):,} to {round(high):,}"
+
+
 def _between(low: float, high: float) -> str:
     if math.isinf(high):
         return f"from about {fmt.count(math.ceil(low), 'sequence')}"

@@ -30,21 +30,15 @@ def time(days: float) -> str:
 
 def dollars_at_least(usd: float) -> str:
     """Rounded up, so that what is advised is enough."""
-    return dollars(_up(usd))
+    return dollars(fmt.upwards(usd))
 
 
 def time_at_least(days: float) -> str:
     """Rounded up to the hour (below a day the minute, below an hour the second), from ten years on to three digits."""
     if days >= LONG_D:
-        return time(_up(days / YEAR_D) * YEAR_D)
+        return time(fmt.upwards(days / YEAR_D) * YEAR_D)
     each = 24 if days >= 1 else 1440 if days >= 1 / 24 else 86_400
     return time(math.ceil(days * each) / each)
-
-
-def _up(value: float) -> float:
-    """To three digits, upwards."""
-    size = 10.0 ** (math.floor(math.log10(value)) - 2)
-    return math.ceil(value / size * (1 - 1e-12)) * size
 
 
 def amount(value: float, unit: str) -> str:
