@@ -6,6 +6,7 @@ import os
 import shutil
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import is_hypothesis_test, settings
@@ -24,6 +25,7 @@ DEV_EXAMPLES = 15  # of each property, but in CI: there as many as it asks for
 DEV_PART = 5  # of the seeds of tests that draw for themselves, one in so many, but in CI: there all of them
 MOST_WORKERS, WORKER_BYTES = 4, 2_500_000_000
 MEMORY, MEMORY_BYTES = Path("/dev/shm"), 4_000_000_000  # files that lie in memory; those of all tests take less
+NO_VALUES = SimpleNamespace(params={})
 _SETTINGS = "_hypothesis_internal_use_settings"  # where Hypothesis keeps what `@settings` said
 
 
@@ -100,11 +102,20 @@ def pytest_collection(session: pytest.Session) -> None:
         loading.load(loading.turned(files, number, worker["workercount"]), config.rootpath)
 
 
+def _told_alike(item: pytest.Item) -> None:
+    """Refuse a name that another worker may write otherwise: a set read back from compiled code has another order than
+    the one that was compiled, and workers whose names differ run nothing."""
+    for value in getattr(item, "callspec", NO_VALUES).params.values():
+        if isinstance(value, set | frozenset) and len(value) > 1 and str(value) in item.callspec.id:
+            raise pytest.UsageError(f"{item.nodeid} is named by a set, whose order is no order: use a list")
+
+
 @pytest.hookimpl(tryfirst=True)  # before -m chooses by marks
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     dev = settings.get_current_profile_name() == "dev"
     browser = Path(__file__).parent / "browser"
     for item in items:
+        _told_alike(item)
         if browser in item.path.parents:
             item.add_marker(pytest.mark.browser)
         if is_slow(item.nodeid):
