@@ -35,10 +35,14 @@ def log_axis(low: float, high: float) -> dict:
 
 
 def log_ticks(low: float, high: float) -> dict:
-    """A logarithmic axis in its own unit with 1, 2 and 5 of each power of ten written out, `low` above 0."""
+    """A logarithmic axis in its own unit with 1, 2 and 5 of each power of ten written out, `low` above 0; where fewer
+    than two of those lie on it, every digit."""
     powers = range(int(np.floor(np.log10(low))), int(np.ceil(np.log10(high))) + 1)
-    ticks = [m * 10.0**p for p in powers for m in (1, 2, 5)]
-    return {"type": "log", "tickvals": ticks, "ticktext": [fmt.number(t, 1) for t in ticks]}
+    for steps in ((1, 2, 5), (1, 1.5, 2, 3, 4, 5, 6, 7, 8, 9)):
+        ticks = {m * 10.0**p: 2 if m == 1.5 else 1 for p in powers for m in steps}
+        if sum(low <= t <= high for t in ticks) >= 2:
+            break
+    return {"type": "log", "tickvals": list(ticks), "ticktext": [fmt.number(t, digits) for t, digits in ticks.items()]}
 
 
 def tick(seconds: float) -> str:

@@ -13,7 +13,7 @@ RUNS = Option(
     several=True,
     form="RUN,...",
 )
-QUERY = Option("q", str, "", "a search that finds the runs, such as tag:sweep chip:v5p", form="QUERY")
+QUERY = Option("q", str, "", "a search that finds the runs, such as tag:sweep chip:v5p", form="QUERY", label="Search")
 GROUP = Option("group", str, "", "a group of runs: project/experiment", form="GROUP")
 SORT = Option("sort", str, "", "figure or setting to put the runs in order by, - before it for the largest first")
 BASELINE = Option(

@@ -16,6 +16,7 @@ from simulators.training.cost import DAY_S
 
 LEGEND = {"showlegend": True, "legend": {"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0}}
 MARGIN = {"margin": {"l": 8, "r": 8, "t": 40, "b": 8}}
+SIDES = ("top right", "bottom left", "top left", "bottom right")  # where labels stand, so that near marks keep theirs
 LINES = (  # the fewest days first: of one hue that reads on light and dark, the middle one solid
     ("#5FB0A6", "dot"),
     ("#5FB0A6", "dash"),
@@ -34,7 +35,7 @@ def dollars(plan: CostPlan) -> go.Figure:
     x, y = [c.likely.days for c in front], [c.likely.usd for c in front]
     figure.add_scatter(x=x, y=y, mode="lines", line={**line, "shape": "hv"}, name="Pareto front", hoverinfo="skip")
     names = list(dict.fromkeys(c.chip.name for c in plan.choices))
-    for hue, name, side in zip(HUES * len(names), names, ("top right", "bottom left") * len(names), strict=False):
+    for hue, name, side in zip(HUES * len(names), names, SIDES * len(names), strict=False):
         if mine := [c for c in priced if c.chip.name == name]:
             _chip(figure, mine, front, theme.COLOURS[hue], side)
     spans = [(c.best.days, c.worst.days, c.best.usd or 0.0, c.worst.usd or 0.0) for c in priced]
