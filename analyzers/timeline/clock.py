@@ -21,8 +21,9 @@ class Clock:
     dated: bool
 
     def since(self, base_ns: Ints, dated: NDArray[np.bool_]) -> Ints:
-        """Ticks from the origin to the base of stretches; those without a time of day begin with the first."""
-        away = np.where(dated | (self.origin_ns <= 0), base_ns - self.origin_ns, 0)
+        """Ticks from the origin to the base of stretches; those without a time of day begin with the first that has
+        one. Where none has, the origin is of their own clock."""
+        away = np.where(dated | (not self.dated), base_ns - self.origin_ns, 0)
         return away * self.per_ns
 
     def ticks(self, times: Ints, since: Ints, per_ns: Ints) -> Ints:

@@ -54,8 +54,9 @@ def between(of: Timeline, start_ns: int, end_ns: int) -> Stretch:
         )
     if end < 0 or start > of.span:
         last = of.origin_ns + of.span * of.tick_ps // PS_PER_NS
-        shown = f"from {fmt.date(of.origin_ns)} to {fmt.date(last)}" if of.dated else f"from 0 to {last:,} ns"
-        raise QuestionError("nothing of this run lies at that time", expected=f"a time {shown}")
+        shown = (fmt.date(t) if of.dated else f"{t:,}" for t in (of.origin_ns, last))
+        told = f"a time from {' to '.join(shown)}{'' if of.dated else ' ns'}"
+        raise QuestionError("nothing of this run lies at that time", expected=told)
     return Stretch(max(start, 0), min(end, of.span))
 
 

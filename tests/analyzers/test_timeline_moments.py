@@ -55,6 +55,25 @@ def test_a_step_of_a_profile_is_where_its_table_says(profiled):
     assert found.end >= found.start + int(mine["dur_ns"].iloc[int(mine["start_ns"].argmin())]) * 1000
 
 
+def test_a_run_without_a_time_of_day_begins_with_its_first_event_and_its_steps_stand_where_their_events_do():
+    second, late = 10**12, 5 * S
+    ops = {"capture": [0], "op_id": [0], "host": ["a"], "device": [0], "line": ["XLA Ops"], "role": ["compute"]}
+    events = {"capture": [0] * 2, "event": [0, 1], "device": [0] * 2, "op_id": [0] * 2}
+    tables = MemoryTables(
+        {
+            "captures": {"capture": [0], "host": ["a"], "start_ns": [None]},
+            "steps": {"step": [3, 4], "capture": [0] * 2, "start_ns": [late, late + S], "dur_ns": [S, S]},
+            "ops": {**ops, "op": ["dot.1"], "category": ["matmul"]},
+            "op_events": {**events, "start_ps": [5 * second, 6 * second], "dur_ps": [second // 2] * 2},
+        }
+    )
+    of = timeline(tables, {})
+    assert not of.dated and (of.origin_ns, of.span) == (late, 3 * second // 2)
+    assert [step(of, tables, n).start for n in (3, 4)] == of.tiles.start.tolist() == [0, second]
+    with pytest.raises(QuestionError, match="a time from 5,000,000,000 to 6,500,000,000 ns"):
+        between(of, 0, S)
+
+
 @pytest.mark.parametrize("number", [10, 99, 1 << 61])
 def test_a_step_that_is_not_there_is_refused_with_the_nearest(number):
     tables, of = stepped()
