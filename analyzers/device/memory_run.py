@@ -118,11 +118,9 @@ def samples(tables: Tables) -> pd.DataFrame:
     used = bytes in use + bytes reserved (what a TPU keeps back for the program that runs); limit = used + available.
     """
     keys = ["capture", "host", "device", "name", "ts_ns"]
-    found = {kind: rows_of(tables, (kind,), [*keys, "bytes"]).drop(columns="kind") for kind in _SAMPLED}
-    result = found["bytes_in_use"].drop_duplicates(keys, keep="last").rename(columns={"bytes": "bytes_in_use"})
-    for kind in _SAMPLED[1:]:
-        other = found[kind].drop_duplicates(keys, keep="last").rename(columns={"bytes": kind})
-        result = result.merge(other, on=keys, how="left")
+    result, *others = (_of_instants(tables, kind, keys) for kind in _SAMPLED)
+    for other in others:
+        result = result.merge(other, on=[*keys, "left"], how="left")
     result = result[result["ts_ns"].notna() & result["bytes_in_use"].notna()]
     of_host = result["device"].isna() & result["name"].astype("string").str.contains(_HOST, regex=True).fillna(False)
     result = result[~of_host.astype(bool)]
@@ -132,6 +130,13 @@ def samples(tables: Tables) -> pd.DataFrame:
     )
     result = result.rename(columns={"name": "allocator"}).sort_values("ts_ns", kind="stable")
     return result[[*SAMPLE_COLUMNS, "limit_bytes", "lifetime_peak"]].reset_index(drop=True)
+
+
+def _of_instants(tables: Tables, kind: str, keys: list[str]) -> pd.DataFrame:
+    """What samples tell of a kind. Several of one instant, which a clock of microseconds often holds, are told apart by
+    how many are `left` after each: the last of one kind belongs to the last of another."""
+    rows = rows_of(tables, (kind,), [*keys, "bytes"]).drop(columns="kind").rename(columns={"bytes": kind})
+    return rows.assign(left=rows.groupby(keys, dropna=False).cumcount(ascending=False))
 
 
 def devices(taken: pd.DataFrame) -> pd.DataFrame:

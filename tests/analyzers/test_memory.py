@@ -177,6 +177,22 @@ def test_samples_over_time():
     assert list(result.samples["used_bytes"]) == [5, 30, 7, 30]
 
 
+def test_of_several_samples_of_one_instant_none_is_lost():
+    result = ask(sampled([(0, 1, 10, 1, 89), (0, 1, 90, 2, 8), (0, 1, 20, 3, 77), (1, 1, 30, 0, 10), (0, 2, 5, 0, 95)]))
+    assert (result.peak_bytes, result.limit_bytes, result.free_bytes) == (92, 100, 8)
+    assert [(d["device"], d["samples"], d["peak_bytes"]) for d in result.devices.to_dict("records")] == [
+        (0, 4, 92),
+        (1, 1, 30),
+    ]
+    assert list(result.samples["used_bytes"]) == [11, 92, 23, 30, 5]
+    assert any("the most of 5 samples" in note for note in result.notes)
+
+
+def test_samples_of_which_some_do_not_tell_what_is_left():
+    told = ask(sampled([(0, 1, 40, 0, None), (0, 1, 90, None, None), (0, 1, 20, 3, 77)]))
+    assert list(told.samples["used_bytes"])[2] == 23 and told.limit_bytes == 100 and told.peak_bytes == 90
+
+
 def test_a_compile_that_fits_and_one_that_does_not():
     rows = [
         {"kind": "argument", "capture": 0, "program": 0, "name": "w", "bytes": 900, "padded_bytes": 1000, "copies": 2},
