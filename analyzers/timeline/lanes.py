@@ -35,6 +35,7 @@ GROUPS = (JOB, SERVING, DEVICE, HOST)
 ROLES = ("step", "module", "compute", "async", "other")
 NONE = -1
 PS_PER_NS = 1_000
+UNPARTED = "until the first token"  # of a request of which is not told when it was scheduled
 INSTANT = {"slices"}  # kinds of `lifecycle` that last until the next of them
 
 
@@ -160,6 +161,8 @@ def _requests(tables: Tables, unplaced: Counter[str]) -> Iterator[Part]:
         text = np.tile(np.array([name for name, _ in phases], dtype=object), len(mine))
         code = np.tile(np.array([CODE[account] for _, account in phases], np.uint8), len(mine))
         number = np.repeat(numbers, 3)
+        unqueued = mine["scheduled_ns"].isna().to_numpy()  # how much of it was waiting is not known
+        text[1::3][unqueued], code[1::3][unqueued] = UNPARTED, CODE["served"]
         untold = mine["first_token_ns"].isna().to_numpy()  # when its prefill ended is not known
         text[1::3][untold], code[1::3][untold] = "served", CODE["served"]
         kept = (some["end_ns"] > some["start_ns"]).to_numpy()

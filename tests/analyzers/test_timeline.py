@@ -224,8 +224,12 @@ def test_requests_keep_their_phases_in_one_row():
         by_request.setdefault(int(request), set()).add(int(np.searchsorted(of.tiles.first, i, side="right")) - 1)
     assert all(len(row) == 1 for row in by_request.values())
     assert int(of.tiles.dur.sum()) == (100 + 80 + 60) * 1_000
-    last = [of.names[n] for n, request in zip(of.name, of.number, strict=True) if request == 2]
-    assert last == ["served"]
+    told: dict[int, list[tuple[str, str]]] = {}
+    for name, code, request in zip(of.name, of.tiles.code, of.number, strict=True):
+        told.setdefault(int(request), []).append((of.names[name], CODES[code]))
+    assert told[0] == [("queue", "scheduling"), ("prefill", "prefill"), ("decode", "decode")]
+    assert told[1] == [("until the first token", "served"), ("decode", "decode")]  # it may have waited for all of that
+    assert told[2] == [("served", "served")]
 
 
 def test_captures_without_a_time_of_day_begin_at_nought():
