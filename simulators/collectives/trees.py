@@ -18,6 +18,7 @@ from simulators.topology.network import Network
 
 MOST_SINKS = 256  # chips up to which every sink is tried
 SOME_SINKS = 64  # tried beyond: half of them the chips with the fewest links, the others spread evenly
+_MOST = np.iinfo(np.int32).max  # more than all links of a chip: no flow to one is held back by it
 _UNITS = 1e9  # of all links of a chip together: flows are searched in whole numbers of 32 bits
 _CLOSE = 1e-3  # a cut narrower by less is rounding
 
@@ -53,8 +54,9 @@ def _narrowed(
     columns = np.concatenate([b, a, chips])
     while True:
         given = np.full(len(chips), share)
-        most = np.maximum(np.rint(np.concatenate([capacity, capacity, given]) / unit), 1).astype(np.int32)
+        most = np.maximum(np.rint(np.concatenate([capacity, capacity, given]) / unit), 1)
         graph = csr_array(coo_array((most, (rows, columns)), shape=(source + 1,) * 2))
+        graph.data = np.minimum(graph.data, _MOST).astype(np.int32)  # parallel links of switches add up to more
         found = maximum_flow(graph, source, sink)
         if found.flow_value >= (1 - _CLOSE) * len(chips) * share / unit:
             return share

@@ -16,6 +16,7 @@ from simulators.collectives.trees import gathering_bytes_per_s
 from simulators.topology import build
 from simulators.topology.failures import fail
 from simulators.topology.loads import link_loads
+from simulators.topology.systems import edge_list
 
 GIB = float(1 << 30)
 W = 100e9
@@ -204,6 +205,14 @@ def test_levels_of_switches():
     assert half.levels[2][1] == pytest.approx(6.4e12)
     rack = collective(build("nvl:72"), "all_reduce", GIB, sharp=True)
     assert rack.levels == ((72, 900e9),) and rack.seconds == pytest.approx(GIB / 900e9)
+
+
+def test_switches_with_many_links_side_by_side_are_no_narrower_for_it():
+    """Sixteen chips of one link each under two switches that four links join: each chip receives over its own."""
+    links = [f"{c} {16 + c // 8} 400Gbps 0.0005ms 0" for c in range(16)] + ["16 17 400Gbps 0.0005ms 0"] * 4
+    network = edge_list.read(["18 2 20", "16 17", *links], "two leaves")
+    found = collective(network, "all_gather", GIB)
+    assert found.seconds == pytest.approx(GIB * 15 / 16 / 50e9)
 
 
 def test_flow_out_of_a_group_is_what_its_cut_lets_through():
