@@ -35,8 +35,9 @@ _GENERAL = (
     "end: everything runs over one tree."
 )
 _SWITCHED = (
-    "The slowest level of switches counts. High end: as much slower as an H100 node was measured to be, "
-    "about 1.5 ms for an all-gather of 512 MiB where the formula says 1.04, in one ring."
+    "The slowest level of switches counts, or a group that is narrower: with fewer GPUs, uplinks or NVLinks left. High "
+    "end: as much slower as an H100 node was measured to be, about 1.5 ms for an all-gather of 512 MiB where the "
+    "formula says 1.04, in one ring."
 )
 _SHARP = "Reduction in the switches halves an all-reduce in theory; in practice about 30 % is gained."
 _DCN = (

@@ -7,11 +7,16 @@ in a node, 32 nodes of 400 GB/s in a unit, units in the whole. Array of V bytes,
     all-reduce    with reduction in the switches (SHARP) V/w in theory instead of 2 V (D-1)/(D w)
     all-to-all    V (M-1)/(M^2 w) for the M groups that the whole has of each level
 
+A group that is narrower than the largest of its level counts by its own share of GPUs, D = GPUs above / its GPUs: what
+failures left of a node, the last unit, the nodes under a leaf with fewer uplinks than downlinks, and a GPU without
+NVLink, which is left to its network card.
+
 Source: How to Scale Your Model (scaling book), "How to think about GPUs".
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
+from itertools import pairwise
 
 import numpy as np
 
@@ -19,27 +24,37 @@ from simulators.collectives.cost import PASSES, Cost, Setting, one
 from simulators.collectives.general import PRACTICE
 from simulators.collectives.graph import busiest, chip_rates, flow, reach
 from simulators.collectives.rings import Time, one_way_all_gather, point_to_point
-from simulators.topology.network import LINK_KINDS, Network
+from simulators.topology.network import KIND_OF, LINK_KINDS, Network
+from simulators.topology.systems.fat_tree import DOWN
 
 SCALE_UP = ("nvlink", "direct")
 NESTED = ("host", "unit", "pod")
+SHOWN = {
+    "gpu": "a GPU that its network card alone joins",
+    "host": "the narrowest node",
+    "leaf": "the narrowest leaf",
+    "unit": "the narrowest unit",
+    "pod": "the narrowest pod",
+}
+_CLOSE = 1e-9
 
 Level = tuple[int, float]  # (groups, bytes/s one way of each)
+Narrow = tuple[str, float, float, float]  # (part, GPUs above it by its own, GPUs of the whole by its own, bytes/s)
 
 
-def all_gather(array_bytes: float, levels: Sequence[Level]) -> float:
+def all_gather(array_bytes: float, levels: Sequence[tuple[float, float]]) -> float:
     """Seconds of the slowest level."""
     return array_bytes * max(((d - 1) / (d * w) for d, w in levels if d > 1), default=0.0)
 
 
-def all_reduce(array_bytes: float, levels: Sequence[Level], sharp: bool = False) -> float:
+def all_reduce(array_bytes: float, levels: Sequence[tuple[float, float]], sharp: bool = False) -> float:
     """Seconds. `sharp`: the switches add up, so that each byte crosses a level once each way at the same time."""
     if sharp:
         return array_bytes * max((1 / w for d, w in levels if d > 1), default=0.0)
     return 2 * all_gather(array_bytes, levels)
 
 
-def all_to_all(array_bytes: float, groups: Sequence[Level]) -> float:
+def all_to_all(array_bytes: float, groups: Sequence[tuple[float, float]]) -> float:
     """Seconds. `groups`: here each level's groups in the whole machine, not in the group above."""
     return array_bytes * max(((m - 1) / (m * m * w) for m, w in groups if m > 1), default=0.0)
 
@@ -60,28 +75,39 @@ def cost(
     """Over all living GPUs. Raises QuestionError where they are in pieces."""
     hops = (reach(network).diameter or 0) * setting.hop_s
     rates = tuple(sorted(setting.link_bytes_per_s.items()))
-    levels, groups = levels_of(network, rates), groups_of(network, rates)
+    levels, narrow = levels_of(network, rates), narrow_of(network, rates)
     slower = PRACTICE if end == "high" else 1.0
     where = "switches of one domain" if len(levels) == 1 else f"{len(levels)} levels of switches"
     if kind in PASSES:
-        seconds, name = all_gather(1.0, levels) * PASSES[kind], f"rings or trees over {where}"
+        gathering = [*levels, *((d, w) for _, d, _, w in narrow)]
+        held = _held_back(levels, narrow)
+        seconds, name = all_gather(1.0, gathering) * PASSES[kind], f"rings or trees over {where}{held}"
         if kind == "all_reduce" and (sharp or end == "low"):
-            seconds, name = min(seconds, all_reduce(1.0, levels, True)), f"added up in {where} (SHARP)"
+            seconds, name = min(seconds, all_reduce(1.0, gathering, True)), f"added up in {where} (SHARP){held}"
         if end == "high" and len(levels) == 1:
             ring = one_way_all_gather(1.0, *levels[0], 2 * setting.hop_s)
             return one(kind, Time(ring.latency_s * PASSES[kind], seconds * slower), "one ring of all GPUs")
         return one(kind, Time(hops * PASSES[kind], seconds * slower), name)
+    groups = [*groups_of(network, rates), *((m, w) for _, _, m, w in narrow)]
     if kind == "permute":
         if end == "high":
             far = max((1 / (m * w) for m, w in groups), default=0.0)
             return one(kind, Time(hops, far * slower, False), "to the GPU half the machine away")
-        near = point_to_point(1 / network.chips_alive, 1, 2, groups[0][1], setting.hop_s)
+        beside = min([levels[0][1], *(w for part, _, _, w in narrow if part == "gpu")])
+        near = point_to_point(1 / network.chips_alive, 1, 2, beside, setting.hop_s)
         return one(kind, near, "to a neighbour under the same switches")
     seconds = all_to_all(1.0, groups)
     if end == "high":
         each = dict(rates)
         seconds = max(seconds * slower, busiest(network, each, "all_to_all", routing) / network.chips_alive**2)
     return one(kind, Time(hops, seconds, end == "low"), f"direct sends over {where}")
+
+
+def _held_back(levels: Sequence[Level], narrow: Sequence[Narrow]) -> str:
+    """`, held back by the narrowest leaf`, where a narrow group takes longer to gather an array than every level."""
+    slow = {all_gather(1.0, [(d, w)]): part for part, d, _, w in narrow}
+    most = max(slow, default=0.0)
+    return f", held back by {SHOWN[slow[most]]}" if most > (1 + _CLOSE) * all_gather(1.0, levels) else ""
 
 
 @lru_cache(64)
@@ -101,12 +127,58 @@ def groups_of(network: Network, rates: tuple[tuple[str, float], ...]) -> tuple[L
     return tuple((below, rate) for (_, below), (_, rate) in zip(counts[:-1], levels, strict=True))
 
 
+@lru_cache(64)
+def narrow_of(network: Network, rates: tuple[tuple[str, float], ...]) -> tuple[Narrow, ...]:
+    """Of each part the narrowest group of every size, and GPUs that reach no other over NVLink."""
+    if not _scales_out(network):
+        return ()
+    names = [name for name, _ in _nested(network)[1:]]
+    parts = list(pairwise(names))
+    if network.kind == "fat tree":
+        parts.append(("leaf", "all"))  # of no level, as its uplinks are as many as its GPUs unless oversubscribed
+    found = _without_nvlink(network, dict(rates))
+    for name, above in parts:
+        found += _narrowest(network, dict(rates), name, above)
+    return tuple(found)
+
+
+def _narrowest(network: Network, rates: dict[str, float], name: str, above: str) -> Iterator[Narrow]:
+    """The group of each size with the fewest links at its GPUs and at what these are joined to."""
+    alive = np.flatnonzero(network.alive[: network.chips])
+    degrees = network.degrees()
+    ends = network.links[network.link_kind == KIND_OF["rail"]]
+    links = degrees[: network.chips] + np.bincount(ends[:, 0], degrees[ends[:, 1]], network.chips)
+    owner, upper = _owner(network, name), _owner(network, above)
+    numbers, first, group, sizes = np.unique(owner, return_index=True, return_inverse=True, return_counts=True)
+    within = np.bincount(upper)[upper[first]]
+    by_size = np.lexsort((-within, np.bincount(group, links[alive]), sizes))
+    for i in by_size[np.unique(sizes[by_size], return_index=True)[1]]:
+        if within[i] > sizes[i]:
+            inside = np.zeros(network.chips, bool)
+            inside[alive[owner == numbers[i]]] = True
+            yield name, float(within[i] / sizes[i]), float(len(alive) / sizes[i]), flow(network, rates, inside)
+
+
+def _without_nvlink(network: Network, rates: dict[str, float]) -> list[Narrow]:
+    """The weakest of the GPUs that no NVLink joins to another: it has its other links alone."""
+    outside = chip_rates(network, rates, SCALE_UP)
+    joined = chip_rates(network, rates) > outside
+    host = _owner(network, "host")
+    lone = ~joined | (np.bincount(host, joined)[host] < 2)
+    many = float(network.chips_alive)
+    return [("gpu", many, many, float(outside[lone].min()))] if lone.any() and many > 1 else []
+
+
+def _scales_out(network: Network) -> bool:
+    """Whether GPUs are joined by more than the links of one domain."""
+    return any(LINK_KINDS[k][0] not in SCALE_UP for k in set(network.link_kind.tolist()))
+
+
 def _nested(network: Network) -> list[tuple[str, int]]:
     """(part, groups with a living GPU), from single GPUs to the whole; parts that divide nothing are left out."""
     found = [("gpu", network.chips_alive)]
-    scale_out = any(LINK_KINDS[k][0] not in SCALE_UP for k in set(network.link_kind.tolist()))
     for name in NESTED:
-        if name in network.parts and scale_out:
+        if name in network.parts and _scales_out(network):
             count = len(np.unique(_owner(network, name)))
             if 1 < count < found[-1][1]:
                 found.append((name, count))
@@ -118,6 +190,8 @@ def _owner(network: Network, name: str) -> np.ndarray:
     alive = np.flatnonzero(network.alive[: network.chips])
     if name == "gpu":
         return alive
+    if name == "leaf":
+        return alive // DOWN
     return np.zeros(len(alive), int) if name == "all" else network.parts[name][alive]
 
 
@@ -132,7 +206,8 @@ def _rate(network: Network, rates: dict[str, float], name: str) -> float:
     if name == "gpu":
         kinds = [LINK_KINDS[k][0] for k in set(network.link_kind.tolist())]
         inner = [k for k in kinds if k in SCALE_UP] or kinds
-        return float(chip_rates(network, rates, tuple(k for k in kinds if k not in inner)).min())
+        each = chip_rates(network, rates, tuple(k for k in kinds if k not in inner))
+        return float(each[each > 0].min()) if each.any() else float(chip_rates(network, rates).min())
     owner = network.parts[name]
     sizes = {g: int(n) for g, n in zip(*np.unique(_owner(network, name), return_counts=True), strict=True)}
     full = max(sizes.values())

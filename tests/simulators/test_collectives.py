@@ -215,6 +215,42 @@ def test_switches_with_many_links_side_by_side_are_no_narrower_for_it():
     assert found.seconds == pytest.approx(GIB * 15 / 16 / 50e9)
 
 
+@pytest.mark.parametrize(
+    "name, failed",
+    [
+        ("fattree:64", ("chip=0,1,2,3",)),  # a node of four: two hundred GB/s for what eight had four hundred
+        ("rail:64", ("chip=0,1,2,3,4,5,6",)),
+        ("fattree:64", ("nvswitch=0",)),  # eight GPUs left to their network cards
+        ("rail:64", ("link=0-64",)),
+        ("fattree:16", ("nvswitch=0,1",)),
+        ("fattree:16", ("chip=1,2,3,4,5,6,7,9,10,11,12,13,14,15",)),  # two GPUs, each alone in its node
+        ("fattree:64:chip=mi300x", ("chip=1,2,3",)),
+        ("fattree:128:oversubscription=8", ()),  # a leaf of 32 GPUs with four uplinks
+        ("fattree:160:oversubscription=8", ("chip=0,1,2,3",)),
+        ("fattree:264:oversubscription=8", ()),  # the last unit is one node under one leaf
+    ],
+)
+def test_under_switches_a_gathering_is_never_faster_than_the_narrowest_cut(name, failed):
+    network = fail(build(name), failed).network
+    chips = network.chips_alive
+    known = dict(network.oneway_bytes_per_s)
+    least = GIB * (chips - 1) / chips / gathering_bytes_per_s(network, known)
+    found = collective(network, "all_gather", GIB)
+    assert found.seconds == pytest.approx(least, rel=0.07) and found.seconds > 0.995 * least
+    assert found.low_s <= found.seconds <= found.high_s
+    assert collective(network, "all_reduce", GIB).seconds == pytest.approx(2 * found.seconds)
+    assert all(collective(network, kind, GIB).seconds > 0 for kind in NAMES)
+
+
+def test_a_narrow_leaf_holds_an_all_to_all_back_as_well():
+    """A leaf of 32 of 128 GPUs sends 32 x 96 pairs over four uplinks of 50 GB/s."""
+    found = collective(build("fattree:128:oversubscription=8"), "all_to_all", GIB)
+    assert found.cost.seconds_per_byte == pytest.approx(32 * 96 / 128**2 / 200e9)
+    held = collective(build("fattree:128:oversubscription=8"), "all_gather", GIB)
+    assert held.cost.algorithm.endswith("held back by the narrowest leaf")
+    assert "held back" not in collective(build("fattree:128"), "all_gather", GIB).cost.algorithm
+
+
 def test_flow_out_of_a_group_is_what_its_cut_lets_through():
     mesh = build("mesh:4x4")
     corner = np.isin(np.arange(16), (0, 1, 4, 5))
