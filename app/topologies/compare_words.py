@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from app.topologies.words import ROUTED, hops, pairs
+from catalog.chips import chip
 from errors import format as fmt
 from simulators.topology.report import Report
 
@@ -39,11 +40,9 @@ def _distance(reports: Sequence[Report]) -> str:
     if len(known) < 2:
         return ""
     near = sorted(known, key=lambda r: (r.hops.diameter, r.hops.mean))
-    text = "; ".join(
-        f"{_name(r)}: at most {fmt.count(r.hops.diameter, 'hop')}, {fmt.number(r.hops.mean)} on average" for r in near
-    )
-    first, best = reports[0], near[0]
-    if best is first or first.hops.mean is None:
+    text = "; ".join(f"{_name(r)}: {hops(r)}" for r in near)
+    first, best = reports[0], next((r for r in near if _joined(r)), None)
+    if best is None or best is first or not _joined(first) or first.hops.mean is None:
         return f"{text}."
     far, usual = best.hops.diameter / first.hops.diameter - 1, best.hops.mean / first.hops.mean - 1
     return (
@@ -74,14 +73,17 @@ def _baseline(reports: Sequence[Report]) -> str:
 
 def _all_to_all(reports: Sequence[Report]) -> str:
     """Busiest links under all-to-all, of equal sizes only; the least by the routings counted, and what is possible."""
-    known = [r for r in reports if r.busiest]
+    counted = [r for r in reports if r.busiest]
+    known = [r for r in counted if _joined(r)]
+    apart = " ".join(_apart(r) for r in counted if not _joined(r))
     if len(known) < 2 or len({r.chips for r in known}) > 1:
-        return ""
+        return apart
+    beside = " ".join(filter(None, (_rates(known), apart)))
     ranked = sorted(known, key=lambda r: min(r.busiest.values()))
     texts = [f"{_name(r)} {_loads(r)}" for r in ranked]
     best, worst = ranked[0], ranked[-1]
     if min(best.busiest.values()) == min(worst.busiest.values()):
-        return f"All-to-all puts on the busiest link: {'; '.join(texts)} pairs: all carry it alike."
+        return f"All-to-all puts on the busiest link: {'; '.join(texts)} pairs: all carry it alike. {beside}".strip()
     text = (
         f"All-to-all puts on the busiest link: {'; '.join(texts)} pairs. {_name(best)} carries it best: "
         f"{_times(best, worst)} as well as {_name(worst)}"
@@ -91,7 +93,29 @@ def _all_to_all(reports: Sequence[Report]) -> str:
     open_ = [r for r in ranked[1:] if r.cut_bound and r.cut_bound < min(best.busiest.values())]
     if open_:
         text += f"; by its cut no routing of {_name(open_[0])} goes below {pairs(open_[0].cut_bound)}"
-    return text + "."
+    return f"{text}. {beside}".strip()
+
+
+def _joined(report: Report) -> bool:
+    """Whether links join every pair of chips: else what loads the links is a part of an all-to-all."""
+    return report.hops.unreachable == 0
+
+
+def _apart(report: Report) -> str:
+    """How much of an all-to-all its links do not carry."""
+    share = report.hops.unreachable / (report.chips * (report.chips - 1))
+    how = "over the data-centre network" if report.connected else "nowhere: no links join them"
+    return f"{fmt.share(share)} of the pairs of {_name(report)} go {how}, so its links are not set against the others'."
+
+
+def _rates(reports: Sequence[Report]) -> str:
+    """Which links are quicker than others: pairs on a link tell no seconds then."""
+    known = {r.spec.chip: chip(r.spec.chip).value("link_oneway_bytes_per_s") for r in reports if r.spec.chip}
+    rates = {name: rate for name, rate in known.items() if rate}
+    if len(set(rates.values())) < 2:
+        return ""
+    each = ", ".join(f"{name} {fmt.size(rate)}/s" for name, rate in rates.items())
+    return f"That counts pairs, not seconds: a link moves, one way, {each}."
 
 
 def _times(report: Report, worst: Report) -> str:

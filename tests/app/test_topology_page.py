@@ -87,6 +87,30 @@ def test_the_honest_sentences(honest):
     ]
 
 
+def test_slices_and_graphs_in_pieces_are_not_said_to_carry_what_no_link_of_theirs_does():
+    slices, one = report("v5p:4x4x4:slices=2"), report("v5p:4x4x8")
+    for told in (compared([slices, one]), compared([one, slices])):
+        assert "carries it best" not in " ".join(told) and "that is latency" not in " ".join(told)
+        assert "v5p:4x4x4:slices=2: at most 6 hops, 3.05 on average inside a slice" in told[1]
+        assert told[-1] == (
+            "50.4 % of the pairs of v5p:4x4x4:slices=2 go over the data-centre network, so its links are not set "
+            "against the others'."
+        )
+    apart, ring = report("edges:0-1,1-2,2-0,2-3,4-5,5-6,6-7,7-4"), report("torus:8")
+    assert compared([ring, apart])[-1].startswith("57.1 % of the pairs of edges:0-1,1-2,2-0,2-3,4-5,5-6,6-7,7-4 go now")
+    both = compared([ring, report("mesh:8"), apart])[-1]
+    assert "torus:8 carries it best: 2.0 times as well as mesh:8. 57.1 % of the pairs" in both
+
+
+def test_pairs_on_a_link_are_told_beside_how_fast_the_links_are():
+    told = compared([report("v5e:16x16"), report("v6e:16x16")])[-1]
+    assert told.endswith(
+        "all carry it alike. That counts pairs, not seconds: a link moves, one way, TPU v5e 50.0 GB/s, TPU v6e "
+        "100 GB/s."
+    )
+    assert "not seconds" not in compared([report("v5p:4x4x8"), report("v5p:4x4x8:twisted")])[-1]
+
+
 def test_figures_hold_the_numbers(honest):
     one = histogram(honest[:1]).data[0]
     counts = honest[0].hops.counts[1:]
