@@ -86,9 +86,10 @@ class Report:
     @property
     def cut_bound(self) -> float | None:
         """No routing can keep the busiest link below this under all-to-all, in ordered pairs: with N chips in a slice,
-        the floor(N/2) ceil(N/2) pairs that cross the bisection one way, by its links. None of unequal slices."""
+        the floor(N/2) ceil(N/2) pairs that cross the bisection one way, by its links. None of unequal slices, and where
+        pairs have no path: these load no link."""
         cut, chips = self.bisection.links, self.chips // self.spec.slices
-        if not cut or (self.spec.slices > 1 and self.after):
+        if not cut or not self.connected or (self.spec.slices > 1 and self.after):
             return None
         return (chips // 2) * (chips - chips // 2) / cut
 

@@ -95,6 +95,13 @@ def test_the_busiest_link_and_the_bound_by_the_cut():
     assert "inferred" in fly.basis
 
 
+def test_pairs_without_a_path_bound_no_link():
+    """Of a mesh of 3 x 3 that lost two chips the corner is alone: its pairs cross no cut."""
+    apart = made("mesh:3x3", "chip=1", "chip=3")
+    assert not apart.connected and apart.bisection.links == 2 and apart.cut_bound is None
+    assert made("mesh:3x3", "chip=1").cut_bound == pytest.approx(4 * 4 / 3)
+
+
 def test_shares_of_the_histogram():
     found = made("mesh:5")  # ordered pairs by hops: 8, 6, 4, 2
     assert [found.share_within(s) for s in (0.4, 0.41, 0.7, 0.9, 0.91, 1.0)] == [1, 2, 2, 3, 4, 4]
