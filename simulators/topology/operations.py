@@ -68,8 +68,8 @@ def _down(network: Network, lost: Lost, hit: np.ndarray) -> tuple[str, ...]:
         "no slice is left to go on with."
         if not left
         else (
-            f"with elastic training the job goes on with {left} slices ({_share(left / network.slices)} of the chips) "
-            "until then; without, all of them wait."
+            f"with elastic training the job goes on with {_some(left, 'slice')} ({_share(left / network.slices)} of "
+            "the chips) until then; without, all of them wait."
         )
     )
     what = _named("slice", np.unique(network.parts["slice"][hit]))
@@ -110,9 +110,10 @@ def _cubes(network: Network, hit: np.ndarray, family: SliceFamily) -> Told:
     pod = family.count("cubes")
     free = pod - per_slice
     names = _named("cube", cubes)
-    if free < len(cubes) and network.slices == 1:
+    if free < np.bincount(cubes // per_slice).max():  # at best each slice has a pod to itself
+        which = "The slice" if network.slices == 1 else "A slice"
         return (
-            f"The slice takes {per_slice} of the pod's {pod} cubes: {_spares(free)} for {names}. A smaller slice "
+            f"{which} takes {per_slice} of the pod's {pod} cubes: {_spares(free)} for {names}. A smaller slice "
             "runs at once, this one after the repair.",
         ), None
     verb, one = ("is", "it") if len(cubes) == 1 else ("are", "each")

@@ -119,6 +119,8 @@ def test_an_optical_switch_takes_one_light_path_of_each_ring():
         ("rail:1024", "leaf=3", "32 GPUs lose"),
         ("fattree:1024", "leaf=3", "4 nodes with 32 GPUs are cut off"),
         ("rail:1024", "spine=3", "93.8 % of the bandwidth"),
+        ("v4:16x16x16:slices=2", "cube=0", "there is no spare for cube 0"),
+        ("v4:16x16x16:slices=2", "cube=0", "goes on with 1 slice .50 % of the chips"),
         ("rail:4096", "core=3,4", "other 62 of 64"),
         ("mi300x:8", "link=0-1", "links that are left"),
     ],
