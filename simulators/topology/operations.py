@@ -228,34 +228,60 @@ def _nvswitch(network: Network, failed: np.ndarray, names: str) -> str:
 
 
 def _leaf(network: Network, failed: np.ndarray, names: str) -> str:
-    gone = np.isin(network.links[:, 1], network.chips + failed) & (network.link_kind == KIND_OF["rail"])
-    gpus = int(np.count_nonzero(gone))
-    if network.kind == "rail":
-        return (
-            f"{gpus} GPUs lose their network card's switch ({names}). They still send over NVLink through other "
-            "GPUs of their nodes, at less bandwidth; jobs on those nodes usually fail first."
+    rails = network.links[network.link_kind == KIND_OF["rail"]]
+    host, gone = network.parts["host"][rails[:, 0]], np.isin(rails[:, 1], network.chips + failed)
+    left = np.bincount(host[~gone], minlength=int(host.max()) + 1)[host]
+    beside, apart = (gone & some for some in (left > 0, left == 0))
+    told = []
+    if beside.any():
+        told.append(
+            f"{_some(int(np.count_nonzero(beside)), 'GPU')} lose their network card's switch ({names}). They still "
+            "send over NVLink through other GPUs of their nodes, at less bandwidth; jobs on those nodes usually fail "
+            "first."
         )
-    hosts = len(np.unique(network.parts["host"][network.links[gone, 0]]))
+    if apart.any():
+        hosts = len(np.unique(host[apart]))
+        told.append(
+            f"{_some(hosts, 'node')} with {_some(int(np.count_nonzero(apart)), 'GPU')} {_is(hosts)} cut off with "
+            f"{names}: jobs on them stop, and start again on other nodes until the switch is replaced."
+        )
+    return " ".join(told)
+
+
+def _spine(network: Network, failed: np.ndarray, names: str) -> str:
+    """What is left to the leaf that lost most: of three tiers the spines of other pods are none of its own."""
+    ways = network.links[network.link_kind == KIND_OF["spine"]] - network.chips
+    leaf = np.bincount(ways[np.isin(ways[:, 1], failed), 0]).argmax()
+    mine = np.unique(ways[ways[:, 0] == leaf, 1])
+    pod = " in the pod" if len(mine) < np.count_nonzero(switch_kinds(network) == _number("spine")) else ""
+    return _rest(names, len(mine), int(np.isin(mine, failed).sum()), pod)
+
+
+def _core(network: Network, failed: np.ndarray, names: str) -> str:
+    return _rest(names, int(np.count_nonzero(switch_kinds(network) == _number("core"))), len(failed), "")
+
+
+def _rest(names: str, of: int, failed: int, pod: str) -> str:
+    """What goes on over the other switches of a tier."""
+    if failed == of:
+        return (
+            f"No GPU is lost with {names}, but no other switch joins those below: nothing goes over that tier any more."
+        )
     return (
-        f"{hosts} nodes with {gpus} GPUs are cut off with {names}: jobs on them stop, and start again on other "
-        "nodes until the switch is replaced."
+        f"No GPU is lost with {names}: traffic takes the other {of - failed} of {of}{pod}, about "
+        f"{_share(1 - failed / of)} of the bandwidth at that tier."
     )
 
 
-def _upper(network: Network, failed: np.ndarray, names: str) -> str:
-    kinds = switch_kinds(network)
-    same = int(np.count_nonzero(kinds == kinds[failed[0]]))
-    return (
-        f"No GPU is lost with {names}: traffic takes the other {same - len(failed)} of {same}, about "
-        f"{_share(1 - len(failed) / same)} of the bandwidth at that tier."
-    )
+def _number(name: str) -> int:
+    return [s[0] for s in SWITCHES].index(name)
 
 
 _MEANS: dict[str, Callable[[Network, np.ndarray, str], str]] = {
     "nvswitch": _nvswitch,
     "leaf": _leaf,
-    "spine": _upper,
-    "core": _upper,
+    "spine": _spine,
+    "core": _core,
 }
 
 

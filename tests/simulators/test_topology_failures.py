@@ -119,6 +119,10 @@ def test_an_optical_switch_takes_one_light_path_of_each_ring():
         ("rail:1024", "leaf=3", "32 GPUs lose"),
         ("fattree:1024", "leaf=3", "4 nodes with 32 GPUs are cut off"),
         ("rail:1024", "spine=3", "93.8 % of the bandwidth"),
+        ("fattree:4096", "spine=3", "the other 31 of 32 in the pod, about 96.9 %"),  # other pods have their own
+        ("fattree:4096:oversubscription=8", "spine=3,4", "the other 3 of 4 in the pod, about 75 %"),
+        ("fattree:64", "spine=0", "nothing goes over that tier any more"),
+        ("rail:512", "leaf=0,1,2,3,4,5,6,7", "32 nodes with 256 GPUs are cut off"),
         ("v4:16x16x16:slices=2", "cube=0", "there is no spare for cube 0"),
         ("v4:16x16x16:slices=2", "cube=0", "goes on with 1 slice .50 % of the chips"),
         ("rail:4096", "core=3,4", "other 62 of 64"),
