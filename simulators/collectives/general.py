@@ -91,9 +91,9 @@ def _routings(network: Network, end: str, routing: str) -> set[str]:
 
 def _permute(network: Network, setting: Setting, end: str, routing: str) -> Cost:
     chips, rates = network.chips_alive, setting.link_bytes_per_s
+    near = point_to_point(1 / chips, 1, 1, float(link_rates(network, rates).min()), setting.hop_s)
     if end == "high":
         hops = (reach(network).diameter or 0) * setting.hop_s
-        far = busiest(network, rates, "shift", routing)
-        return one("permute", Time(hops, far / chips, False), "to the chip half the machine away")
-    slowest = float(link_rates(network, rates).min())
-    return one("permute", point_to_point(1 / chips, 1, 1, slowest, setting.hop_s), "to a neighbour")
+        far = busiest(network, rates, "shift", routing) / chips  # less than near where it goes over links side by side
+        return one("permute", Time(hops, max(far, near.bandwidth_s), False), "to the chip half the machine away")
+    return one("permute", near, "to a neighbour")

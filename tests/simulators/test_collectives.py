@@ -34,6 +34,7 @@ SYSTEMS = (
     "edges:0-1,1-2,2-0,2-3",
     "v5p:2x2x4:slices=3",
     "torus:1",
+    "torus:2x2",
 )
 
 
