@@ -90,6 +90,9 @@ def _serve(
                 return True
             if not record:
                 until = q.arrival[arrived] if arrived < n else np.inf
+                for k in range(replicas if lim.concurrency > 0 and arrived < n else 0):
+                    if k != r:  # the next comes when one is done there, and may come here
+                        until = min(until, reps.ready[k])
                 now, coasted = coast(lim, reps, r, step, model, now, until, parts)
                 counts[STEPS] += coasted
                 if coasted > 0:

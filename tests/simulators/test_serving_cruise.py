@@ -39,6 +39,11 @@ CASES = {
     "prefix": (replace(ONE, token_budget=512), COMMON),
     "caches sent along": (ONE, replace(COMMON, own_cache=True, cached=COMMON.prompt - 1)),
     "in flight": (ONE, closed(64, 300, 500, 200)),
+    "in flight over replicas": (replace(ONE, chips=3, replicas=3, tensor=1), closed(10, 200, 500, 200)),
+    "in flight over replicas, not alike": (
+        replace(WINDOWS, chips=2, replicas=2, tensor=1, asynchronous=False),
+        replace(mixed(200, 8), concurrency=5),
+    ),
     "one token": (ONE, gamma(20, 2, 300, 1000, 1)),
     "tokens that no client sees": (replace(WINDOWS, silent_tokens=3), mixed(300, 8)),
 }
