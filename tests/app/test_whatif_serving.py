@@ -71,6 +71,15 @@ def test_words_say_the_verdict_and_that_it_is_no_forecast(capsys):
     assert "Not calibrated" in text and "time to first token" in text and "peak of the KV cache" in text
 
 
+@pytest.mark.parametrize(("rate", "said"), [(6, True), (20, True), (1000, True), (4, False)])
+def test_a_queue_that_grows_for_as_long_as_requests_come_is_told(rate, said):
+    """The chip bears some 4.5 such requests a second: the further beyond it is asked, the plainer it falls behind."""
+    loads = {"chip": "v5e", "precision": "int8", "input": 1000, "output": 200, "requests": 1000, "rate": rate}
+    for seed in range(3):
+        notes = answer(**loads, seed=seed).notes
+        assert any("falls behind" in n for n in notes) == said
+
+
 def test_over_http_the_same_and_no_files():
     assert answer().to_dict()["requests"] == 100
     for name in ("trace", "out"):

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 KEPT_GAPS = 2_000_000  # gaps between tokens that a written run keeps one by one
 MOST_TOKENS = 100_000_000  # generated tokens that one question may simulate
 BEHIND = 0.95  # of the rate asked for: an engine that answers less falls behind
+RISING = 1.5  # the last tenth of the waits by the mean of all: of a queue that grows from the start it is 1.9
+WAITED_S = 0.1
 KEPT_FITS = 32
 _TOLD_BY = [f.name for f in fields(Setup) if f.name not in ("model", "chip")]
 _fits: dict[tuple[str | None, ...], Calibration] = {}
@@ -157,7 +159,8 @@ def _seen(outcome: Outcome) -> list[str]:
         span = rows["arrival_s"].max() - rows["arrival_s"].min()
         if span > 0 and (len(rows) / outcome.duration_s) < BEHIND * len(rows) / span:
             queue = rows["scheduled_s"] - rows["arrival_s"]
-            if queue.iloc[-max(len(rows) // 10, 1) :].mean() > 2 * queue.mean() > 0.2:
+            usual = queue.mean()
+            if usual > WAITED_S and queue.iloc[-max(len(rows) // 10, 1) :].mean() > RISING * usual:
                 notes.append(
                     "It falls behind: the queue grows for as long as requests come, so times to first token "
                     "tell how long that was, and not what the setup can do."
