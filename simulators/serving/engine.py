@@ -61,7 +61,7 @@ class Outcome:
 
     @property
     def bound(self) -> str:
-        """What most of the steps' time was spent on, of step.PARTS."""
+        """What the largest part of the steps' time was spent on, of step.PARTS."""
         return max(self.part_s, key=self.part_s.__getitem__)
 
 

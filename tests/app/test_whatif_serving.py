@@ -11,6 +11,7 @@ from app.whatif.serving import SERVING
 from app.whatif.serving.inputs import run_setup, setup
 from collectors.ingest import ingest
 from errors import QuestionError
+from errors import format as fmt
 from runs.store import Store
 from simulators.serving.memory import kv_capacity_tokens
 from tests.app.commands import asked_by, out
@@ -78,6 +79,15 @@ def test_a_queue_that_grows_for_as_long_as_requests_come_is_told(rate, said):
     for seed in range(3):
         notes = answer(**loads, seed=seed).notes
         assert any("falls behind" in n for n in notes) == said
+
+
+def test_most_of_the_time_is_more_than_half_of_it():
+    found = [answer(input=tokens, output=100, rate=rate, requests=1000) for tokens, rate in ((1000, 20), (2000, 8))]
+    (most, said), (part, told) = ((f.to_dict()["time_share"], SERVING.words(f).verdict.whole) for f in found)
+    assert most["compute"] > 0.5 > part["compute"] > part["memory"]
+    assert "Most of its steps' time goes to the matrix units." in said
+    share = fmt.share(part["compute"])
+    assert f"The largest part of its steps' time, {share}, goes to the matrix units." in told and "Most" not in told
 
 
 def test_over_http_the_same_and_no_files():

@@ -84,5 +84,12 @@ def verdict(told: dict[str, Any]) -> Verdict:
         f"{fmt.count(told['refused'], 'request')} did not fit." if told["refused"] else "",
         f"The cache runs full: {fmt.count(told['preemptions'], 'preemption')}." if told["preemptions"] else "",
         "Not calibrated: a range, not a forecast." if told["calibration"] is None else "",
-        f"Most of its steps' time goes to {BOUNDS[told['bound']]}.",
+        _bound(told["bound"], told["time_share"][told["bound"]]),
     )
+
+
+def _bound(part: str, share: float) -> str:
+    """What the largest part of the steps' time goes to, called most of it where it is more than half."""
+    if share > 0.5:
+        return f"Most of its steps' time goes to {BOUNDS[part]}."
+    return f"The largest part of its steps' time, {fmt.share(share)}, goes to {BOUNDS[part]}."
