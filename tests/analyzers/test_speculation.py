@@ -62,6 +62,30 @@ def test_the_contract():
         assert low < share < high
 
 
+@pytest.mark.parametrize(
+    ("accepted", "last", "shares"),
+    [(960, [660, 200, 100], [0.6, 0, 0]), (900, [600, 200, 100], [0, 0, 0])],
+)
+def test_what_was_accepted_of_none_while_it_was_watched_is_none(accepted, last, shares):
+    """A hundred drafts of three came: a counter that stood still meanwhile says nothing of what it had counted."""
+    tables = {
+        "engine": {
+            "ts_ns": [1, 2],
+            "drafts": [1000, 1100],
+            "drafted": [3000, 3300],
+            "accepted": [900, accepted],
+            "accepted_per_position": [[600, 200, 100], last],
+        }
+    }
+    told = asked(tables, cost=0.1).to_dict()
+    assert (told["drafts"], told["drafted"], told["accepted"]) == (100, 300, accepted - 900)
+    assert told["acceptance_rate"] == pytest.approx((accepted - 900) / 300)
+    assert told["mean_accepted_length"] == pytest.approx(1 + sum(shares))
+    assert told["by_position"] == pytest.approx(shares)
+    idle = {"engine": {n: [v[0], v[0]] for n, v in tables["engine"].items()} | {"ts_ns": [1, 2]}}
+    assert asked(idle, cost=0.1).to_dict()["acceptance_rate"] == pytest.approx(0.3)  # nothing came: since its start
+
+
 def test_tokens_drawn_alike_give_the_chance_back():
     random, k, a, n = np.random.default_rng(11), 5, 0.73, 40_000
     accepted = (random.random((n, k)) < a).cumprod(axis=1).sum(axis=0)

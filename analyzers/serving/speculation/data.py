@@ -101,10 +101,12 @@ def _engine(tables: Tables) -> pd.DataFrame:
     return rows
 
 
-def _total(rows: pd.DataFrame, values: pd.Series, grew: np.ndarray | pd.Series) -> float | None:
-    """What a counter grew by; where no engine was sampled twice, what it had counted since it started."""
-    if np.nansum(grew) > 0:
-        return float(np.nansum(grew))
+def _total(rows: pd.DataFrame, values: pd.Series, grew: np.ndarray | pd.Series, watched: bool) -> float | None:
+    """What a counter grew by, nothing too, where drafts came while engines were `watched`; else what it had counted
+    since its engine started."""
+    known = np.asarray(grew, dtype=float)
+    if watched and not np.isnan(known).all():
+        return float(np.nansum(known))
     last = values.groupby(rows["replica"], sort=False).last().dropna()
     return float(last.sum()) if len(last) else None
 
@@ -114,14 +116,17 @@ def _counters(tables: Tables, draft: int | None, stage: str | None) -> Observed 
     rows = rows[rows["drafted"].notna() & rows["accepted"].notna()].reset_index(drop=True)
     if not len(rows) or not rows["drafted"].gt(0).any():
         return None
-    drafts, drafted, accepted = (_total(rows, rows[c], rows[f"{c}_grown"]) for c in ("drafts", "drafted", "accepted"))
+    watched = bool(np.nansum(rows["drafted_grown"]) > 0)
+    drafts, drafted, accepted = (
+        _total(rows, rows[c], rows[f"{c}_grown"], watched) for c in ("drafts", "drafted", "accepted")
+    )
     if not drafted or accepted > drafted:
         return None
     lists = _matrix(rows["accepted_per_position"])
     positions: tuple[float, ...] = ()
     if lists.shape[1] and drafts:
         each = [pd.Series(values, dtype="Float64") for values in lists.T]
-        counted = [_total(rows, values, grown(rows, values)) for values in each]
+        counted = [_total(rows, values, grown(rows, values), watched) for values in each]
         positions = tuple((n or 0.0) / drafts for n in counted)
     elif (printed_ := _matrix(rows["acceptance_per_position"])).shape[1]:
         weights = np.nan_to_num(rows["drafted_grown"])
