@@ -19,6 +19,7 @@ from runs.tables import Tables, int_column
 MAX_REQUESTS = 5_000_000
 EVEN = 1e-6  # gaps that vary less are even: their square is no number that a distribution could be drawn from
 BLOCK_TOKENS = 512  # of one identity in the traces of Mooncake
+BLOCK_SIZES = (BLOCK_TOKENS, 16, 32, 64, 128, 256, 1024, 2048)  # of those that fit alike the first is taken
 
 
 @dataclass(frozen=True)
@@ -176,9 +177,12 @@ def _hashes(table: pa.Table, order: np.ndarray, prompt: np.ndarray) -> tuple[np.
 
 
 def _block_tokens(prompt: np.ndarray, counts: np.ndarray) -> int:
-    """Tokens of a block: the power of two that gives each prompt as many blocks as it has, whole or begun."""
+    """Tokens of a block: the power of two that gives the most prompts as many blocks as they have, whole or begun."""
     known = counts > 0
-    for size in (512, 16, 32, 64, 128, 256, 1024, 2048):
-        if np.mean(-(-prompt[known] // size) == counts[known]) > 0.9 or np.all(prompt[known] // size == counts[known]):
-            return size
-    return BLOCK_TOKENS
+    lengths, blocks = prompt[known], counts[known]
+
+    def fitting(size: int) -> float:
+        return max(np.mean(-(-lengths // size) == blocks), float(np.all(lengths // size == blocks)))
+
+    best = max(BLOCK_SIZES, key=fitting)
+    return best if fitting(best) > 0.9 else BLOCK_TOKENS

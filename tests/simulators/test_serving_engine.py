@@ -322,3 +322,22 @@ def test_traffic_of_tables_leaves_out_what_has_no_time_or_failed():
     assert "3 of 5 requests are left out" in found.notes[0]
     with pytest.raises(QuestionError, match="no requests with times"):
         of_tables(MemoryTables({"requests": {"prompt_tokens": [1]}}), "empty")
+
+
+@pytest.mark.parametrize("size", [16, 256, 512, 1024])
+def test_blocks_have_the_size_that_fits_every_prompt(size):
+    """Of a chat most prompts are of one block, whatever its size, and the few long ones tell which it is."""
+    rng = np.random.default_rng(0)
+    prompt = np.where(rng.random(300) < 0.95, rng.integers(1, min(size, 200), 300), rng.integers(3000, 9000, 300))
+    ids = [list(range(-(-p // size))) for p in prompt.tolist()]
+    rows = {
+        "arrival_ns": [10**10 * i for i in range(300)],
+        "prompt_tokens": prompt,
+        "output_tokens": [4] * 300,
+        "hash_ids": ids,
+    }
+    traffic = of_tables(MemoryTables({"requests": rows}), "a chat")
+    assert traffic.block_tokens == size
+    found = simulate(Setup(model=model("llama-3.1-8b"), chip=chip("h100")), traffic).requests["cached"]
+    longest = np.concatenate(([0], np.maximum.accumulate(prompt)[:-1]))
+    assert found.tolist() == (np.minimum(prompt - 1, longest) // size * size).tolist()
