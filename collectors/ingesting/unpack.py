@@ -16,7 +16,7 @@ import zipfile
 import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, Self
 
 from collectors.base import Source
 from errors import InputError
@@ -121,7 +121,7 @@ def unpack(
     bare: list[str] = []  # members without a content of their own
     total = 0
     try:
-        for number, (name, read) in enumerate(members(source, bare)):
+        for number, (name, read) in enumerate(members(source, bare, note)):
             path = folder / str(number)
             with path.open("wb") as out:
                 while chunk := read(CHUNK):
@@ -150,6 +150,7 @@ class _Forward:
     def __init__(self, raw: BinaryIO, name: str):
         self._raw, self._name, self._at, self._header_bytes = raw, name, 0, 0
         self.content = False  # whether a member's content is being read
+        self.over = False  # whether the last read came to the end of all bytes
 
     def tell(self) -> int:
         return self._at
@@ -171,7 +172,27 @@ class _Forward:
             )
         data = self._raw.read(size)
         self._at += len(data)
+        self.over = not data
         return data
+
+    def more(self) -> bool:
+        """Whether anything but zeros stands next."""
+        try:
+            return bool(self._raw.read(CHUNK).strip(b"\0"))
+        except BROKEN:  # behind the end of all that was packed
+            return False
+
+
+class _Header(tarfile.TarInfo):
+    """A member's header. `tarfile` takes one that is damaged or cut off, once there was a good one, for the end of the
+    archive: whatever stands behind it would be missing without a word."""
+
+    @classmethod
+    def fromtarfile(cls, archive: tarfile.TarFile) -> Self:  # pyright: ignore[reportIncompatibleMethodOverride]  # its name there is the module's
+        try:
+            return super().fromtarfile(archive)
+        except (tarfile.InvalidHeaderError, tarfile.TruncatedHeaderError) as e:  # pyright: ignore[reportAttributeAccessIssue]  # not in the stubs
+            raise tarfile.ReadError(f"a damaged header at byte {archive.offset:,}: {e}") from e
 
 
 class _Directory:
@@ -186,7 +207,9 @@ class _Directory:
         return self._raw.read(size)
 
 
-def _zip_members(source: SafeSource, bare: list[str]) -> Iterator[tuple[str, Callable[[int], bytes]]]:
+def _zip_members(
+    source: SafeSource, bare: list[str], note: Callable[[str], None]
+) -> Iterator[tuple[str, Callable[[int], bytes]]]:
     with source.path.open("rb") as f, zipfile.ZipFile(_Directory(f, source.name)) as archive:  # type: ignore[arg-type]
         infos = archive.infolist()
         _limit(source.name, len(infos) <= MAX_MEMBERS, f"holds more than {MAX_MEMBERS:,} files")
@@ -208,16 +231,22 @@ def _zip_members(source: SafeSource, bare: list[str]) -> Iterator[tuple[str, Cal
                     yield info.filename, f.read
 
 
-def _tar_members(source: SafeSource, bare: list[str]) -> Iterator[tuple[str, Callable[[int], bytes]]]:
+def _tar_members(
+    source: SafeSource, bare: list[str], note: Callable[[str], None]
+) -> Iterator[tuple[str, Callable[[int], bytes]]]:
     # Read as a stream, once: the guard on the gzip stream then sees every byte.
     with source.binary() as f:
         stream = _Forward(f, source.name)
-        archive = tarfile.TarFile(fileobj=stream, mode="r")  # type: ignore[arg-type]
+        archive = tarfile.TarFile(fileobj=stream, mode="r", tarinfo=_Header)  # type: ignore[arg-type]
         for count in itertools.count():
             stream.content = False
             info = archive.next()
             archive.members.clear()  # pyright: ignore[reportAttributeAccessIssue]  # not in the stubs; each has the headers of all, which nobody asks for again
             if info is None:
+                if stream.over:
+                    note(f"{source.name}: it ends without the mark of its end: files may be missing behind the last")
+                elif stream.more():
+                    note(f"{source.name}: what stands behind its end was not read: is it several archives in one file?")
                 return
             _limit(source.name, count < MAX_MEMBERS, f"holds more than {MAX_MEMBERS:,} files")
             _refuse_unsafe(source.name, info.name)

@@ -215,6 +215,36 @@ def test_a_broken_archive_costs_a_warning_among_others_and_the_run_if_alone(tmp_
     assert done.tables["steps"] == 10 and done.warnings[0].startswith(f"x.{form}: cannot be unpacked")
 
 
+@pytest.mark.parametrize("mode", ["w", "w:gz"])
+@pytest.mark.parametrize("harm", ["a bit of its checksum", "cut in the middle"])
+def test_a_damaged_header_of_a_tar_is_not_its_end(tmp_path, store, mode, harm):
+    content = bytearray(tarred({f"{n}/train.log": LOG for n in range(3)}))
+    second = content.index(b"1/train.log")
+    if harm == "cut in the middle":
+        del content[second + 100 :]
+    else:
+        content[second + 150] ^= 1
+    data = gzip.compress(content) if mode == "w:gz" else bytes(content)
+    with pytest.raises(InputError, match=f"cannot be unpacked .a damaged header at byte {second:,}: .*a whole tar"):
+        ingest([given_archive(tmp_path, data, "x.tar")], store)
+    assert nothing_stored(store)
+
+
+@pytest.mark.parametrize("mode", ["w", "w:gz"])
+def test_a_tar_without_its_end_and_one_that_goes_on_behind_it_are_told(tmp_path, store, mode):
+    def told(content):
+        data = gzip.compress(content) if mode == "w:gz" else content
+        done = ingest([given_archive(tmp_path, data, "x.tar")], store, again=True)
+        return [w for w in done.warnings if w.startswith("x.tar: ")]
+
+    whole = tarred({f"{n}/train.log": LOG for n in range(3)})
+    assert told(whole) == []
+    without = told(whole[: whole.index(b"2/train.log")])
+    assert without == ["x.tar: it ends without the mark of its end: files may be missing behind the last"]
+    behind = told(whole + tarred({"3/train.log": LOG}))
+    assert behind == ["x.tar: what stands behind its end was not read: is it several archives in one file?"]
+
+
 @settings(max_examples=150, deadline=None)
 @given(data=damaged([zipped(FILES), tarred(FILES), tarred(FILES, "w:gz"), zipped(FILES, zipfile.ZIP_LZMA)]))
 def test_damaged_archives_are_stored_or_refused(data, tmp_path_factory):
