@@ -25,6 +25,7 @@ import numpy as np
 
 from collectors.base import Source
 from collectors.ingesting.entry_tables import documents, is_documents, is_table, rows
+from collectors.ingesting.line_pieces import Pieces
 from collectors.ingesting.unpack import SafeSource
 from collectors.reading import json_stream
 from collectors.reading.textlog import DATED, NS_PER_S, Tally, fits, moment_ns, seconds_to_ns
@@ -80,7 +81,7 @@ def is_export(source: Source) -> bool:
 def take_out(source: Source, out: Path, check: Callable[[], None] = lambda: None, limit: int | None = None) -> Found:
     """Write the lines of an export to `out`. `limit`: read no more than about so many bytes of it.
 
-    Some sixty bytes of memory an entry. Raises InputError where the file is more broken than whole.
+    Some seventy bytes of memory an entry. Raises InputError where the file is more broken than whole.
     """
     tally = Tally()
     with tempfile.TemporaryFile(dir=out.parent) as texts, source.open() as f:
@@ -95,7 +96,8 @@ def take_out(source: Source, out: Path, check: Callable[[], None] = lambda: None
         order, notes = entries.order()
         with out.open("wb") as written:
             _write(entries, order, written)
-    return Found(len(order), entries.goodput, (*(f"{lost.what}: {lost.reason}" for lost in tally.lost()), *notes))
+    count = len(order) - int(entries.pieces.goes_on()[order].sum())
+    return Found(count, entries.goodput, (*(f"{lost.what}: {lost.reason}" for lost in tally.lost()), *notes))
 
 
 def _entries(source: Source, f: BinaryIO, tally: Tally) -> Iterator[tuple[int, dict]]:
@@ -137,11 +139,12 @@ class _Entries:
     places: dict[str, int] = field(default_factory=dict)
     goodput: int = 0
     silent: int = 0
-    _unfinished: dict[Any, str] = field(default_factory=dict)
+    pieces: Pieces = field(default_factory=Pieces)
 
     def add(self, entry: dict) -> None:
-        text = self._text(entry)
+        key, text = self._text(entry)
         if text is None:
+            self.silent += 1
             return
         raw = text.encode("utf-8", "replace")
         at = _time_ns(entry)
@@ -150,26 +153,18 @@ class _Entries:
         self.begin.append(self.texts.tell())
         self.texts.write(raw)
         self.time.append(NONE if at is None else at)
-        self.place.append(self.places.setdefault(_place(entry), len(self.places)))
+        self.place.append(place := self.places.setdefault(_place(entry), len(self.places)))
+        self.pieces.add(entry, key, text, place)
         self.key.append(hash(name) if name else 0)
         self.ids += name.encode("utf-8", "replace")[:_ID_BYTES].ljust(_ID_BYTES, b"\0")
 
-    def _text(self, entry: dict) -> str | None:
+    def _text(self, entry: dict) -> tuple[str, str | None]:
+        """(the key of its text, the text)."""
         payload = entry.get("jsonPayload")
         if isinstance(payload, dict):
             self.goodput += _GOODPUT in payload
             entry = {"message": payload.get("message", payload.get("log"))}
-        key, text = next(((k, entry[k]) for k in _TEXT_KEYS if isinstance(entry.get(k), str)), (None, None))
-        if text is None:
-            self.silent += 1
-            return None
-        if key != "log" or "stream" not in entry:
-            return text
-        text = self._unfinished.pop(entry["stream"], "") + text  # Docker cuts long lines into pieces
-        if text.endswith("\n") or len(text) >= json_stream.OBJECT_LIMIT:
-            return text
-        self._unfinished[entry["stream"]] = text
-        return None
+        return next(((key, entry[key]) for key in _TEXT_KEYS if isinstance(entry.get(key), str)), ("", None))
 
     def close(self) -> None:
         self.begin.append(self.texts.tell())
@@ -196,9 +191,10 @@ class _Entries:
             notes.append(f"entries ({int(again.sum()):,}): each has the insertId and timestamp of an earlier one")
         if missing := int((time == NONE).sum()):
             notes.append(f"entries ({missing:,}): without a time; each was left behind the one before it")
-        if self._unfinished:
-            notes.append(f"lines ({len(self._unfinished)}): the file ends in the middle of them")
-        return order[~again], notes
+        order = order[~again]
+        if left := self.pieces.left(order):
+            notes.append(f"lines ({left}): the file ends in the middle of them")
+        return order, notes
 
 
 def _filled(time: np.ndarray) -> np.ndarray:
@@ -224,7 +220,8 @@ def _write(entries: _Entries, order: np.ndarray, out: BinaryIO) -> None:
         return
     begin, place = np.array(entries.begin, dtype="i8"), np.array(entries.place, dtype="i4")
     names = [f"[pod/{name}] ".encode() if name else b"" for name in entries.places]
-    time = np.array(entries.time, dtype="i8")
+    time, goes_on = np.array(entries.time, dtype="i8"), entries.pieces.goes_on()
+    held: dict[int, bytes] = {}  # what came of a line that goes on, by its strand
     # An empty file cannot be mapped.
     mapped = mmap.mmap(entries.texts.fileno(), 0, access=mmap.ACCESS_READ) if begin[-1] else nullcontext(b"")
     with mapped as texts:
@@ -233,8 +230,13 @@ def _write(entries: _Entries, order: np.ndarray, out: BinaryIO) -> None:
             stamps = np.datetime_as_string(time[some].view("M8[ns]")).astype("S29").tolist()
             known, whose = (time[some] != NONE).tolist(), place[some].tolist()
             for n, i in enumerate(some.tolist()):
+                strand = entries.pieces.strand[i]
+                text = held.pop(strand, b"") + texts[begin[i] : begin[i + 1]]
+                if goes_on[i] and len(text) < json_stream.OBJECT_LIMIT:
+                    held[strand] = text
+                    continue
                 before = names[whose[n]] + (stamps[n] + b"Z " if known[n] else b"")
-                for line in texts[begin[i] : begin[i + 1]].splitlines():
+                for line in text.splitlines():
                     out.write(before + line + b"\n")
 
 

@@ -135,6 +135,35 @@ def test_lines_of_docker(folder, store):
     assert frame(run.tables, "steps", ["step"])["step"].tolist() == [0, 1, 2, 3, 4]
 
 
+@pytest.mark.parametrize("mark", ["_p", "logtag", None])
+@pytest.mark.parametrize("newest_first", [True, False])
+def test_lines_of_containerd_have_no_line_feed(folder, store, mark, newest_first):
+    lines = [
+        {"@timestamp": stamp(2 * n), "stream": "stdout", "log": step(n), "kubernetes": {"pod_name": "w-0"}}
+        | ({mark: "F"} if mark else {})
+        for n in range(20)
+    ]
+    if mark:
+        head, tail = step(7)[:20], step(7)[20:]
+        lines[7:8] = [lines[7] | {"log": head, mark: "P"}, lines[7] | {"log": tail}]
+    run = run_of(folder, store, "\n".join(map(json.dumps, lines[:: -1 if newest_first else 1])))
+    assert frame(run.tables, "steps", ["step"])["step"].tolist() == list(range(20))
+    assert not run.manifest.warnings or newest_first
+
+
+@pytest.mark.parametrize("newest_first", [True, False])
+def test_pieces_of_lines_are_joined_to_those_of_their_own_container(tmp_path, newest_first):
+    def piece(second, text, pod):
+        return {"log": text, "stream": "stderr", "time": stamp(second), "kubernetes": {"pod_name": pod}}
+
+    told = [("a begins, ", "w-0"), ("b\n", "w-1"), ("a ends\n", "w-0"), ("c begins, ", "w-1"), ("d\n", "w-0")]
+    entries = [piece(n, text, pod) for n, (text, pod) in enumerate(told)]
+    lines, found = taken(tmp_path, json.dumps(entries[:: -1 if newest_first else 1]))
+    assert [line.partition("Z ")[2] for line in lines] == ["b", "a begins, a ends", "d"] and found.count == 3
+    assert [line.partition("]")[0] for line in lines] == ["[pod/w-1/", "[pod/w-0/", "[pod/w-0/"]
+    assert "lines (1): the file ends in the middle of them" in found.notes
+
+
 def test_goodput_entries_beside_the_lines_are_read_too(folder, store):
     times = [
         goodput_entry((T0 + 2 * n) * 10**9, {"step_count": n, "step_start_time": float(T0 + 2 * n)}, "night", n)
