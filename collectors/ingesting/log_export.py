@@ -1,10 +1,10 @@
 """A job's output as collectors of logs keep it: each line in an object of JSON, with its time and where it came from.
 
 Cloud Logging (`gcloud logging read --format=json`, a sink, the API) puts the line into `textPayload` or into
-`jsonPayload.message`, Docker and agents of Kubernetes into `log`, `message` or `line`, a journal into `MESSAGE`; tables
-and YAML name the same (`entry_tables`). `take_out` writes the lines as `kubectl logs --prefix --timestamps` prints
-them, in order of time, so that whatever reads a log of that program reads them too. Objects may stand a line each, in
-one array or in a service's answer, in any order: exports usually list the newest first.
+`jsonPayload` (`entry_text.py`), Docker and agents of Kubernetes into `log`, `message` or `line`, a journal into
+`MESSAGE`; tables and YAML name the same (`entry_tables`). `take_out` writes the lines as `kubectl logs --prefix
+--timestamps` prints them, in order of time, so that whatever reads a log of that program reads them too. Objects may
+stand a line each, in one array or in a service's answer, in any order: exports usually list the newest first.
 
 Entries are put in order by their time. Where the file has an order of its own, from old to new or from new to old, it
 decides between equal times, else `insertId` does, as Cloud Logging has it. An entry with the time and `insertId` of
@@ -28,6 +28,7 @@ from collectors.ingesting.entry_tables import documents, is_documents, is_table,
 from collectors.ingesting.line_pieces import Pieces
 from collectors.ingesting.unpack import SafeSource
 from collectors.reading import json_stream
+from collectors.reading.entry_text import audit_text, audited_host, payload_text
 from collectors.reading.textlog import DATED, NS_PER_S, Tally, fits, moment_ns, seconds_to_ns
 
 _TEXT_KEYS = ("textPayload", "log", "message", "line", "msg", "MESSAGE")
@@ -144,7 +145,7 @@ class _Entries:
     def add(self, entry: dict) -> None:
         key, text = self._text(entry)
         if text is None:
-            self.silent += 1
+            self.silent += not _is_goodput(entry)
             return
         raw = text.encode("utf-8", "replace")
         at = _time_ns(entry)
@@ -160,10 +161,12 @@ class _Entries:
 
     def _text(self, entry: dict) -> tuple[str, str | None]:
         """(the key of its text, the text)."""
-        payload = entry.get("jsonPayload")
+        payload, proto = entry.get("jsonPayload"), entry.get("protoPayload")
         if isinstance(payload, dict):
-            self.goodput += _GOODPUT in payload
-            entry = {"message": payload.get("message", payload.get("log"))}
+            self.goodput += _is_goodput(entry)
+            return "", payload_text(payload)
+        if isinstance(proto, dict):
+            return "", audit_text(proto) or None
         return next(((key, entry[key]) for key in _TEXT_KEYS if isinstance(entry.get(key), str)), ("", None))
 
     def close(self) -> None:
@@ -192,9 +195,16 @@ class _Entries:
         if missing := int((time == NONE).sum()):
             notes.append(f"entries ({missing:,}): without a time; each was left behind the one before it")
         order = order[~again]
+        if self.silent:
+            notes.append(f"entries ({self.silent:,}): they hold no line of text")
         if left := self.pieces.left(order):
             notes.append(f"lines ({left}): the file ends in the middle of them")
         return order, notes
+
+
+def _is_goodput(entry: dict) -> bool:
+    payload = entry.get("jsonPayload")
+    return isinstance(payload, dict) and _GOODPUT in payload
 
 
 def _filled(time: np.ndarray) -> np.ndarray:
@@ -256,9 +266,11 @@ def _time_ns(entry: dict) -> int | None:
 
 def _place(entry: dict) -> str:
     """`host/container` that an entry says its line is of; nothing where it says none."""
+    proto = entry.get("protoPayload")
+    host = audited_host(proto) if isinstance(proto, dict) else None
     labels = (_part(entry, "resource", "labels"), entry.get("kubernetes"), entry, entry.get("labels"))
     named = [part for part in labels if isinstance(part, dict)]
-    host = next((p[k] for k in _HOST_KEYS for p in named if isinstance(p.get(k), str) and p[k]), None)
+    host = host or next((p[k] for k in _HOST_KEYS for p in named if isinstance(p.get(k), str) and p[k]), None)
     container = next((p["container_name"] for p in named if isinstance(p.get("container_name"), str)), "")
     return "" if host is None else f"{_plain(host)}/{_plain(container)}"
 

@@ -31,6 +31,16 @@ def log(request, tmp_path, monkeypatch):
     return lambda entries: read(goodput_log, source_of(tmp_path, lines(entries)))
 
 
+@pytest.mark.parametrize("key", ["MESSAGE", "msg", "log"])
+def test_what_the_journal_of_a_node_says_becomes_evidence(log, key):
+    text = "Memory cgroup out of memory: Killed process 4242 (python3)"
+    node = other(72, jsonPayload={key: text, "PRIORITY": "6"}, resource={"labels": {"node_name": "gke-7"}})
+    got = log([*A_JOB[:9], node])
+    assert [(row["cause"], row["host"], row["text"]) for row in got.rows["evidence"]] == [
+        ("host_out_of_memory", "gke-7", text)
+    ]
+
+
 def test_audit_records_text_and_messages_become_evidence(log):
     text = "Xid (PCI:0000:1b:00): 79, GPU has fallen off the bus."
     entries = [

@@ -164,6 +164,34 @@ def test_pieces_of_lines_are_joined_to_those_of_their_own_container(tmp_path, ne
     assert "lines (1): the file ends in the middle of them" in found.notes
 
 
+KILLED = "Memory cgroup out of memory: Killed process 4242 (python3) total-vm:1kB"
+PREEMPTED = {
+    "methodName": "compute.instances.preempted",
+    "status": {"message": "Instance was preempted."},
+    "resourceName": "projects/p/zones/z/instances/gke-w-7",
+}
+
+
+def unspoken(second, **more):
+    made = entry(second, "", number=900 + second, **more)
+    return {key: value for key, value in made.items() if key != "textPayload"}
+
+
+@pytest.mark.parametrize("key", ["message", "MESSAGE", "msg", "log"])
+def test_what_a_node_and_an_audit_record_say_is_read_among_the_lines(folder, store, key):
+    node = unspoken(41, jsonPayload={key: KILLED, "PRIORITY": "6"})
+    audit, silent = unspoken(42, protoPayload=PREEMPTED), unspoken(43, httpRequest={"status": 200})
+    run = run_of(folder, store, json.dumps([*training(), node, audit, silent]))
+    told = frame(run.tables, "evidence", ["cause", "text", "host"])
+    said = [text.partition("Z ")[2] for text in told["text"]]
+    assert said == [KILLED, "compute.instances.preempted: Instance was preempted."]
+    assert told["cause"].tolist() == ["host_out_of_memory", "preemption"] and told["host"].tolist() == [
+        "w-0",
+        "gke-w-7",
+    ]
+    assert run.manifest.warnings[0] == "export.json: entries (1): they hold no line of text"
+
+
 def test_goodput_entries_beside_the_lines_are_read_too(folder, store):
     times = [
         goodput_entry((T0 + 2 * n) * 10**9, {"step_count": n, "step_start_time": float(T0 + 2 * n)}, "night", n)

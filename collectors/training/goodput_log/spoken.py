@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from catalog.causes import causes_of, device_of, host_of
+from collectors.reading.entry_text import PAYLOAD_KEYS, audit_text, audited_host, payload_text
 from collectors.reading.line_prefix import plain, severity
 from collectors.reading.textlog import clean
 from collectors.training.goodput_log.batch import Batch, columns_of, whole_column
@@ -18,7 +19,7 @@ _FEW = 200  # entries that are looked at one by one rather than read again as co
 _SCHEMA = pa.schema(
     [
         ("textPayload", pa.string()),
-        ("jsonPayload", pa.struct([("message", pa.string())])),
+        ("jsonPayload", pa.struct([(key, pa.string()) for key in PAYLOAD_KEYS])),
         ("protoPayload", pa.struct([("methodName", pa.string()), ("status", pa.struct([("message", pa.string())]))])),
     ]
 )
@@ -93,19 +94,16 @@ def _columns(data: memoryview) -> pa.StringArray | None:
     both = pc.binary_join_element_wise(method, message, ": ")  # pyright: ignore[reportCallIssue, reportArgumentType]  # a text goes
     own = (
         whole_column(table["textPayload"], pa.StringArray),
-        whole_column(table["jsonPayload"], pa.StructArray).flatten()[0],
+        *whole_column(table["jsonPayload"], pa.StructArray).flatten(),
     )
     return cast(pa.StringArray, pc.coalesce(*own, both, method, message, pa.scalar("")))  # arrays give an array
 
 
 def _line(entry: dict) -> str:
-    """The text of an entry: its own, or its payload's message, or method and status of an audit record."""
-    payload, proto = _object(entry.get("jsonPayload")), _object(entry.get("protoPayload"))
-    for text in (entry.get("textPayload"), payload.get("message")):
-        if isinstance(text, str):
-            return text
-    audit = (proto.get("methodName"), _object(proto.get("status")).get("message"))
-    return ": ".join(part for part in audit if isinstance(part, str))
+    """The text of an entry: its own, or its payload's, or method and status of an audit record."""
+    own = entry.get("textPayload")
+    text = own if isinstance(own, str) else payload_text(_object(entry.get("jsonPayload")))
+    return audit_text(_object(entry.get("protoPayload"))) if text is None else text
 
 
 def _object(value: object) -> dict:
@@ -115,7 +113,6 @@ def _object(value: object) -> dict:
 def _host(entry: dict, line: str) -> str | None:
     """The host that the line names, else the one that the entry says it is of."""
     labels, resource = _object(entry.get("labels")), _object(_object(entry.get("resource")).get("labels"))
-    audited = _object(entry.get("protoPayload")).get("resourceName")
-    named = audited.rpartition("/instances/")[2] if isinstance(audited, str) and "/instances/" in audited else None
+    named = audited_host(_object(entry.get("protoPayload")))
     known = (host_of(line), named, *(labels.get(k) for k in _LABELS), *(resource.get(k) for k in _RESOURCE_LABELS))
     return next((clean(name[:200]) for name in known if isinstance(name, str) and name), None)
