@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from datetime import date
 
 from collectors.base import HEAD_BYTES, Source
+from collectors.reading.summer_time import SummerTime
 from collectors.reading.textlog import (
     DATED,
     GLOG,
@@ -128,6 +129,7 @@ class Clock:
         self._tally = tally
         self._day = _first_day(source)
         self._latest: tuple[int, int] | None = None  # byte offset and time of the line furthest on
+        self._summer_time = SummerTime()
 
     def time_ns(self, prefix: str, offset: int) -> int | None:
         """Time in ns since the epoch that `prefix` names, None where it names none."""
@@ -148,6 +150,10 @@ class Clock:
             self._tally.add("times", doubt, offset)
         if self._day is None or (day, month, year) != (self._day.day, self._day.month, self._day.year):
             self._day = date(year, month, day)
+        if not parts.get("zone"):
+            ns = self._summer_time.ns(ns, offset)
+            if said := self._summer_time.said:
+                self._tally.add("times", said, offset)
         self._follow(offset, ns)
         return ns
 

@@ -9,6 +9,7 @@ from datetime import date
 
 from collectors.base import Source
 from collectors.reading.line_prefix import plain
+from collectors.reading.summer_time import SummerTime
 from collectors.reading.textlog import DATED, NS_PER_S, Tally, moment_ns, nearest_year, zone_doubt
 
 _SHORT_DATE = re.compile(
@@ -25,6 +26,7 @@ class EngineClock:
     def __init__(self, source: Source, tally: Tally):
         self._tally, self._hint, self._last, self._shift = tally, _a_day(source), None, 0
         self._seen: tuple[str, int | None] = ("", None)  # the last time as written, and read
+        self._summer_time = SummerTime()
         self.yearless = False
 
     def time_ns(self, before: str, offset: int) -> int | None:
@@ -32,7 +34,8 @@ class EngineClock:
         if match := DATED.search(before):
             if doubt := zone_doubt(match):
                 self._tally.add("times", doubt, offset)
-            return moment_ns(match)
+            ns = moment_ns(match)
+            return ns if ns is None or match["zone"] else self._onward(ns, offset)
         matches = list(_SHORT_DATE.finditer(before[-200:]))
         if not matches:
             return None
@@ -54,6 +57,12 @@ class EngineClock:
             return None
         self._hint = date(year, month, day)
         self._tally.add("times", "they name no time zone and were read as UTC", offset)
+        return self._onward(ns, offset)
+
+    def _onward(self, ns: int, offset: int) -> int:
+        ns = self._summer_time.ns(ns, offset)
+        if said := self._summer_time.said:
+            self._tally.add("times", said, offset)
         return ns
 
     def _without_year(self, match: re.Match, month: int, offset: int) -> int | None:
