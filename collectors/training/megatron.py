@@ -118,6 +118,8 @@ class _Log:
         self.printed_ns: int | None = None  # time of day of the last step line
         self.paused_ns = 0  # saves and evaluations since the last step line
         self.taken_off_ns = 0  # of them, what the last step line's time included
+        self.beside_ns = 0  # and what it did not
+        self.usual_ns: int | None = None  # a step by the last line with no pause before it, not the first
         self.initialised_ns: int | None = None
         self.initialising_ns = 0
         self.built_ns: int | None = None
@@ -226,10 +228,11 @@ class _Log:
         total, end, leads = (each_ns or 0) * count, at, self._leads(taken.lane)
         if leads:
             self.begun = self.cursor
-            paused = 0 < self.paused_ns < total and self._timer_ran_on(at, total)
+            paused = 0 < self.paused_ns < total and self._timer_ran_on(at, total, count)
             self.taken_off_ns = self.paused_ns if paused else 0
+            self.beside_ns = self.paused_ns - self.taken_off_ns
         if at is None and self.begun is not None:
-            end = self.begun + total
+            end = self.begun + self.beside_ns + total
             self.tally.add("times of steps", "laid end to end from the start of training: their lines have no time")
         if 0 < self.taken_off_ns < total:
             each_ns = (total - self.taken_off_ns) // count
@@ -261,10 +264,14 @@ class _Log:
                 self.scalars.add(end, step, name, value, None, self.name)
         self.last_step = step
         if leads:
+            if not self.paused_ns and taken.before is not None:
+                self.usual_ns = each_ns
             self.cursor, self.printed_ns, self.paused_ns = end, at, 0
 
-    def _timer_ran_on(self, at: int | None, total: int) -> bool:
+    def _timer_ran_on(self, at: int | None, total: int, count: int) -> bool:
         """Whether the printed time includes the saves and evaluations before it."""
+        if at is None and self.usual_ns is not None:  # unless the steps clearly took as long as ever without them
+            return abs(total - self.paused_ns - self.usual_ns * count) <= 4 * abs(total - self.usual_ns * count)
         if at is None or self.printed_ns is None:
             return True
         gap = at - self.printed_ns

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.collectors.test_megatron import EVERY, START, at, log, new
+from tests.collectors.test_megatron import DUMP, EVERY, START, S, at, log, new, old, timer
 
 
 def timed(head, line, name, ms):
@@ -39,3 +39,27 @@ def test_a_number_after_dots_is_no_timer_where_no_head_says_so(tmp_path):
     assert "lifecycle" not in log(tmp_path, new(0, 1, 1000.0) + dump + new(1, 2, 1000.0)).rows
     again = "max time across ranks (ms):\n" + START + EVERY + new(2, 1, 1000.0) + dump + new(3, 2, 1000.0)
     assert "lifecycle" not in log(tmp_path, new(0, 1, 1000.0) + again).rows
+
+
+@pytest.mark.parametrize(("saved_s", "ran_on"), [(3, False), (3, True), (30, False), (30, True)])
+def test_steps_of_lines_without_a_time_come_after_the_save_before_them(tmp_path, saved_s, ran_on):
+    """Ten iterations of 1 s a line. Where the printed time cannot include a save, or steps took as long as ever without
+    it, the timer had been stopped: steps were laid over the save, or told as short as what was left of their time."""
+    text = (
+        DUMP
+        + "[before the start of training step] datetime: 2026-03-04 05:05:12 \n"
+        + old(10, 1500.0)
+        + old(20, 1000.0)
+        + timer("save-checkpoint", saved_s * 1000)
+        + old(30, 1000.0 + saved_s * 100 * ran_on)
+        + old(40, 1000.0)
+    )
+    got = log(tmp_path, text)
+    assert {r["dur_ns"] for r in got.rows["steps"][10:]} == {S}
+    [saved] = [r for r in got.rows["lifecycle"] if r["kind"] == "checkpoint_save"]
+    assert (saved["start_ns"], saved["end_ns"]) == (at(5, 37), at(5, 37 + saved_s))
+    assert [got.rows["steps"][n]["start_ns"] for n in (19, 20, 30)] == [
+        at(5, 36),
+        at(5, 37 + saved_s),
+        at(5, 47 + saved_s),
+    ]
