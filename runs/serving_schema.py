@@ -90,6 +90,7 @@ SERVING_TABLES: tuple[TableSchema, ...] = (
             Column("prefix_queries", INT, "prompt tokens looked up in the prefix cache so far"),
             Column("prefix_hit_rate", REAL, "share of looked-up prompt tokens found, 0 to 1, as a log prints it"),
             Column("prompt_tokens", INT, "prompt tokens processed so far"),
+            Column("computed_tokens", INT, "those of them that no cache held, where an engine counts them apart"),
             Column("output_tokens", INT, "tokens generated so far"),
             Column("prompt_tokens_per_s", REAL, "prompt tokens per second since the sample before, as a log prints it"),
             Column(

@@ -12,6 +12,7 @@ import pandas as pd
 Values = np.ndarray | pd.Series | Sequence[float | None]
 COUNTERS = (
     "prompt_tokens",
+    "computed_tokens",
     "output_tokens",
     "preemptions",
     "prefix_hits",

@@ -12,6 +12,7 @@ import pandas as pd
 
 from analyzers.serving.histograms import Histogram, Quantile, observed
 from analyzers.serving.loads import loads
+from analyzers.serving.read_tokens import read_in_all
 from analyzers.serving.served import has_requests
 from analyzers.serving.servers import samples_of_servers
 from analyzers.serving.triton import Triton, triton
@@ -52,7 +53,8 @@ NOTE = (
 
 @dataclass(frozen=True)
 class Exposed:
-    """`latencies`: histograms by name of NAMES. `prompt_tokens`, `output_tokens`: in all, None where not told.
+    """`latencies`: histograms by name of NAMES. `prompt_tokens`, `output_tokens`: in all, None where not told; of the
+    prompts `read_tokens` were computed, and not found in a cache.
     `waiting`: requests waiting by reason, mean and max of the scrapes. `triton`: what Triton counts of any model."""
 
     latencies: dict[str, Histogram]
@@ -60,6 +62,7 @@ class Exposed:
     output_tokens: int | None
     waiting: dict[str, dict[str, float]]
     triton: Triton | None = None
+    read_tokens: int | None = None
 
     @property
     def requests(self) -> int | None:
@@ -81,7 +84,7 @@ class Exposed:
     def to_dict(self) -> dict[str, Any]:
         return {
             "completed_requests": self.requests,
-            "prefilled_tokens": self.prompt_tokens,
+            "prefilled_tokens": self.read_tokens,
             "generated_tokens": self.output_tokens,
             "waiting_by_reason": self.waiting,
             "latency": {n: _told(h) for n, h in self.latencies.items()},
@@ -102,7 +105,9 @@ def exposed(tables: Tables) -> Exposed | None:
     waiting, counted = _waiting(tables), triton(tables)
     if not found and not waiting and counted is None:
         return None
-    return Exposed(found, _tokens(tables, "prompt_tokens"), _tokens(tables, "output_tokens"), waiting, counted)
+    rows = samples_of_servers(tables)[0] if tables.rows("engine") else None
+    prompt, output = (None if rows is None else _tokens(rows, c) for c in ("prompt_tokens", "output_tokens"))
+    return Exposed(found, prompt, output, waiting, counted, None if rows is None else read_in_all(rows))
 
 
 def alone(tables: Tables) -> Exposed | None:
@@ -113,11 +118,8 @@ def alone(tables: Tables) -> Exposed | None:
     return found if found is not None and (found.latencies or found.triton) else None
 
 
-def _tokens(tables: Tables, column: str) -> int | None:
+def _tokens(rows: pd.DataFrame, column: str) -> int | None:
     """What a counter grew by on all servers; where each was sampled once, what they had counted."""
-    if not tables.rows("engine"):
-        return None
-    rows, _ = samples_of_servers(tables)
     rows = rows[rows[column].notna()]
     if not len(rows):
         return None

@@ -14,6 +14,7 @@ ENGINE: dict[str, tuple[str, ...]] = {  # metric, without `_total`: columns of `
     "vllm:gpu_prefix_cache_hits": ("prefix_hits",),
     "vllm:gpu_prefix_cache_hit_rate": ("prefix_hit_rate",),
     "vllm:prompt_tokens": ("prompt_tokens",),
+    "vllm:prompt_tokens_by_source=local_compute": ("computed_tokens",),
     "vllm:generation_tokens": ("output_tokens",),
     "vllm:avg_prompt_throughput_toks_per_s": ("prompt_tokens_per_s",),
     "vllm:avg_generation_throughput_toks_per_s": ("output_tokens_per_s",),
@@ -52,7 +53,11 @@ ENGINE: dict[str, tuple[str, ...]] = {  # metric, without `_total`: columns of `
     "nv_trt_llm_kv_cache_block_metrics=max": ("most_blocks",),
     "nv_trt_llm_kv_cache_block_metrics=tokens_per": ("block_tokens",),
 }
-KINDS = {"nv_trt_llm_request_metrics": "request_type", "nv_trt_llm_kv_cache_block_metrics": "kv_cache_block_type"}
+KINDS = {
+    "nv_trt_llm_request_metrics": "request_type",
+    "nv_trt_llm_kv_cache_block_metrics": "kv_cache_block_type",
+    "vllm:prompt_tokens_by_source": "source",
+}
 HELPERS = (
     "external_queries",
     "external_hits",

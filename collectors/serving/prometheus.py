@@ -9,6 +9,7 @@ Counters are kept as they stand, also where a restart set them back: who reads t
 Ranks of one replica tell the same: the
 first counts. Labels that split what one replica tells (SPLITS) are added up, unless one series tells of all. Any other
 label of an engine's gauge (`cluster`) is of who tells: it is left out, or part of the replica where it differs.
+Of vLLM computed tokens are those that it counts by source as such.
 SGLang looks up every prompt token, so that its prompt tokens are its prefix queries. Hits of vLLM outside its device
 (`external`) are hits. Of Triton the TensorRT-LLM backend's gauges are read, and its own counters by model as scalars.
 `*_created` (when a counter began) is passed over.

@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 
 from analyzers.base import Facts, fact
+from analyzers.serving.read_tokens import read_tokens, whole_prompts
 from analyzers.serving.recorded import recorded
 from analyzers.serving.sampling import LONG_GAP, gaps_of
 from analyzers.serving.server_start import refuse_of_a_server
@@ -38,7 +39,6 @@ AMOUNTS = (
 SAMPLES = ["t_s", "dt_s", "told_s", "replica", "pause", *LEVELS, *AMOUNTS, "hit_rate", "acceptance_length"]
 IDLE_S = 0.05
 COUNTED = {
-    "prompt": "prompt_tokens",
     "output": "output_tokens",
     "preempted": "preemptions",
     "hits": "prefix_hits",
@@ -111,7 +111,9 @@ def engine_samples(tables: Tables, facts: Facts | None = None) -> Samples:
     if not timed:
         notes.append("The samples carry no times: each counts alike, and they are drawn in the order of the log.")
     rows["t_s"] = (at - origin) / (1e9 if timed else 1.0)
-    parts = [_of_server(mine.reset_index(drop=True), notes) for _, mine in rows.groupby("replica", sort=False)]
+    each = [mine.reset_index(drop=True) for _, mine in rows.groupby("replica", sort=False)]
+    parts = [_of_server(mine, notes) for mine in each]
+    notes += dict.fromkeys(said for mine in each if (said := whole_prompts(mine, facts)) is not None)
     found = pd.concat(parts, ignore_index=True)
     _known_cache(found, notes)
     since_start = facts is not None and fact(facts, "engine_times") == "since start"
@@ -134,6 +136,7 @@ def _of_server(rows: pd.DataFrame, notes: list[str]) -> pd.DataFrame:
         found[level] = _floats(rows, level)
     for name, column in COUNTED.items():
         found[name] = _floats(rows, f"{column}_grown")
+    found["prompt"] = read_tokens(rows)
     # counters of tokens tell what they grew by in a long gap too; a rate printed after it is of no such time
     counted = far & found[["prompt", "output"]].notna().any(axis=1).to_numpy()
     found["told_s"] = np.where(counted, gap, dt)

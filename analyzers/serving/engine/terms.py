@@ -31,9 +31,16 @@ TERMS = (
         unit="1",
     ),
     Term(
+        "Prompt tokens read",
+        "Prompt tokens that the engine computed. What it found in its prefix cache is not read again; where an input "
+        "counts whole prompts alone, a note says so.",
+        formula="prompt tokens - those found in the prefix cache",
+        unit="tokens",
+    ),
+    Term(
         "Prompt share",
-        "Prompt tokens by prompt and generated tokens: above half the time is prefill-heavy.",
-        formula="prompt tokens / (prompt + generated tokens)",
+        "Prompt tokens read by prompt tokens read and generated tokens: above half the time is prefill-heavy.",
+        formula="prompt tokens read / (prompt tokens read + generated tokens)",
         unit="1",
     ),
     Term(
