@@ -74,7 +74,7 @@ class Exposed:
     def notes(self) -> tuple[str, ...]:
         found = [NOTE] if self.latencies else []
         found += self.triton.notes if self.triton else ()
-        if any(h.since_start for h in self.latencies.values()) or (self.triton and self.triton.span_s is None):
+        if any(h.since_start for h in self.latencies.values()) or (self.triton and self.triton.since_start):
             found.append(SINCE_START)
         return tuple(dict.fromkeys([*found, *(n for h in self.latencies.values() for n in h.notes)]))
 

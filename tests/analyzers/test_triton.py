@@ -89,3 +89,55 @@ def test_what_counters_do_not_tell_is_said(tmp_path):
 def test_counters_that_began_anew_and_servers_side_by_side(tmp_path):
     again = scrape(0, 100, models=("bert",)) + scrape(10, 500, models=("bert",)) + scrape(20, 40, models=("bert",))
     assert triton(stored(tmp_path, again).tables).models[0].requests == 440
+
+
+def of_files(tmp_path, *texts: str):
+    folder = tmp_path / "scrapes"
+    folder.mkdir(parents=True)
+    for n, text in enumerate(texts):
+        (folder / f"{n}.prom").write_text(text)
+    store = Store(tmp_path / "store")
+    told = triton(store.find(ingest([folder], store).run_id).tables)
+    assert told is not None
+    return told
+
+
+def at(second: int, requests: int) -> str:
+    return scrape(second, requests, models=("bert",))
+
+
+def untimed(text: str) -> str:
+    return text.partition("\n")[2]
+
+
+def test_files_of_one_server_are_what_it_counted_from_the_first_to_the_last(tmp_path):
+    """What each had counted since its start was added up, and what lay between two files was lost."""
+    told = of_files(tmp_path / "one", at(600, 1500), at(0, 1000))
+    assert (told.models[0].requests, told.span_s, told.since_start) == (500, 600, False)
+    told = of_files(tmp_path / "two", at(0, 1000) + at(10, 1500), at(20, 2000) + at(30, 2500))
+    assert (told.models[0].requests, told.span_s) == (1500, 30)
+    told = of_files(tmp_path / "untimed", untimed(at(9, 1500)), untimed(at(0, 1000)))
+    assert (told.models[0].requests, told.span_s, told.since_start) == (500, None, False)
+
+
+def test_files_of_other_gpus_are_of_other_servers(tmp_path):
+    other = at(600, 1500).replace("GPU-", "GPU-of-another-")
+    for name, texts in {"timed": (at(0, 1000), other), "not": (untimed(at(0, 1000)), untimed(other))}.items():
+        told = of_files(tmp_path / name, *texts)
+        assert told.since_start and told.models[0].requests == 2500
+
+
+def test_servers_side_by_side_wait_together_and_one_that_was_scraped_once_is_left_out(tmp_path):
+    told = of_files(tmp_path, at(0, 100) + at(10, 500), at(1, 100) + at(11, 500), at(5, 9000))
+    assert (told.models[0].requests, told.models[0].waiting) == (800, 9)
+    assert any("2.prom" in note and "left out" in note for note in told.notes)
+
+
+def test_all_counters_begin_anew_with_one(tmp_path):
+    """After the restart 60 requests waited for half a second each: longer in all than the 500 before."""
+    queue = 'queue_duration_us{model="bert",version="1"}'
+    slow = at(20, 60).replace(f"{queue} 1800000", f"{queue} 30000000")
+    told = of_files(tmp_path, at(0, 100) + at(10, 500) + slow)
+    assert told.models[0].requests == 460
+    assert told.models[0].queue_s == pytest.approx((400 * 0.03 + 60 * 0.5) / 460)
+    assert any("began anew once" in note for note in told.notes)
