@@ -6,6 +6,7 @@ from analyzers.findings.rules import (
     communication,
     compiling,
     copies,
+    hangs,
     host,
     input,
     network,
@@ -21,6 +22,7 @@ from analyzers.findings.rules import (
 TRAINING: tuple[Rule, ...] = (
     checkpoints.RULE,
     stops.RULE,
+    hangs.RULE,
     stragglers.RULE,
     input.RULE,
     *compiling.RULES,

@@ -73,7 +73,9 @@ def find(seen: Seen) -> Told:
         return Told(not_told=(NotTold(CAUSES, seen.answers.why(QUESTION), "the job's goodput log or its text log"),))
     rows = found.counted[found.counted["lost_s"].fillna(0) > 0]
     if not len(rows):
-        return Told(ruled_out=tuple(RuledOut(c, "no interruption in what was recorded", QUESTION) for c in CAUSES[:-1]))
+        hung = ("hang",) if seen.amount("hang") else ()  # of steps that went on another rule says
+        out = tuple(c for c in CAUSES[:-1] if c not in hung)
+        return Told(ruled_out=tuple(RuledOut(c, "no interruption in what was recorded", QUESTION) for c in out))
     rows = rows.assign(mends=[_mended(row) for row in rows.to_dict("records")])
     told = []
     if found.lemons is not None:
