@@ -71,12 +71,14 @@ def find(seen: Seen) -> Told:
     found = seen.answer(QUESTION, InterruptionsResult)
     if found is None:
         return Told(not_told=(NotTold(CAUSES, seen.answers.why(QUESTION), "the job's goodput log or its text log"),))
-    rows = found.counted[found.counted["lost_s"].fillna(0) > 0]
-    if not len(rows):
+    every = found.counted.assign(mends=[_mended(row) for row in found.counted.to_dict("records")])
+    costs = every["lost_s"].fillna(0) > 0
+    rows = every[costs]
+    free = _without_cost(seen, every[~costs & ~every["mends"].isin(rows["mends"])])
+    if not len(every):
         hung = ("hang",) if seen.amount("hang") else ()  # of steps that went on another rule says
         out = tuple(c for c in CAUSES[:-1] if c not in hung)
         return Told(ruled_out=tuple(RuledOut(c, "no interruption in what was recorded", QUESTION) for c in out))
-    rows = rows.assign(mends=[_mended(row) for row in rows.to_dict("records")])
     told = []
     if found.lemons is not None:
         bad = found.hosts.loc[found.hosts["lemon"].astype(bool), "host"]
@@ -93,7 +95,39 @@ def find(seen: Seen) -> Told:
     told += [_finding(seen, str(cause), mine) for cause, mine in rows[~rest].groupby("mends", sort=False)]
     if rest.any():
         told += _machines(seen, rows[rest])
-    return Told(tuple(told))
+    return Told(tuple(told)) + free
+
+
+def _without_cost(seen: Seen, rows: pd.DataFrame) -> Told:
+    """Stops after which nothing was started, or of which no time is told: what a line names is found all the same, of
+    what cost is not known."""
+    named = rows[~rows["mends"].isin(("planned_stop", "interruption"))]
+    told = [_free(seen, str(cause), mine) for cause, mine in named.groupby("mends", sort=False)]
+    if not (rows["mends"] == "interruption").any():
+        return Told(tuple(told))
+    ended = (rows.loc[rows["mends"] == "interruption", "kind"] == "final").all()
+    why = "no line of a log tells why it ended" if ended else "nothing tells what stops without a known cause cost"
+    add = "the logs of its hosts" if ended else "a log with times of day, and the logs of its hosts"
+    return Told(tuple(told), not_told=(NotTold(("interruption",), why, add),))
+
+
+def _free(seen: Seen, cause: str, rows: pd.DataFrame) -> Finding:
+    """One cause of stops that cost nothing that is told."""
+    hosts = tuple(str(h) for h in dict.fromkeys(rows["host"].dropna()))
+    ranks = _ranks(seen, cause, rows)
+    ended = (rows["kind"] == "final").all()
+    after = "and the job was not started again" if ended else "and no step had to be taken again"
+    return Finding(
+        cause=cause,
+        title=f"{_what(cause, rows, hosts, ranks)}, {after}.",
+        gain=None,
+        draws={},
+        question=QUESTION,
+        confidence=_sure(rows),
+        where=Where(ranks=ranks, hosts=hosts, steps=_steps(seen, cause, rows)),
+        since_ns=_since(rows),
+        evidence=(Evidence("times", float(len(rows)), "", QUESTION), *_line(rows)),
+    )
 
 
 def _loop(crashes: pd.DataFrame) -> bool:
@@ -146,20 +180,9 @@ def _finding(
     surely = float(rows["lost_s"].sum()) * seen.chips
     likely = surely + unknown_s * seen.chips
     known = tuple(str(h) for h in dict.fromkeys(rows["host"].dropna()))
-    who = f" {hosts[0]}" if hosts else f" on {known[0]}" if len(known) == 1 else ""
-    times = fmt.count(len(rows), "time")
     ranks = _ranks(seen, cause, rows)
-    what = {
-        "bad_host": f"The host{who} failed {times}, more often than chance allows",
-        "out_of_memory": f"It ran out of memory {times}{who}",
-        "hang": f"It hung {times}{_of(ranks)}",
-        "nan_rollback": f"The loss became no number {times}, and training went back",
-        "preemption": f"Its machines were taken away {times}",
-        "crash": f"It crashed {times}{_of(ranks)}{who}",
-        "hardware": f"Machines failed {times}{who}",
-        "planned_stop": f"It was stopped on purpose {times}, for maintenance or by a person",
-        "interruption": f"It was interrupted {times}, and no line of a log tells why",
-    }[cause]
+    back_to = ", and training went back" if cause == "nan_rollback" else ""
+    what = _what(cause, rows, hosts or known, ranks) + back_to
     back, lost = rows["down_s"].fillna(0) + rows["startup_s"].fillna(0), rows["wasted_s"].fillna(0)
     each = (
         f"{fmt.duration(float(back.sum()))} to be back and {fmt.duration(float(lost.sum()))} of steps taken again"
@@ -172,17 +195,47 @@ def _finding(
         gain=Band(surely * (1 - SPREADS.get(cause, SPREAD)), likely, likely * (1 + SPREAD)),
         draws=_drawn(seen, rows, likely, tuple(DRAWN)),
         question=QUESTION,
-        confidence={"certain": 0.95, "likely": 0.85}.get(str(rows["confidence"].iloc[0]), 0.6),
+        confidence=_sure(rows),
         where=Where(ranks=ranks, hosts=hosts or known, steps=_steps(seen, cause, rows)),
-        since_ns=None if rows["last_sign_ns"].isna().all() else int(rows["last_sign_ns"].dropna().iloc[0]),
+        since_ns=_since(rows),
         evidence=(
             Evidence("times", float(len(rows)), "", QUESTION),
             Evidence("down", float(rows["down_s"].sum()), "s", QUESTION),
             Evidence("starting", float(rows["startup_s"].sum()), "s", QUESTION),
             Evidence("steps taken again", float(lost.sum()), "s", QUESTION),
-            *(Evidence("a line of the log", str(t)[:200], "", QUESTION) for t in rows["text"].dropna().head(1)),
+            *_line(rows),
         ),
     )
+
+
+def _what(cause: str, rows: pd.DataFrame, hosts: tuple[str, ...], ranks: tuple[int | str, ...]) -> str:
+    """What happened, how often and where, as a clause."""
+    times = fmt.count(len(rows), "time")
+    who = f" on {hosts[0]}" if len(hosts) == 1 else ""
+    return {
+        "bad_host": f"The host {hosts[0] if hosts else ''} failed {times}, more often than chance allows",
+        "out_of_memory": f"It ran out of memory {times}{who}",
+        "hang": f"It hung {times}{_of(ranks)}",
+        "nan_rollback": f"The loss became no number {times}",
+        "preemption": f"Its machines were taken away {times}",
+        "crash": f"It crashed {times}{_of(ranks)}{who}",
+        "hardware": f"Machines failed {times}{who}",
+        "planned_stop": f"It was stopped on purpose {times}, for maintenance or by a person",
+        "interruption": f"It was interrupted {times}, and no line of a log tells why",
+    }[cause]
+
+
+def _sure(rows: pd.DataFrame) -> float:
+    return {"certain": 0.95, "likely": 0.85}.get(str(rows["confidence"].iloc[0]), 0.6)
+
+
+def _since(rows: pd.DataFrame) -> int | None:
+    return None if rows["last_sign_ns"].isna().all() else int(rows["last_sign_ns"].dropna().iloc[0])
+
+
+def _line(rows: pd.DataFrame) -> list[Evidence]:
+    """The first line that tells of it."""
+    return [Evidence("a line of the log", str(t)[:200], "", QUESTION) for t in rows["text"].dropna().head(1)]
 
 
 def _of(ranks: tuple[int | str, ...]) -> str:
