@@ -2,6 +2,7 @@
 
 import pytest
 
+from app.questions import question
 from app.questions.asking import ask
 from app.questions.findings import FINDINGS
 from tests.app import made_runs
@@ -84,3 +85,69 @@ def test_stops_without_times_that_lost_no_step_are_found_by_their_cause(place):
     (found,) = result.findings
     assert found.title == "It ran out of memory 2 times, and no step had to be taken again."
     assert not any("no interruption" in out.why for out in result.ruled_out)
+
+
+def stopped(place, name, attempts, *, down_s=60, restore_s=0, lost=0, steps=120, save_every=0, lines=(), facts=None):
+    """A job of steps of ten seconds that is stopped after every so many and started again, on 32 chips.
+
+    `lines`: (attempt, cause, host) of what a log tells of its end."""
+    taken, life, said, now, step = [], [], [], made_runs.START_NS, 0
+    for k in range(attempts):
+        last = k == attempts - 1
+        begun = now
+        life.append(("accelerator_initialization", now, now + 20 * S, k, None))
+        now += 20 * S
+        if k and restore_s:
+            life.append(("checkpoint_restore", now, now + restore_s * S, k, None))
+            now += restore_s * S
+        for _ in range(steps):
+            taken.append((step, now, k))
+            now, step = now + 10 * S, step + 1
+            if save_every and step % save_every == 0:
+                life.append(("checkpoint_save", now, now + 60 * S, k, step))
+                now += 60 * S
+        life.append(("job", begun, now if last else None, k, None))
+        said += [(now + S, k, cause, host) for at, cause, host in lines if at == k]
+        now, step = now + down_s * S, step - (0 if last else lost)
+    columns = {
+        "steps": dict(zip(("step", "start_ns", "attempt"), map(list, zip(*taken, strict=True)), strict=True)),
+        "lifecycle": dict(
+            zip(("kind", "start_ns", "end_ns", "attempt", "step"), map(list, zip(*life, strict=True)), strict=True)
+        ),
+    }
+    columns["steps"]["dur_ns"] = [10 * S] * len(taken)
+    if said:
+        names = ("ts_ns", "attempt", "cause", "host")
+        columns["evidence"] = dict(zip(names, map(list, zip(*said, strict=True)), strict=True))
+        columns["evidence"] |= {"severity": ["error"] * len(said), "text": ["a line"] * len(said)}
+    for table in columns.values():
+        n = len(next(iter(table.values())))
+        table |= {"order": list(range(n)), "source": ["train.log"] * n}
+    run = made_runs.write(place.store, name, columns, {"chips": 32, **(facts or {})})
+    return run, ask(FINDINGS, run, {}, place.registry)
+
+
+def cost(place, run):
+    """Chip-seconds that all stops took together, as Interruptions tells it."""
+    return float(ask(question("interruptions"), run, {}, place.registry).rows["lost_s"].sum()) * 32
+
+
+def test_what_a_slow_restore_takes_is_not_given_back_again_by_coming_back_sooner(place):
+    run, result = stopped(place, "slow restores", 6, restore_s=900, save_every=40)
+    given = {f.cause: f.likely for f in result.findings}
+    assert given["slow_restore"] > 0.8 * 5 * 900 * 32
+    assert sum(given.values()) <= cost(place, run) + result.ledger.amount("checkpoint_save")
+    assert "slow_restart" not in given and "slow_restart" in {f.cause for f in result.explained}
+    _, other = stopped(place, "slow starts", 6, down_s=1200)
+    (found,) = other.findings
+    assert found.cause == "slow_restart" and found.draws[""] < 1e-6
+
+
+def test_stops_that_likely_are_a_bad_hosts_are_given_back_once(place):
+    lines = [(k, "hbm", "h7") for k in range(0, 20, 2)]
+    run, result = stopped(place, "a bad host", 21, down_s=200, lost=10, lines=lines, facts={"chips_per_host": 4})
+    (found,) = (f for f in result.findings if f.cause == "bad_host")
+    assert found.likely == pytest.approx(cost(place, run))  # ten stops name it, and no line of ten others another
+    assert found.draws[""] < 1e-6
+    assert result.joint[-1] <= cost(place, run) * (1 + 1e-9)
+    assert "h7 failed 10 times" in found.title and "no line names a host" in found.title

@@ -82,11 +82,11 @@ def find(seen: Seen) -> Told:
     told = []
     if found.lemons is not None:
         bad = found.hosts.loc[found.hosts["lemon"].astype(bool), "host"]
-        known, unknown = int(rows["host"].notna().sum()), float(rows.loc[rows["host"].isna(), "lost_s"].sum())
+        known, nameless = int(rows["host"].notna().sum()), rows[rows["host"].isna()]
         for host in bad:
             mine = rows[rows["host"] == host]
             if len(mine):  # of the stops of which no line names a host, as many were likely this one's
-                told.append(_finding(seen, "bad_host", mine, (str(host),), unknown * len(mine) / known))
+                told.append(_finding(seen, "bad_host", mine, (str(host),), _part(nameless, len(mine) / known)))
         rows = rows[~rows["host"].isin(bad)]
     rest = rows["mends"].isin(NOT_MENDED)
     crashes = rows["mends"] == "crash"
@@ -155,7 +155,7 @@ def _machines(seen: Seen, rows: pd.DataFrame) -> list[Finding]:
             title=f"Coming back after an interruption takes {fmt.duration(median)} in the median: {len(rows):,} times, "
             f"{fmt.share(float(back.sum()) * seen.chips / seen.whole)} of the chip time.",
             gain=Band(likely * 0.6, likely, max(float(back.sum()) * seen.chips, likely)),
-            draws=_drawn(seen, rows, likely, ("down_s", "program_startup_s", "training_preparation_s")),
+            draws=_drawn(seen, rows, likely, tuple(c for c in DRAWN if c != "wasted_s")),
             question=QUESTION,
             confidence=0.85,
             evidence=(
@@ -168,17 +168,24 @@ def _machines(seen: Seen, rows: pd.DataFrame) -> list[Finding]:
     ]
 
 
+def _part(rows: pd.DataFrame, share: float) -> pd.DataFrame:
+    """Stops of which this share of the cost is told."""
+    costs = ["lost_s", *(c for c in DRAWN if c in rows)]
+    return rows.assign(**{c: rows[c].astype(float) * share for c in costs})
+
+
 def _median(rows: pd.DataFrame, column: str) -> float:
     known = rows[column].dropna()
     return float(known.median()) if len(known) else 0.0
 
 
 def _finding(
-    seen: Seen, cause: str, rows: pd.DataFrame, hosts: tuple[str, ...] = (), unknown_s: float = 0.0
+    seen: Seen, cause: str, rows: pd.DataFrame, hosts: tuple[str, ...] = (), more: pd.DataFrame | None = None
 ) -> Finding:
-    """One cause of stops, with the whole cost of each; `unknown_s`: seconds of stops that likely belong to it too."""
+    """One cause of stops, with the whole cost of each; `more`: what of others likely belongs to it too."""
     surely = float(rows["lost_s"].sum()) * seen.chips
-    likely = surely + unknown_s * seen.chips
+    whole = rows if more is None or not len(more) else pd.concat([rows, more])
+    likely = float(whole["lost_s"].sum()) * seen.chips
     known = tuple(str(h) for h in dict.fromkeys(rows["host"].dropna()))
     ranks = _ranks(seen, cause, rows)
     back_to = ", and training went back" if cause == "nan_rollback" else ""
@@ -191,9 +198,9 @@ def _finding(
     )
     return Finding(
         cause=cause,
-        title=f"{what}: {each}.",
+        title=f"{what}: {each}.{_and_of(seen, likely - surely)}",
         gain=Band(surely * (1 - SPREADS.get(cause, SPREAD)), likely, likely * (1 + SPREAD)),
-        draws=_drawn(seen, rows, likely, tuple(DRAWN)),
+        draws=_drawn(seen, whole, likely, tuple(DRAWN)),
         question=QUESTION,
         confidence=_sure(rows),
         where=Where(ranks=ranks, hosts=hosts or known, steps=_steps(seen, cause, rows)),
@@ -205,6 +212,15 @@ def _finding(
             Evidence("steps taken again", float(lost.sum()), "s", QUESTION),
             *_line(rows),
         ),
+    )
+
+
+def _and_of(seen: Seen, more: float) -> str:
+    """A sentence about chip-seconds of stops that name no host."""
+    if more <= 0:
+        return ""
+    return (
+        f" Of stops of which no line names a host, {fmt.share(more / seen.whole)} of the chip time is likely its own."
     )
 
 
