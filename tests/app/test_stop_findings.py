@@ -1,5 +1,7 @@
 """What stands still and what stops a job: each is found, none is told twice, and what happened is not ruled out."""
 
+import math
+
 import pytest
 
 from app.questions import question
@@ -151,3 +153,17 @@ def test_stops_that_likely_are_a_bad_hosts_are_given_back_once(place):
     assert found.draws[""] < 1e-6
     assert result.joint[-1] <= cost(place, run) * (1 + 1e-9)
     assert "h7 failed 10 times" in found.title and "no line names a host" in found.title
+
+
+@pytest.mark.parametrize("every", [2, 4, 10])
+def test_saving_less_often_gives_back_saves_less_the_steps_that_failures_then_lose(place, every):
+    """By what saves and lost steps cost together over the same work, at the interval that is and at the best one."""
+    run, result = stopped(place, f"saves {every}", 11, steps=400, save_every=every)
+    (found,) = (f for f in result.findings if f.cause == "frequent_checkpoints")
+    told = ask(question("checkpoints"), run, {}, place.registry)
+    save_s, mttf_s, now_s = told.save.mean_s, told.mttf.mean_s, told.interval_s
+    best_s = math.sqrt(2 * save_s * mttf_s) - save_s
+    now, then = (save_s / t + t / 2 / mttf_s for t in (now_s, best_s))
+    assert found.likely == pytest.approx((now - then) * told.kept_s * 32, rel=0.25)
+    assert found.gain.low <= (now - then) * told.kept_s * 32 <= found.gain.high
+    assert found.likely < result.ledger.amount("checkpoint_save") * (1 - now_s / best_s)

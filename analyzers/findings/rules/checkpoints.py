@@ -85,19 +85,32 @@ def _slow(seen: Seen, found: CheckpointsResult) -> Finding:
     )
 
 
-def _frequent(seen: Seen, found: CheckpointsResult, best_s: float) -> Finding:
+def _frequent(seen: Seen, found: CheckpointsResult, best_s: float) -> Finding | None:
+    """Of the saves that a longer interval leaves out, less the steps that failures lose between saves further apart."""
     whole, now = seen.amount("checkpoint_save"), found.interval_s or 0.0
-    likely = whole * (1 - now / best_s)
+    saved = whole * (1 - now / best_s)
+    likely = saved - _lost_more(seen, found, best_s - now, found.mttf.mean_s)
+    least = saved - _lost_more(seen, found, best_s - now, found.mttf.low_s)
+    if likely <= 0:
+        return None
     bound = "at least " if found.mttf.mean_s is None else ""
     return Finding(
         cause="frequent_checkpoints",
         title=f"The job saves every {fmt.duration(now)}; the best interval is {bound}{fmt.duration(best_s)}.",
-        gain=Band(likely * 0.85, likely, max(whole, likely)),
+        gain=Band(max(min(least, likely) * 0.85, 0.0), likely, max(whole, likely)),
         draws={"checkpoint_save": likely},
         question=QUESTION,
         confidence=0.9,
         evidence=_evidence(found, whole),
     )
+
+
+def _lost_more(seen: Seen, found: CheckpointsResult, further_s: float, mttf_s: float | None) -> float:
+    """Chip-seconds of steps that failures lose where saves are so much further apart: half of it each; none of a job
+    that never failed."""
+    if not found.mttf.count or not mttf_s:
+        return 0.0
+    return further_s / 2 / mttf_s * found.modelled_s * seen.chips
 
 
 def _rare(seen: Seen, found: CheckpointsResult, best_s: float, mttf_s: float) -> Finding | None:
