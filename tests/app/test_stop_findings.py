@@ -167,3 +167,30 @@ def test_saving_less_often_gives_back_saves_less_the_steps_that_failures_then_lo
     assert found.likely == pytest.approx((now - then) * told.kept_s * 32, rel=0.25)
     assert found.gain.low <= (now - then) * told.kept_s * 32 <= found.gain.high
     assert found.likely < result.ledger.amount("checkpoint_save") * (1 - now_s / best_s)
+
+
+@pytest.mark.parametrize(
+    ("job", "why"),
+    [
+        ({"attempts": 1, "steps": 3000, "save_every": 600}, "nothing failed that lost the work between two"),
+        (
+            {"attempts": 3, "steps": 3000, "save_every": 900, "lost": 1},
+            "failures happened to lose less than that costs",
+        ),
+        ({"attempts": 3, "steps": 900, "save_every": 120, "lost": 1}, "at an interval near the best"),
+    ],
+)
+def test_only_saves_that_are_near_the_best_interval_are_told_to_be(place, job, why):
+    run, result = stopped(place, why, **job)
+    told = ask(question("checkpoints"), run, {}, place.registry)
+    best_s = math.sqrt(2 * told.save.mean_s * (told.mttf.mean_s or told.mttf.low_s)) - told.save.mean_s
+    outs = {out.cause: out.why for out in result.ruled_out}
+    assert why in outs["rare_checkpoints"] and outs["rare_checkpoints"] == outs["slow_checkpoint"]
+    assert ("near the best" in why) is (best_s / 1.5 <= told.interval_s <= 1.5 * best_s)
+
+
+def test_saves_whose_distance_is_not_known_rule_nothing_out(place):
+    _, result = stopped(place, "one save each", 5, steps=400, save_every=400)
+    saves = {"frequent_checkpoints", "rare_checkpoints", "slow_checkpoint"}
+    assert not saves & {out.cause for out in result.ruled_out}
+    assert any(saves == {*gap.causes} and "how far apart" in gap.why for gap in result.not_told)

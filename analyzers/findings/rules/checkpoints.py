@@ -30,18 +30,42 @@ def find(seen: Seen) -> Told:
     if found.save.count < FEW:
         why = f"{fmt.count(found.save.count, 'save')} recorded"
         return Told(tuple(told), not_told=(NotTold(CAUSES[:3], why, "a log of more saves"),))
+    if named & set(CAUSES[:3]):
+        return Told(tuple(told))
+    best_s = _best_s(found)
+    if best_s is None:
+        why = "how far apart its saves are is not known: no two of one start of the job follow one another"
+        return Told(tuple(told), not_told=(NotTold(CAUSES[:3], why, "a log of more saves"),))
+    return Told(tuple(told), tuple(RuledOut(c, _why_none(found, best_s), QUESTION) for c in CAUSES[:3]))
+
+
+def _best_s(found: CheckpointsResult) -> float | None:
+    """The interval at which saves and lost work cost least together; None where this one, or a save's time, is not
+    known."""
+    mttf_s, save_s = found.mttf.mean_s or found.mttf.low_s, found.save.mean_s
+    if not found.interval_s or not save_s or mttf_s is None:
+        return None
+    return max(math.sqrt(2 * save_s * mttf_s) - save_s, save_s)
+
+
+def _why_none(found: CheckpointsResult, best_s: float) -> str:
+    """Why saves are no finding, as a clause."""
     cost = fmt.share(found.saves_s / found.held_s) if found.held_s else "nothing"
-    why = f"saves took {cost} of the time, at an interval near the best"
-    return Told(tuple(told), tuple(RuledOut(c, why, QUESTION) for c in CAUSES[:3] if not named & set(CAUSES[:3])))
+    now_s = found.interval_s or 0.0
+    often = f"saves took {cost} of the time, one every {fmt.duration(now_s)}"
+    if now_s > FAR * best_s and not found.mttf.count:
+        return f"{often}, and nothing failed that lost the work between two"
+    if now_s > FAR * best_s:
+        return f"{often} where {fmt.duration(best_s)} would be best, but failures happened to lose less than that costs"
+    if now_s * FAR < best_s:
+        return f"{often} where {fmt.duration(best_s)} would be best, but further apart failures would lose as much"
+    return f"saves took {cost} of the time, at an interval near the best"
 
 
 def _saves(seen: Seen, found: CheckpointsResult) -> list[Finding | None]:
-    if found.save.count < FEW or not found.interval_s or not found.save.mean_s:
+    best_s, mttf_s = _best_s(found), found.mttf.mean_s or found.mttf.low_s
+    if found.save.count < FEW or best_s is None or mttf_s is None or not found.save.mean_s or not found.interval_s:
         return []
-    mttf_s = found.mttf.mean_s or found.mttf.low_s
-    if mttf_s is None:
-        return []
-    best_s = max(math.sqrt(2 * found.save.mean_s * mttf_s) - found.save.mean_s, found.save.mean_s)
     usual_s, often = _bare_step_s(seen, found), found.interval_s * FAR < best_s
     slow = usual_s and (found.save.mean_s >= SLOW_STEPS * usual_s or (not often and _costly(found)))
     seldom = not often or not found.interval_steps or found.interval_steps >= FEW_STEPS
