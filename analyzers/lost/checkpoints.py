@@ -145,7 +145,8 @@ def analyze(tables: Tables, facts: Facts, options: dict[str, Any]) -> Checkpoint
             advice="Add its goodput log, or a training log with times of day, to the same ingest.",
         )
     machine = hardware(tables, facts)
-    saved, restored = checkpoints(tables, "checkpoint_save"), checkpoints(tables, "checkpoint_restore")
+    again = _taken_again(past)
+    saved, restored = (checkpoints(tables, kind, again) for kind in ("checkpoint_save", "checkpoint_restore"))
     found = _completed(stops(tables, past, days).rows, past)
     amounts = days.painting.amounts(len(HEADINGS)) / 1e9
     whole, interval_s, interval_steps, source = _interval(saved, past, facts)
@@ -176,6 +177,13 @@ def analyze(tables: Tables, facts: Facts, options: dict[str, Any]) -> Checkpoint
         usd_per_chip_hour=price,
         notes=(*machine.notes, *days.notes, *_notes(saved, whole, found, past, days, source)),
     )
+
+
+def _taken_again(past: History) -> np.ndarray:
+    """When steps began that had been taken before, ns."""
+    number = past.rows["step"].to_numpy(dtype=np.int64, na_value=-1)
+    highest = np.maximum.accumulate(np.append(-1, number))[:-1]
+    return past.rows.loc[number <= highest, "start_ns"].dropna().to_numpy(dtype=np.int64)
 
 
 def _completed(rows: pd.DataFrame, past: History) -> pd.DataFrame:

@@ -60,11 +60,12 @@ class Checkpoints:
     unended: int
 
 
-def checkpoints(tables: Tables, kind: str) -> Checkpoints:
+def checkpoints(tables: Tables, kind: str, again_ns: np.ndarray | None = None) -> Checkpoints:
     """Checkpoints of one lifecycle kind, checkpoint_save or checkpoint_restore. O(n log n) in their rows.
 
     Rows of the job as a whole count where there are any, else those of its hosts. Rows of one checkpoint are those of
-    one attempt, step and tier; where the step is not known, those that overlap.
+    one attempt, step and tier; where the step is not known, those that overlap. `again_ns`: when steps began that had
+    been taken before: what is told of a step before and after such a one is told of two checkpoints.
     """
     columns = ["kind", "start_ns", "end_ns", "attempt", "step", "host", "detail"]
     found = frame(tables, "lifecycle", columns, [("kind", "==", kind)])
@@ -76,7 +77,7 @@ def checkpoints(tables: Tables, kind: str) -> Checkpoints:
     detail = known["detail"].astype("string")
     known["synchronous"] = detail.str.extract(r'"synchronous":\s*(true|false)')[0].map({"true": True, "false": False})
     known["tier"] = _tiers(detail.str.extract(r'"directory":\s*"([^"]*)"')[0])
-    return Checkpoints(_joined(known), int((~ended).sum()))
+    return Checkpoints(_joined(known, np.sort(again_ns) if again_ns is not None else None), int((~ended).sum()))
 
 
 def _tiers(directory: pd.Series) -> pd.Series:
@@ -87,19 +88,25 @@ def _tiers(directory: pd.Series) -> pd.Series:
     return pd.Series(np.where(remote, "remote", np.where(local, "local", "all")), index=directory.index)
 
 
-def _groups(rows: pd.DataFrame) -> pd.Series:
+def _groups(rows: pd.DataFrame, again_ns: np.ndarray | None) -> pd.Series:
     """A key for each checkpoint."""
     start = rows["start_ns"].to_numpy(dtype=np.int64)
     end = np.maximum.accumulate(rows["end_ns"].to_numpy(dtype=np.int64)) if len(rows) else start
     apart = np.cumsum(np.concatenate(([False], start[1:] > end[:-1]))) if len(rows) else start
     attempt = rows["attempt"].astype("string").fillna("?")
     step = rows["step"].astype("string").fillna(pd.Series(apart, index=rows.index).astype("string").radd("@"))
-    return attempt + "/" + step + "/" + rows["tier"]
+    key = attempt + "/" + step + "/" + rows["tier"]
+    if again_ns is None or not len(again_ns) or not len(rows):
+        return key
+    done = pd.Series(rows["end_ns"].to_numpy(dtype=np.int64), index=rows.index).groupby(key).cummax()
+    before = done.groupby(key).shift(fill_value=np.iinfo(np.int64).max).to_numpy(dtype=np.int64)
+    anew = np.searchsorted(again_ns, start) > np.searchsorted(again_ns, before)
+    return key + "/" + pd.Series(anew, index=rows.index).groupby(key).cumsum().astype("string")
 
 
-def _joined(known: pd.DataFrame) -> pd.DataFrame:
+def _joined(known: pd.DataFrame, again_ns: np.ndarray | None) -> pd.DataFrame:
     """One row per checkpoint from those of its hosts, which are sorted by start."""
-    which = pd.factorize(_groups(known))[0]
+    which = pd.factorize(_groups(known, again_ns))[0]
     order = np.argsort(which, kind="stable")
     start = known["start_ns"].to_numpy(dtype=np.int64)[order]
     end = known["end_ns"].to_numpy(dtype=np.int64)[order]

@@ -191,6 +191,41 @@ def test_the_same_step_saved_again_after_a_restart_is_another_save():
     assert result.interval_s == 100
 
 
+def rolled_back(hosts=()):
+    """Three times 100 steps in one attempt, each time from 60 before where it was, saved every 50; each of `hosts` in
+    turn tells for two seconds, the next a second later."""
+    job = Job()
+    job.phase("accelerator_initialization", 20)
+    step = 0
+    for _ in range(3):
+        for _ in range(100):
+            job.steps.append((0, step, job.now))
+            job.now, step = job.now + 10, step + 1
+            if step % 50 == 0:
+                begun = job.now
+                for k, host in enumerate(hosts or (None,)):
+                    told = {"start": begun + 3 * k, "end": begun + 3 * k + 2 if hosts else begun + 30}
+                    job.life.append({"kind": "checkpoint_save", **told, "attempt": 0, "step": step, "host": host})
+                job.now = begun + 30
+        step -= 60
+    job.life.append({"kind": "job", "start": 0, "end": job.now, "attempt": 0})
+    return job
+
+
+def test_the_same_step_saved_again_after_a_return_to_an_earlier_one_is_another_save():
+    result = rolled_back().ask()
+    assert result.saves["step"].tolist() == [50, 100, 50, 100, 100, 150]
+    assert result.saves["blocked_s"].tolist() == [30.0] * 6
+    assert (result.save.count, result.save.median_s, result.save.total_s) == (6, 30.0, 180.0)
+    assert result.interval_s == 500 and result.interval_steps == 50
+
+
+def test_a_step_that_hosts_tell_one_after_the_other_is_one_save_all_the_same():
+    result = rolled_back(hosts=("h0", "h1", "h2")).ask()
+    assert result.saves["step"].tolist() == [50, 100, 50, 100, 100, 150]
+    assert result.saves["blocked_s"].tolist() == [6.0] * 6
+
+
 def test_two_tiers_are_told_apart_and_the_remote_one_counts():
     job = Job()
     near = json.dumps({"directory": "/local/ckpt", "synchronous": True})
