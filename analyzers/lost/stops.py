@@ -3,7 +3,8 @@
 A stop is a restart of the job, or, inside an attempt, a loss of slices that training survived or a step number that
 went back. Time is taken from the painted calendar, so that no instant counts for two stops:
 
-    down      from the last sign of life until the next start, as far as chips were held, or until the next stop
+    down      from the last sign of life until the next start, as far as chips were held and nothing was saved, or until
+              the next stop
     startup   from that start through the first step, less a usual step: initialisation, preparation, restore, compile
     wasted    steps lost by this stop, what they took the first time; a step lost by two stops counts for the first
 """
@@ -30,7 +31,7 @@ STARTUP = (
     "custom",
     "other",
 )
-NOT_DOWN = ("outside", "kept", "wasted_progress", "hang", "program_startup", "eval")
+NOT_DOWN = ("outside", "kept", "wasted_progress", "hang", "program_startup", "eval", "checkpoint_save")
 KINDS: dict[str, str] = {
     "restart": "the job was started again",
     "final": "it ended the job: nothing was started after it",

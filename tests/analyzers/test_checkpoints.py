@@ -226,6 +226,12 @@ def test_a_step_that_hosts_tell_one_after_the_other_is_one_save_all_the_same():
     assert result.saves["blocked_s"].tolist() == [6.0] * 6
 
 
+def test_a_save_before_steps_are_taken_again_is_no_downtime_as_well():
+    result = rolled_back().ask()
+    assert result.saves_s == 180 and result.restarts_s == 0
+    assert result.modelled_s <= result.held_s and result.other_s >= 0
+
+
 def test_two_tiers_are_told_apart_and_the_remote_one_counts():
     job = Job()
     near = json.dumps({"directory": "/local/ckpt", "synchronous": True})
