@@ -194,3 +194,15 @@ def test_saves_whose_distance_is_not_known_rule_nothing_out(place):
     saves = {"frequent_checkpoints", "rare_checkpoints", "slow_checkpoint"}
     assert not saves & {out.cause for out in result.ruled_out}
     assert any(saves == {*gap.causes} and "how far apart" in gap.why for gap in result.not_told)
+
+
+@pytest.mark.parametrize("attempts", [1, 10])
+def test_what_starting_up_takes_an_attempt_is_of_each_start_that_steps_tell_of(place, attempts):
+    """First steps of 100 s, no start of the job recorded but in its steps, which are taken half a minute later."""
+    took = [(100 if n % 20 == 0 and n < 20 * attempts else 10) * S for n in range(20 * attempts)]
+    steps = made_runs.step_columns(took, attempt=[n // 20 for n in range(20 * attempts)])
+    steps["start_ns"] = [at + 30 * S * (n // 20) for n, at in enumerate(steps["start_ns"])]
+    run = made_runs.write(place.store, f"cold {attempts}", {"steps": steps}, {"chips": 4})
+    result = ask(FINDINGS, run, {}, place.registry)
+    (told,) = (f for f in (*result.findings, *result.explained) if f.cause == "cold_cache")
+    assert told.title.startswith("Start-up and compiling take 1 min 30 s an attempt")

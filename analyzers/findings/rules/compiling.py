@@ -8,6 +8,7 @@ from analyzers.findings.base import Band, Evidence, Finding, NotTold, Rule, Rule
 from analyzers.findings.carried import carried
 from analyzers.findings.parts import step_parts
 from analyzers.findings.places import spaced
+from analyzers.time.job_past import steps_taken
 from errors import format as fmt
 from runs.tables import frame
 
@@ -97,8 +98,8 @@ def starting(seen: Seen) -> Told:
 
 
 def _attempts(seen: Seen) -> int:
-    rows = frame(seen.tables, "lifecycle", ["kind", "attempt"])
-    return int(rows.loc[rows["kind"] == "job", "attempt"].nunique()) if len(rows) else 1
+    """Starts of the job after which steps were taken: also those that only its steps tell of."""
+    return int(steps_taken(seen.tables, seen.facts).rows["attempt"].nunique())
 
 
 RULES = (
