@@ -8,6 +8,7 @@ from analyzers.findings.base import Band, Evidence, Finding, NotTold, Rule, Rule
 from analyzers.findings.carried import carried
 from analyzers.findings.parts import step_parts
 from analyzers.findings.places import spaced
+from analyzers.lost.interruptions import InterruptionsResult
 from analyzers.time.job_past import steps_taken
 from errors import format as fmt
 from runs.tables import frame
@@ -76,8 +77,7 @@ def _programs(seen: Seen) -> tuple[int, str]:
 def starting(seen: Seen) -> Told:
     """Start-up that holds much of the chip time: whether it could be read from a cache is not measured."""
     amount = seen.amount("program_startup")
-    attempts = max(_attempts(seen), 1)
-    each_s = amount / seen.chips / attempts
+    each_s = amount / seen.chips / max(_attempts(seen), 1)
     if amount < COLD_SHARE * seen.whole or each_s < COLD_S:
         share = fmt.share(amount / seen.whole) if seen.whole else "nothing"
         return Told(ruled_out=(RuledOut("cold_cache", f"start-up and compiling took {share}", "goodput"),))
@@ -98,8 +98,11 @@ def starting(seen: Seen) -> Told:
 
 
 def _attempts(seen: Seen) -> int:
-    """Starts of the job after which steps were taken: also those that only its steps tell of."""
-    return int(steps_taken(seen.tables, seen.facts).rows["attempt"].nunique())
+    """As the calendar counts them: logs number those of their own file, and many record no start of the job."""
+    told = seen.answer("interruptions", InterruptionsResult)
+    if told is None:
+        return int(steps_taken(seen.tables, seen.facts).rows["attempt"].nunique())
+    return len(told.attempts)
 
 
 RULES = (
