@@ -7,7 +7,7 @@ is made for each of these iterations, since each was taken; where there are seve
 they tell what `unprinted` makes of it.
 
     dur_ns                  the mean, less the saves and evaluations that the printed time includes (older versions
-                            stop their timer for neither; where lines carry a time of day, that tells)
+                            stop their timer for neither; the time of day of lines tells, else what steps took before)
     model_flops_per_chip    throughput per GPU (TFLOP/s/GPU), or TFLOPs, * 1e12 * seconds: the job's own convention
     tokens_per_s_per_chip   tokens per second and GPU where printed, else samples per second, else global batch size by
                             that mean, times sequence length over GPUs
@@ -28,10 +28,11 @@ from collections.abc import Iterator
 from collectors.base import Fact, Item, Source
 from collectors.reading.attempts import STEP_COLUMNS, Lane, Lanes, Start, StepRows, Taken, much_later
 from collectors.reading.evidence import Evidence
-from collectors.reading.line_prefix import Clock, bare, host_prefix, pieces, plain
+from collectors.reading.line_prefix import Clock, host_prefix, pieces, plain
 from collectors.reading.textlog import DATED, Buffer, Tally, fits, is_text_log, lines, seconds_to_ns, tail
 from collectors.training import megatron_lines as said
 from collectors.training.megatron_arguments import Arguments
+from collectors.training.megatron_timers import ALL_HEAD, MAX_HEAD, Timers
 from collectors.training.step_fields import NUMBER, fields_of, first
 from collectors.training.unprinted import BETWEEN, MOST, printed_every, stood_for
 from errors import InputError
@@ -62,6 +63,7 @@ def read(source: Source) -> Iterator[Item]:
         for item in log.batches(full_only=True):
             empty = False
             yield item
+    log.timed(0, log.printed.end())
     log.close_job()
     for item in (*log.batches(), *log.facts()):
         empty = False
@@ -96,7 +98,8 @@ class _Log:
             ("train_step_timing in s", self.nemo_step),
             ("time (ms) |", self.timers),
             ("..: ", self.timers),
-            (said.MAX_HEAD, self.max_timers),
+            (MAX_HEAD, self.timers),
+            (ALL_HEAD, self.timers),
             ("datetime: ", self.moment),
             ("saving checkpoint at iteration", self.saving),
             ("loading checkpoint from", self.loading),
@@ -122,21 +125,24 @@ class _Log:
         self.usual_ns: int | None = None  # a step by the last line with no pause before it, not the first
         self.initialised_ns: int | None = None
         self.initialising_ns = 0
-        self.built_ns: int | None = None
         self.job: list[int | None] = [None, None, self.attempt]  # start, end, attempt
         self.save_step: int | None = None
         self.save_ns: int | None = None
         self.loaded_step: int | None = None
         self.restoring, self.restore_ns = False, 0
-        self.timer_forms = (said.NEW_TIMER,)
+        self.printed = Timers()
 
     def batches(self, full_only: bool = False) -> Iterator[Item]:
         for buffer in (self.steps, self.life, self.scalars, self.evidence):
             yield from buffer.full() if full_only else buffer.rest()
 
     def line(self, offset: int, line: str, whole: bool) -> None:
+        if self.printed.by_rank and whole and (ended := self.printed.below(line)) is not None:
+            return self.timed(offset, ended)
         for needle, handle in self.handlers:
             if needle in line:
+                if self.printed.by_rank:
+                    self.timed(offset, self.printed.end())
                 for piece in pieces(line):
                     handle(offset, piece, whole)
                 break
@@ -292,15 +298,11 @@ class _Log:
 
     # --- what the log times
 
-    def max_timers(self, offset: int, line: str, whole: bool) -> None:
-        self.timer_forms = (said.NEW_TIMER, said.MAX_TIMER)
-
     def timers(self, offset: int, line: str, whole: bool) -> None:
-        if not whole:
-            return
-        forms = ((form, text) for form in self.timer_forms for text in (line, bare(line)))
-        new = next((match for form, text in forms if (match := form.match(text))), None)
-        for name, milliseconds in [new.group(1, new.re.groups)] if new else said.OLD_TIMER.findall(line):
+        self.timed(offset, self.printed.on_line(line) if whole else [])
+
+    def timed(self, offset: int, timers: list[tuple[str, str]]) -> None:
+        for name, milliseconds in timers:
             dur_ns = seconds_to_ns(float(milliseconds) / 1e3)
             if dur_ns is None:
                 continue

@@ -15,12 +15,6 @@ LOSSES = ("lm loss", "lm-loss", "loss", "reduced_train_loss")
 OWN = {*ELAPSED, *TFLOPS, *TOKENS, *LOSSES}
 MOMENT = re.compile(r"\[([^\]]{1,100}+)\] datetime: ")
 INITIALISED = re.compile(r"time to initialize megatron \(seconds\): *(\d{1,9}(?:\.\d+)?)", re.ASCII)
-OLD_TIMER = re.compile(r"\| *([\w/-]{1,60}): (\d{1,12}(?:\.\d+)?)(?![\w.])", re.ASCII)
-NEW_TIMER = re.compile(
-    r"\s*([\w/-]{1,60}) \.{2,}: \((\d{1,12}(?:\.\d+)?), (\d{1,12}(?:\.\d+)?)\)", re.ASCII
-)  # least and most of all ranks
-MAX_HEAD = "max time across ranks (ms)"  # of --timing-log-option max, after which a timer is one number
-MAX_TIMER = re.compile(r"\s*([\w/-]{1,60}) \.{2,}: (\d{1,12}(?:\.\d+)?)\s*$", re.ASCII)
 SAVING = re.compile(r"saving checkpoint at iteration +(\d{1,18})", re.ASCII)
 LOADED = re.compile(r"(?>.*?load(?:ing|ed) checkpoint from ).*at iteration +(\d{1,18})", re.ASCII)  # for `match`
 VALIDATED = re.compile(r"(validation|test) loss at (?:iteration (\d{1,18})|[\w ]{1,40})(.*)", re.ASCII)

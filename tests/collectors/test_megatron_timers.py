@@ -34,6 +34,30 @@ def test_the_longest_of_all_ranks_is_what_a_save_took(tmp_path, head, line):
     }
 
 
+ALL = (
+    "times across ranks (ms):\n  save-checkpoint:\n     rank  0: 3999.00\n     rank  1: 4000.00\n     rank 12: 812.50\n"
+    "  forward-backward:\n     rank  0: 1500.25\n     rank 12: 1499.00\n"
+)
+
+
+@pytest.mark.parametrize("prefix", ["", "[default7]:", "3: "])
+@pytest.mark.parametrize("end", ["", "WARNING: something else \n"])
+def test_of_every_rank_the_longest_is_what_a_timer_took(tmp_path, prefix, end):
+    block = "".join(f"{prefix}{line}\n" for line in ALL.splitlines())
+    saving = "saving checkpoint at iteration       1 to /ckpt in torch_dist format\n"
+    got = log(tmp_path, new(0, 1, 1000.0) + saving + block + end + new(5, 2, 1000.0) + "     rank  0: 9000.00\n")
+    [saved] = got.rows["lifecycle"]
+    assert (saved["kind"], saved["start_ns"], saved["end_ns"]) == ("checkpoint_save", at(5, 0, 500), at(5, 4, 500))
+    assert [r["start_ns"] for r in got.rows["steps"]][1] == at(5, 4, 500)
+    assert [(r["name"], r["value"]) for r in got.rows["scalars"] if "timers" in r["name"]] == [
+        ("timers/forward-backward", 1500.25)
+    ]
+
+
+def test_timers_of_every_rank_at_the_end_of_a_log(tmp_path):
+    assert log(tmp_path, new(0, 1, 1000.0) + ALL).rows["lifecycle"][0]["end_ns"] == at(5, 4, 500)
+
+
 def test_a_number_after_dots_is_no_timer_where_no_head_says_so(tmp_path):
     dump = f"  {'evaluate '.ljust(48, '.')}: 4000\n"
     assert "lifecycle" not in log(tmp_path, new(0, 1, 1000.0) + dump + new(1, 2, 1000.0)).rows
