@@ -188,10 +188,11 @@ def settled(
 def stalls_alike(*of: StepTimes) -> tuple[StepTimes, ...]:
     """Runs that are compared, their stalls set apart in all of them or in none: where they are how one runs, those of
     the others are steps as well. Two runs that stall alike would else differ by all that stalls cost."""
-    return tuple(_stalling(t) for t in of) if any(t.stalls_kept for t in of) else of
+    return tuple(stalling(t) for t in of) if any(t.stalls_kept for t in of) else of
 
 
-def _stalling(times: StepTimes) -> StepTimes:
+def stalling(times: StepTimes) -> StepTimes:
+    """The same with its stalls as steps."""
     if times.with_stalls is None:
         return times
     step, seconds = times.with_stalls

@@ -1,13 +1,14 @@
 """The metrics of which a history can be told, each as a run tells it with the range of its own scatter."""
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from scipy.special import stdtrit
 
-from analyzers.difference.step_time import ALPHA, variance_of_mean
+from analyzers.difference.step_time import ALPHA, stalling, variance_of_mean
 from analyzers.serving.served import Served, served
 from analyzers.time.booked import measured
 from analyzers.time.ledger import LedgerResult
@@ -33,7 +34,8 @@ Value = tuple[float, float | None, float | None]  # with the ends of its range, 
 
 @dataclass(frozen=True, kw_only=True)
 class Metric:
-    """`of`: of a run, None where it does not tell it. `unit`: of its values. `of_shares`: it is a share, and changes in
+    """`of`: of a run, None where it does not tell it. `stalling`: the same with stalls as steps, where it is of steps.
+    `unit`: of its values. `of_shares`: it is a share, and changes in
     points. `more`: whether more of it is worse; None where that is not known."""
 
     name: str
@@ -42,6 +44,7 @@ class Metric:
     shown: Callable[[float], str]
     unit: str = "s"
     more: bool | None = True
+    stalling: Callable[[Run, Workspace], Value | None] | None = None
 
     @property
     def of_shares(self) -> bool:
@@ -53,9 +56,17 @@ class Metric:
         first, then = self.title[:1], self.title[1:2]
         return f"{first.lower()}{self.title[1:]}" if then.islower() else self.title
 
+    def values(self, runs: Iterable[Run], place: Workspace) -> tuple[list[tuple[Run, Value]], int]:
+        """(of each run that tells it, how many of them stall so much that stalls are steps in all of them)."""
+        runs, of, stall = list(runs), self.of, 0
+        if self.stalling is not None:
+            stall = sum(steps is not None and steps.stalls_kept for steps in map(steps_compared, runs))
+            of = self.stalling if stall else of
+        return [(run, found) for run in runs if (found := of(run, place)) is not None], stall
 
-def _step(run: Run, place: Workspace) -> Value | None:
-    """Mean of settled steps; of a compiled program the least that its chip takes."""
+
+def _step(run: Run, place: Workspace, stalls: bool = False) -> Value | None:
+    """Mean of settled steps, with or without stalls; of a compiled program the least that its chip takes."""
     if run.manifest.kind == "compiled":
         ledger = side_of(run, place).ledger
         least = ledger.chip_seconds / ledger.chips if ledger else None
@@ -63,6 +74,7 @@ def _step(run: Run, place: Workspace) -> Value | None:
     steps = steps_compared(run)
     if steps is None or not len(steps.seconds):
         return None
+    steps = stalling(steps) if stalls else steps
     seconds, mean = steps.seconds, steps.mean_s
     if len(seconds) < LEAST_BLOCKS:
         return mean, None, None
@@ -71,8 +83,8 @@ def _step(run: Run, place: Workspace) -> Value | None:
     return mean, max(mean - reach, 0.0), mean + reach
 
 
-def _tokens(run: Run, place: Workspace) -> Value | None:
-    tokens, step = side_of(run, place).tokens_per_step_per_chip, _step(run, place)
+def _tokens(run: Run, place: Workspace, stalls: bool = False) -> Value | None:
+    tokens, step = side_of(run, place).tokens_per_step_per_chip, _step(run, place, stalls)
     return None if tokens is None or step is None else _over(tokens, step)
 
 
@@ -81,8 +93,8 @@ def _over(work: float, step: Value) -> Value:
     return work / mean, (work / high if high else None), (work / low if low else None)
 
 
-def _mfu(run: Run, place: Workspace) -> Value | None:
-    useful, step = useful_s(run, place), _step(run, place)
+def _mfu(run: Run, place: Workspace, stalls: bool = False) -> Value | None:
+    useful, step = useful_s(run, place), _step(run, place, stalls)
     return None if useful is None or step is None else _over(useful, step)
 
 
@@ -135,13 +147,17 @@ def _timed(run: Run) -> Served | None:
         return None
 
 
+def _of_steps(
+    name: str, title: str, of: Callable[..., Value | None], shown: Callable[[float], str], unit: str, more: bool
+) -> Metric:
+    return Metric(name=name, title=title, of=of, shown=shown, unit=unit, more=more, stalling=partial(of, stalls=True))
+
+
 def _metrics() -> Mapping[str, Metric]:
     found = [
-        Metric(name="step_time", title="Step time", of=_step, shown=fmt.duration),
-        Metric(
-            name="tokens_per_s", title="Tokens/s of a chip", of=_tokens, shown=fmt.number, unit="tokens/s", more=False
-        ),
-        Metric(name="mfu", title="MFU", of=_mfu, shown=fmt.share, unit=SHARE, more=False),
+        _of_steps("step_time", "Step time", _step, fmt.duration, "s", more=True),
+        _of_steps("tokens_per_s", "Tokens/s of a chip", _tokens, fmt.number, "tokens/s", more=False),
+        _of_steps("mfu", "MFU", _mfu, fmt.share, SHARE, more=False),
         Metric(name="goodput", title="Goodput", of=_goodput, shown=fmt.share, unit=SHARE, more=False),
     ]
     for metric, title in (("ttft_s", "TTFT"), ("tpot_s", "TPOT"), ("e2e_s", "E2E")):

@@ -45,13 +45,14 @@ class Asked:
 @dataclass(frozen=True, kw_only=True)
 class Told:
     """`by`: what a point is; `left_out`: runs that were meant and are no point, by why. `mixed`: what the others differ
-    in, of SETUP."""
+    in, of SETUP. `stall`: in how many so many steps stall that stalls are steps in all of them."""
 
     metric: Metric
     by: str
     result: HistoryResult
     left_out: Mapping[str, int]
     mixed: tuple[str, ...] = ()
+    stall: int = 0
 
     @property
     def verdict(self) -> Verdict:
@@ -75,7 +76,7 @@ class Told:
     @property
     def notes(self) -> tuple[str, ...]:
         """What is no point and why, and what these runs do not have in common."""
-        return words.notes(self.result, self.left_out, self.mixed)
+        return words.notes(self.result, self.left_out, self.mixed, self.stall)
 
     @property
     def leads(self) -> tuple[str, ...]:
@@ -101,7 +102,7 @@ def tell(asked: Asked, place: Workspace) -> Told:
     """Raises QuestionError for a metric or a search that cannot be, and where none of the runs tells it."""
     of = metric(asked.metric)
     runs, tags = _meant(asked, place)
-    valued = [(run, found) for run in runs if (found := of.of(run, place)) is not None]
+    valued, stall = of.values(runs, place)
     left = {"do not tell it": len(runs) - len(valued)}
     names = Counter(run.manifest.name for run, _ in valued)
     points = [_point(run, found, alone=names[run.manifest.name] == 1) for run, found in valued]
@@ -116,7 +117,8 @@ def tell(asked: Asked, place: Workspace) -> Told:
             advice="`chipledger runs` lists them with their tags.",
         )
     result, left = history(points, of_shares=of.of_shares), {k: n for k, n in left.items() if n}
-    return Told(metric=of, by=asked.by, result=result, left_out=left, mixed=_mixed(run for run, _ in valued))
+    mixed = _mixed(run for run, _ in valued)
+    return Told(metric=of, by=asked.by, result=result, left_out=left, mixed=mixed, stall=stall)
 
 
 def _mixed(runs: Iterable[Run]) -> tuple[str, ...]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from analyzers.difference.step_time import STALLS_SHARE
 from analyzers.history_of_metric import Change, HistoryResult, Point
 from analyzers.history_of_metric.drift import Drift
 from app.comparing.job_words import signed
@@ -61,7 +62,9 @@ def _amount(of: Metric, change: float, sign: bool = False) -> str:
     return f"{text.removesuffix(' %')} points" if of.of_shares else text
 
 
-def notes(result: HistoryResult, left_out: Mapping[str, int], mixed: tuple[str, ...]) -> tuple[str, ...]:
+def notes(
+    result: HistoryResult, left_out: Mapping[str, int], mixed: tuple[str, ...], stall: int = 0
+) -> tuple[str, ...]:
     left = [f"{count:,} of the runs {why}." for why, count in left_out.items()]
     odd = [f"{why[:1].upper()}{why[1:]}." for why in result.why if result.judged]
     one = (
@@ -69,7 +72,9 @@ def notes(result: HistoryResult, left_out: Mapping[str, int], mixed: tuple[str, 
         if mixed
         else []
     )
-    return (*left, *odd, *one)
+    most = fmt.whole_share(STALLS_SHARE)
+    stalls = [f"Stalls count as steps in all of these runs: in {stall:,} of them more than {most} of the steps stall."]
+    return (*left, *odd, *one, *(stalls if stall else []))
 
 
 def table(of: Metric, result: HistoryResult) -> Table:
