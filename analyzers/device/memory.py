@@ -14,6 +14,7 @@ from analyzers.device.snapshot.advice import notes as history_notes
 from analyzers.device.snapshot.answer import ALLOCATOR, Snapshot, snapshot
 from analyzers.subject import CHIP, MODEL, SEQ, chip_of, model_of
 from errors import QuestionError
+from errors import format as fmt
 from errors.options import Option
 from runs.tables import Tables
 
@@ -174,7 +175,7 @@ def _of_snapshot(tables: Tables, facts: Facts, history: Snapshot) -> MemoryResul
         parts=held.reindex(columns=by_run.PART_COLUMNS).astype({"padded_bytes": "Int64"}),
         programs=pd.DataFrame(columns=by_run.PROGRAM_COLUMNS),
         devices=by_run.devices(sampled),
-        samples=sampled[by_run.SAMPLE_COLUMNS],
+        samples=by_run.dated(sampled),
         advice=advise_snapshot(history),
         chip=chip.name if chip else fact(facts, "chip"),
         notes=history_notes(history, beside=len(everything) > len(sampled)),
@@ -213,7 +214,7 @@ def _of_run(tables: Tables, facts: Facts, options: dict[str, Any]) -> MemoryResu
         parts=told_apart(parts),
         programs=programs,
         devices=by_run.devices(sampled),
-        samples=sampled[by_run.SAMPLE_COLUMNS],
+        samples=by_run.dated(sampled),
         advice=advise(parts, float(parts["padded_bytes"].sum())),
         chip=chip.name if chip else fact(facts, "chip"),
         message=str(fact(facts, "message") or ""),
@@ -228,6 +229,8 @@ def _notes(parts: pd.DataFrame, programs: pd.DataFrame, sampled: pd.DataFrame, o
             f"The peak is the most of {len(sampled):,} samples that allocators wrote into the profile: bytes in use, "
             "and on a TPU those kept back for the program that runs. Between samples more may have been in use."
         )
+    if untimed := int(sampled["ts_ns"].isna().sum()):
+        notes.append(f"Of {fmt.count(untimed, 'sample')} no time is told: counted, and not drawn over time.")
     if (sampled["allocator"] == by_run.PYTORCH).any():
         notes.append(
             "Who held it a memory snapshot tells: torch.cuda.memory._record_memory_history() before the steps, "

@@ -113,7 +113,8 @@ def _with(rows: pd.DataFrame, name: str, category: str, held: float) -> pd.DataF
 
 def samples(tables: Tables) -> pd.DataFrame:
     """What allocators of devices had handed out over time, in order of time: SAMPLE_COLUMNS, and `limit_bytes`,
-    `lifetime_peak`. Allocators of the host's own memory are left out: they say nothing of a device.
+    `lifetime_peak`; those of no time of day last. Allocators of the host's own memory are left out: they say nothing of
+    a device.
 
     used = bytes in use + bytes reserved (what a TPU keeps back for the program that runs); limit = used + available.
     """
@@ -121,7 +122,7 @@ def samples(tables: Tables) -> pd.DataFrame:
     result, *others = (_of_instants(tables, kind, keys) for kind in _SAMPLED)
     for other in others:
         result = result.merge(other, on=[*keys, "left"], how="left")
-    result = result[result["ts_ns"].notna() & result["bytes_in_use"].notna()]
+    result = result[result["bytes_in_use"].notna()]
     of_host = result["device"].isna() & result["name"].astype("string").str.contains(_HOST, regex=True).fillna(False)
     result = result[~of_host.astype(bool)]
     used = result["bytes_in_use"] + result["bytes_reserved"].fillna(0)
@@ -130,6 +131,11 @@ def samples(tables: Tables) -> pd.DataFrame:
     )
     result = result.rename(columns={"name": "allocator"}).sort_values("ts_ns", kind="stable")
     return result[[*SAMPLE_COLUMNS, "limit_bytes", "lifetime_peak"]].reset_index(drop=True)
+
+
+def dated(taken: pd.DataFrame) -> pd.DataFrame:
+    """Samples that have a place in time, as SAMPLE_COLUMNS."""
+    return taken.loc[taken["ts_ns"].notna(), SAMPLE_COLUMNS]
 
 
 def _of_instants(tables: Tables, kind: str, keys: list[str]) -> pd.DataFrame:

@@ -193,6 +193,23 @@ def test_samples_of_which_some_do_not_tell_what_is_left():
     assert list(told.samples["used_bytes"])[2] == 23 and told.limit_bytes == 100 and told.peak_bytes == 90
 
 
+def test_samples_without_a_time_count_and_are_not_drawn_over_it():
+    rows = sampled([(0, 1, 40, 0, 60), (1, 2, 90, 0, 10)])
+    rows["memory"]["ts_ns"] = [
+        None if d == 1 else t for d, t in zip(rows["memory"]["device"], rows["memory"]["ts_ns"], strict=True)
+    ]
+    result = ask(rows)
+    assert (result.peak_bytes, result.limit_bytes) == (90, 100)
+    assert [(d["device"], d["peak_bytes"], d["peak_ns"]) for d in result.to_dict()["devices"]] == [
+        (1, 90, None),
+        (0, 40, SECOND),
+    ]
+    assert list(result.samples["used_bytes"]) == [40]
+    assert any(note.startswith("Of 1 sample no time is told") for note in result.notes)
+    rows["memory"]["ts_ns"] = [None] * len(rows["memory"]["ts_ns"])
+    assert ask(rows).peak_bytes == 90 and not len(ask(rows).samples)
+
+
 def test_a_compile_that_fits_and_one_that_does_not():
     rows = [
         {"kind": "argument", "capture": 0, "program": 0, "name": "w", "bytes": 900, "padded_bytes": 1000, "copies": 2},

@@ -53,6 +53,18 @@ COMPILE = {
 REFUSED = {"outcome": "out_of_memory", "fits": False, "needed_bytes": 20 * GB, "limit_bytes": 16 * GB}
 
 
+def test_samples_of_an_unnamed_host_and_of_no_time_are_told_as_far_as_they_are_known():
+    rows = sampled([(0, 1, 4, 1, 95), (0, 2, 9, 21, 70), (1, 1, 50, 0, 50)])
+    rows["memory"]["host"] = [None] * len(rows["memory"]["host"])
+    first = [t if d == 0 else None for d, t in zip(rows["memory"]["device"], rows["memory"]["ts_ns"], strict=True)]
+    rows["memory"]["ts_ns"] = first
+    told = answered(rows)
+    figure = over_time(told)
+    assert [line.name for line in figure.data] == ["device 0"]
+    assert [a.text for a in figure.layout.annotations if a.text.startswith("peak")] == ["peak 30 bytes"]
+    assert verdict(told).startswith("The fullest device held 50 bytes of the 100 bytes it may use")
+
+
 def test_verdicts():
     assert verdict(answered(tables(), {"chip": "v5p"})) == (
         "jit_step needs 11.0 GB on each device at its fullest, of the 103 GB that a device lets it use (11 %). Inputs "

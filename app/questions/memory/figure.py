@@ -1,5 +1,7 @@
 """Device memory drawn: what fills it against its limit, the buffers at the peak, and samples over time."""
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
@@ -202,7 +204,7 @@ def over_time(result: MemoryResult) -> go.Figure | None:
     if not len(samples):
         return None
     start = int(samples["ts_ns"].min())
-    top = result.devices.head(MAX_LINES)
+    top = result.devices[result.devices["peak_ns"].notna()].head(MAX_LINES)
     unit, factor = size_unit(float(samples["used_bytes"].max()))
     figure = go.Figure()
     for number, device in enumerate(top.iloc[::-1].itertuples(index=False)):
@@ -215,7 +217,7 @@ def over_time(result: MemoryResult) -> go.Figure | None:
         used = mine["used_bytes"].to_numpy(dtype=float)
         kept = reduced(used, max(MAX_POINTS // len(top), 100))
         seconds = (mine["ts_ns"].to_numpy(dtype=np.int64) - start)[kept] / 1e9
-        name = f"{device.host}, device {device.device}" if pd.notna(device.device) else str(device.host)
+        name = _name(device.host, device.device)
         figure.add_scatter(
             x=seconds,
             y=used[kept] / factor,
@@ -230,7 +232,7 @@ def over_time(result: MemoryResult) -> go.Figure | None:
     figure.add_annotation(
         x=(int(peak["peak_ns"]) - start) / 1e9,
         y=float(peak["peak_bytes"]) / factor,
-        text=f"peak {fmt.size(result.peak_bytes)}",
+        text=f"peak {fmt.size(int(peak['peak_bytes']))}",
         showarrow=True,
         arrowhead=0,
         ay=-22,
@@ -257,3 +259,9 @@ def over_time(result: MemoryResult) -> go.Figure | None:
         xaxis={"title": {"text": "time since the first sample (s)"}, "gridcolor": GRID, "zeroline": False},
         yaxis={"title": {"text": f"bytes in use ({unit})"}, "gridcolor": GRID, "zeroline": False, "range": [0, high]},
     )
+
+
+def _name(host: Any, device: Any) -> str:
+    """`host 0, device 3`, as far as both are told."""
+    told = ("" if pd.isna(host) else str(host), "" if pd.isna(device) else f"device {device}")
+    return ", ".join(text for text in told if text)
