@@ -38,6 +38,7 @@ SUBJECTS = {
     "formula": "a model's training by formula",
 }
 JSON_BUFFERS = 200
+MISSED = 0.01  # of the peak: more than that, and the samples missed the fullest moment
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,6 +90,14 @@ class MemoryResult:
     def free_bytes(self) -> int | None:
         """Limit less peak; negative where it does not fit."""
         return None if self.limit_bytes is None or self.peak_bytes is None else self.limit_bytes - self.peak_bytes
+
+    @property
+    def counted_bytes(self) -> int | None:
+        """The most that a device's own allocator counted since it began, where no sample shows nearly as much."""
+        if self.subject != "profile" or not len(self.devices) or self.peak_bytes is None:
+            return None
+        most = by_run.number(self.devices["lifetime_peak_bytes"].max())
+        return most if most is not None and most > (1 + MISSED) * self.peak_bytes else None
 
     def categories(self) -> pd.DataFrame:
         """Bytes by category, largest first: category, parts, bytes (logical; null where not known), padded_bytes."""

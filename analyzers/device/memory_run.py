@@ -25,7 +25,7 @@ SAMPLE_COLUMNS = ["host", "device", "allocator", "ts_ns", "used_bytes"]
 PYTORCH = "PyTorch"  # the allocator of a trace of the PyTorch profiler
 TOTALS = ("arguments", "outputs", "temporaries", "code", "peak")
 _HOST = r"(?i)host|cpu|pinned"  # allocators of a host's memory, which belong to no device, by their names
-_SAMPLED = ("bytes_in_use", "bytes_reserved", "bytes_available", "peak_bytes_in_use")
+_SAMPLED = ("bytes_in_use", "bytes_reserved", "bytes_available", "peak_bytes_in_use", "bytes_limit")
 
 
 def rows_of(tables: Tables, kinds: tuple[str, ...], columns: list[str]) -> pd.DataFrame:
@@ -116,7 +116,8 @@ def samples(tables: Tables) -> pd.DataFrame:
     `lifetime_peak`; those of no time of day last. Allocators of the host's own memory are left out: they say nothing of
     a device.
 
-    used = bytes in use + bytes reserved (what a TPU keeps back for the program that runs); limit = used + available.
+    used = bytes in use + bytes reserved (what a TPU keeps back for the program that runs); limit = used + available,
+    else as the allocator says.
     """
     keys = ["capture", "host", "device", "name", "ts_ns"]
     result, *others = (_of_instants(tables, kind, keys) for kind in _SAMPLED)
@@ -126,9 +127,8 @@ def samples(tables: Tables) -> pd.DataFrame:
     of_host = result["device"].isna() & result["name"].astype("string").str.contains(_HOST, regex=True).fillna(False)
     result = result[~of_host.astype(bool)]
     used = result["bytes_in_use"] + result["bytes_reserved"].fillna(0)
-    result = result.assign(
-        used_bytes=used, limit_bytes=used + result["bytes_available"], lifetime_peak=result["peak_bytes_in_use"]
-    )
+    limit = (used + result["bytes_available"]).fillna(result["bytes_limit"])
+    result = result.assign(used_bytes=used, limit_bytes=limit, lifetime_peak=result["peak_bytes_in_use"])
     result = result.rename(columns={"name": "allocator"}).sort_values("ts_ns", kind="stable")
     return result[[*SAMPLE_COLUMNS, "limit_bytes", "lifetime_peak"]].reset_index(drop=True)
 

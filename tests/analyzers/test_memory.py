@@ -210,6 +210,25 @@ def test_samples_without_a_time_count_and_are_not_drawn_over_it():
     assert ask(rows).peak_bytes == 90 and not len(ask(rows).samples)
 
 
+def test_the_limit_that_an_allocator_says_is_its_own_and_of_the_fullest_device():
+    rows = [
+        {"device": device, "kind": kind, "bytes": value}
+        for device, used, limit in ((0, 40, 200), (1, 90, 100))
+        for kind, value in (("bytes_in_use", used), ("bytes_limit", limit))
+    ]
+    result = ask({"memory": columns(rows, ("device", "kind", "bytes"))})
+    assert (result.limit_bytes, result.limit_source) == (100, "the device's own allocator")
+    assert (result.peak_bytes, result.free_bytes) == (90, 10)
+
+
+def test_what_an_allocator_counted_beside_its_samples():
+    rows = sampled([(0, 1, 20, 0, 80), (1, 1, 30, 0, 70)])
+    rows["memory"]["bytes"] = [{21: 88}.get(value, value) for value in rows["memory"]["bytes"]]
+    assert (ask(rows).peak_bytes, ask(rows).counted_bytes) == (30, 88)
+    shown = sampled([(0, 1, 1_000, 0, 80), (1, 1, 30, 0, 70)])
+    assert ask(shown).counted_bytes is None and ask(tables()).counted_bytes is None
+
+
 def test_a_compile_that_fits_and_one_that_does_not():
     rows = [
         {"kind": "argument", "capture": 0, "program": 0, "name": "w", "bytes": 900, "padded_bytes": 1000, "copies": 2},

@@ -54,7 +54,7 @@ REFUSED = {"outcome": "out_of_memory", "fits": False, "needed_bytes": 20 * GB, "
 
 
 def test_samples_of_an_unnamed_host_and_of_no_time_are_told_as_far_as_they_are_known():
-    rows = sampled([(0, 1, 4, 1, 95), (0, 2, 9, 21, 70), (1, 1, 50, 0, 50)])
+    rows = sampled([(0, 1, 4, 1, 95), (0, 2, 9, 21, 70), (1, 1, 500, 0, 500)])
     rows["memory"]["host"] = [None] * len(rows["memory"]["host"])
     first = [t if d == 0 else None for d, t in zip(rows["memory"]["device"], rows["memory"]["ts_ns"], strict=True)]
     rows["memory"]["ts_ns"] = first
@@ -62,7 +62,16 @@ def test_samples_of_an_unnamed_host_and_of_no_time_are_told_as_far_as_they_are_k
     figure = over_time(told)
     assert [line.name for line in figure.data] == ["device 0"]
     assert [a.text for a in figure.layout.annotations if a.text.startswith("peak")] == ["peak 30 bytes"]
-    assert verdict(told).startswith("The fullest device held 50 bytes of the 100 bytes it may use")
+    assert verdict(told).startswith("The fullest device held 500 bytes of the 1.00 kB it may use")
+
+
+def test_the_verdict_tells_what_samples_missed():
+    rows = sampled([(0, 1, 20, 0, 80), (1, 1, 30, 0, 70)])
+    rows["memory"]["bytes"] = [{21: 88}.get(value, value) for value in rows["memory"]["bytes"]]
+    assert verdict(answered(rows)) == (
+        "At the samples the fullest device held 30 bytes of the 100 bytes it may use (30 %). Before or between them a "
+        "device held up to 88 bytes (88 %), as its allocator counted."
+    )
 
 
 def test_verdicts():

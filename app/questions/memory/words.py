@@ -39,14 +39,23 @@ def verdict(result: MemoryResult) -> Verdict:
     if result.subject == "compiled":
         return headline(_compiled(result), _largest(result), _advice(result))
     if result.peak_basis == "measured":
-        text = f"The fullest device held {fmt.size(result.peak_bytes)}"
+        seen = "At the samples the" if result.counted_bytes else "The"
+        text = f"{seen} fullest device held {fmt.size(result.peak_bytes)}"
         if result.limit_bytes:
             text += f" of the {fmt.size(result.limit_bytes)} it may use ({_share(result)})"
-        return headline(f"{text}.", _largest(result), _advice(result))
+        return headline(f"{text}.", _counted(result), _largest(result), _advice(result))
     text = f"{short(result.program)} needs {fmt.size(result.peak_bytes)} on each device at its fullest"
     if result.limit_bytes:
         text += f", of the {fmt.size(result.limit_bytes)} that a device lets it use ({_share(result)})"
     return headline(f"{text}.", _largest(result), _advice(result))
+
+
+def _counted(result: MemoryResult) -> str:
+    """What samples missed, by the allocators' own count."""
+    if result.counted_bytes is None:
+        return ""
+    of = f" ({fmt.whole_share(result.counted_bytes / result.limit_bytes)})" if result.limit_bytes else ""
+    return f"Before or between them a device held up to {fmt.size(result.counted_bytes)}{of}, as its allocator counted."
 
 
 def _share(result: MemoryResult) -> str:
