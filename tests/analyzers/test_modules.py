@@ -234,6 +234,36 @@ def test_exposed_communication_is_that_of_the_question_overlap(seed):
     assert whole == pytest.approx(there.totals["exposed_s"])
 
 
+def test_collectives_that_two_programs_name_alike_belong_each_to_its_own():
+    """Both are one interval from their start to their done, which the operations of the device do not show."""
+    ms, name = 1_000_000, "all-reduce-start.1"
+    rows = [
+        timed("train/layer", 1, name, category="collective", module="jit_train"),
+        timed("eval/head", 1, name, category="collective", module="jit_eval"),
+    ]
+    begun, spans = 10**18, [("jit_train", 0, 10), ("jit_eval", 50, 53)]
+    more = {
+        "captures": {"capture": [0], "host": ["h"], "start_ns": [begun], "stop_ns": [begun + 100 * ms]},
+        "op_events": {
+            **{"capture": [0, 0], "event": [0, 1], "device": [0, 0], "op_id": [0, 1]},
+            **{"start_ps": [start * ms * 1000 for _, start, _ in spans], "dur_ps": [ms * 1000] * 2},
+        },
+        "collectives": {
+            **{"capture": [0, 0], "host": ["h", "h"], "device": [0, 0], "op": [name] * 2},
+            **{"module": [module for module, _, _ in spans]},
+            **{"start_ns": [begun + start * ms for _, start, _ in spans]},
+            **{"end_ns": [begun + end * ms for _, _, end in spans]},
+        },
+    }
+
+    def told(**options):
+        return {p: r["exposed_communication_seconds"] for p, r in by_path(ask(rows, more=more, **options)).items()}
+
+    every = told()
+    assert (every["train/layer"], every["eval/head"], every[""]) == pytest.approx((0.010, 0.003, 0.013))
+    assert told(module="jit_eval")[""] == pytest.approx(0.003)
+
+
 def test_a_part_of_a_run_can_be_asked():
     rows = [timed("a", 1), timed("b", 2, device=1), timed("c", 4, module="jit_g")]
     assert set(by_path(ask(rows, device=1))) == {"", "b"}

@@ -76,10 +76,13 @@ def _events(tables: Tables, ops: pd.DataFrame, host: str, device: int) -> Iterat
 def _joint(tables: Tables, ops: pd.DataFrame, host: str, device: int) -> Part:
     """Collectives that are one interval from their start to their done."""
     rows = frame(tables, "collectives", ["host", "device", "module", "op", "start_ns", "end_ns"])
-    rows = rows.dropna(subset=["host", "device", "start_ns", "end_ns"])
+    rows = rows.dropna(subset=["host", "device", "op", "start_ns", "end_ns"])
     rows = rows[(rows["host"].astype(str) == host) & (rows["device"] == device)]
-    names = ops.drop_duplicates("op").set_index("op")["scope"]
-    known = rows["op"].astype(object)
-    rows = rows[known.isin(names.index)]
-    scope = rows["op"].astype(object).map(names).to_numpy(dtype=object)
+    rows, told = rows.astype({"module": object, "op": object}), ops[["module", "op", "scope"]].astype(object)
+    untold = rows["module"].isna()  # else two programs may name operations alike
+    both, alone = told.drop_duplicates(["module", "op"]), told[["op", "scope"]].drop_duplicates("op")
+    rows = pd.concat(
+        [rows[~untold].merge(both, on=["module", "op"]), rows[untold].merge(alone, on="op")], ignore_index=True
+    )
+    scope = rows["scope"].to_numpy(dtype=object)
     return scope, rows["start_ns"].to_numpy(dtype=np.int64), rows["end_ns"].to_numpy(dtype=np.int64)
