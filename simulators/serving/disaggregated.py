@@ -5,7 +5,7 @@ layer of nothing overlapped, and the decode pool generates the rest. The pools a
 the other; in the decode pool the cache that comes with a request takes room of its own.
 
     balance: prefill replicas by decode replicas = (time to read a prompt) (batch) / (decode step x tokens generated)
-    transfer: cache of the prompt / (chips of a replica x link, one way)
+    transfer: cache of the prompt / (chips of a group, which hold it, x link, one way)
 """
 
 from dataclasses import dataclass, replace
@@ -46,7 +46,7 @@ class Pools:
     def transfer_s(self, tokens: float) -> float:
         """Time to send the cache of a prompt."""
         sent = kv_bytes(self.prefill.model, tokens, self.prefill.kv_precision)
-        lanes = min(self.prefill.replica_chips, self.decode.replica_chips)
+        lanes = min(self.prefill.split, self.decode.split)
         return sent / (lanes * self.link_bytes_per_s)
 
 
@@ -142,7 +142,7 @@ def compare(
     Both are judged as the planner judges one replica: by long trials, and by the drift of their queues."""
     near = estimate(setup, shape, objectives, efficiency).rate_per_s * setup.replicas
     whole = capacity(lambda t: simulate(setup, t, efficiency, record=False).requests, shape, objectives, near or None)
-    batch = max(1, min(setup.max_sequences, max_sequences(setup, shape.prompt + shape.output)))
+    batch = max(1, min(setup.max_sequences * setup.groups, max_sequences(setup, shape.prompt + shape.output)))
     even = balance(setup, shape, batch, efficiency)
     wanted = setup.replicas * even / (1 + even)
     splits, best = [], None

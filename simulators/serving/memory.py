@@ -38,7 +38,8 @@ def read_bytes(setup: Setup) -> float:
 
 
 def reserve_bytes(setup: Setup) -> float:
-    """Memory of one chip for a step's activations, its logits and the runtime, where none is given (modelled).
+    """Memory of one chip for a step's activations, its logits and the runtime, where none is given (modelled). Tokens
+    and sequences are those of a group, each of which fills a step and seats of its own.
 
     tokens (2 d_ff / tensor + 6 d_model) 2 bytes, + sequences vocab / tensor 4 bytes, + RUNTIME_BYTES.
     """
@@ -46,9 +47,8 @@ def reserve_bytes(setup: Setup) -> float:
         return setup.reserve_bytes
     model, tensor = setup.model, setup.split
     widest = max(max(f.d_ff * max(f.experts_per_token, 1), f.shared_experts * f.d_ff_shared) for f in model.feedforward)
-    tokens = setup.token_budget / setup.groups
-    logits = setup.max_sequences / setup.groups * model.vocab / tensor * 4
-    return tokens * (2 * widest / tensor + 6 * model.d_model) * 2 + logits + RUNTIME_BYTES
+    logits = setup.max_sequences * model.vocab / tensor * 4
+    return setup.token_budget * (2 * widest / tensor + 6 * model.d_model) * 2 + logits + RUNTIME_BYTES
 
 
 def room(setup: Setup, sequence_tokens: int = 1) -> Room:

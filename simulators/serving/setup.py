@@ -37,11 +37,12 @@ class Speculation:
 class Setup:
     """All that the simulation needs to know but the traffic. Limits are named as in vLLM's options.
 
-    `max_sequences`: seats, requests that may run in one replica; `token_budget`: tokens of one step (a chunk of a
-    prompt counts its tokens); `page_tokens`: tokens of a page of the cache; `reserve_bytes`: memory of a chip beside
-    weights and cache, None: reckoned (`memory.reserve_bytes`); `cache_tokens`: of the cache of one group, as an engine
-    states it, None: what memory leaves; `cache_length`: the tokens of the sequences that it is stated for, which
-    matters where some layers look back a window only, 0: as if every layer kept all, None: not told;
+    `max_sequences`: seats, requests that may run in one group (without `expert` a replica is one group);
+    `token_budget`: tokens of one step of a group (a chunk of a prompt counts its tokens); `page_tokens`: tokens of a
+    page of the cache; `reserve_bytes`: memory of a chip beside weights and cache, None: reckoned
+    (`memory.reserve_bytes`); `cache_tokens`: of the cache of one group, as an engine states it, None: what memory
+    leaves; `cache_length`: the tokens of the sequences that it is stated for, which matters where some layers look back
+    a window only, 0: as if every layer kept all, None: not told;
     `chunked`: a prompt may be spread over steps; `asynchronous`: the next step is scheduled while one runs, so that a
     request waits one step more (vLLM's default since 0.14); `weights_precision`: a format of `catalog.formats`, or
     `published`; `experts_precision`: where routed experts are kept in another format than the rest;

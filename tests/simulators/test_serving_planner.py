@@ -279,6 +279,16 @@ def test_two_pools_conserve_requests_and_send_the_cache():
     assert more == pytest.approx(999 * sent, rel=0.25)
 
 
+def test_a_cache_is_sent_by_the_chips_that_hold_it():
+    """Where experts are dealt out over four chips, each keeps whole sequences of its own."""
+    model_ = model("qwen3-30b-a3b")
+    spread = pools(Setup(model=model_, chip=chip("h100"), chips=8, replicas=2, expert=4), 1, 1)
+    shared = pools(Setup(model=model_, chip=chip("h100"), chips=8, replicas=2, tensor=4), 1, 1)
+    assert spread.link_bytes_per_s == shared.link_bytes_per_s
+    assert spread.transfer_s(10_000) == pytest.approx(kv_bytes(model_, 10_000) / spread.link_bytes_per_s)
+    assert spread.transfer_s(10_000) == pytest.approx(4 * shared.transfer_s(10_000))
+
+
 def test_one_token_needs_no_second_pool():
     rows = serve(pools(setup(chips=2, tensor=1, replicas=2), 1, 1), Shape(500, 1).at(5.0, 50))
     assert np.allclose(rows["first_token_s"], rows["last_token_s"]) and rows["tpot_s"].isna().all()

@@ -8,7 +8,7 @@ import pytest
 from catalog import chip, model
 from catalog.inference import kv_bytes, spans
 from simulators.serving.engine import simulate
-from simulators.serving.memory import kv_capacity_bytes
+from simulators.serving.memory import RUNTIME_BYTES, kv_capacity_bytes, reserve_bytes
 from simulators.serving.setup import Setup
 from simulators.serving.traffic import Traffic, poisson
 
@@ -40,6 +40,20 @@ def test_a_sequence_lies_in_the_cache_of_one_group():
     prompt[3] = 600  # more than a group reads in a step
     outcome = simulate(whole, replace(traffic, prompt=np.where(prompt == 1000, 100, prompt)))
     assert np.flatnonzero(outcome.requests["last_token_s"].isna()).tolist() == [3]
+
+
+def test_each_group_has_seats_a_step_and_a_reserve_of_its_own():
+    """Eight chips with sequences of their own were given the reserve of one step among them, and run one each."""
+    one = Setup(model=model("qwen3-30b-a3b"), chip=chip("h100"), max_sequences=8, token_budget=1024)
+    eight = replace(one, chips=8, expert=8, tensor=1)
+    steps = simulate(eight, poisson(1000, 300, 900, 50)).steps
+    assert steps["running"].max() == 8 * 8
+    assert (steps["prefill_tokens"] + steps["decode_tokens"]).max() == 8 * 1024
+    assert (
+        reserve_bytes(eight)
+        == reserve_bytes(one)
+        == pytest.approx(1024 * (2 * 8 * 768 + 6 * 2048) * 2 + 8 * 151_936 * 4 + RUNTIME_BYTES)
+    )
 
 
 @pytest.mark.parametrize("asynchronous", [True, False])

@@ -189,7 +189,7 @@ def _split(asked: Setup, requests: Traffic, fitted: Calibration | None, together
             advice="Say into how many copies the chips are split, for example --chips 8 --replicas 2.",
         )
     mean = Shape(*(int(round(float(v.mean()))) for v in (requests.prompt, requests.output, requests.cached)))
-    batch = max(1, min(asked.max_sequences, max_sequences(asked, mean.prompt + mean.output)))
+    batch = max(1, min(asked.max_sequences * asked.groups, max_sequences(asked, mean.prompt + mean.output)))
     efficiency = together.outcome.efficiency
     even = balance(asked, mean, batch, efficiency)
     prefill = min(max(round(asked.replicas * even / (1 + even)), 1), asked.replicas - 1)

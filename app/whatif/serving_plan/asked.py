@@ -74,8 +74,20 @@ OPTIONS: tuple[Option, ...] = (
         "tokens",
         "Cached prompt tokens",
     ),
-    Option("max_sequences", COUNT, None, "requests that a replica may run at a time (default: 256)", label="Seats"),
-    Option("token_budget", COUNT, None, "tokens of one step of the engine (default: 8192)", "tokens"),
+    Option(
+        "max_sequences",
+        COUNT,
+        None,
+        "requests that a replica may run at a time, where experts are dealt out each group of it (default: 256)",
+        label="Seats",
+    ),
+    Option(
+        "token_budget",
+        COUNT,
+        None,
+        "tokens of one step of the engine, of each group likewise (default: 8192)",
+        "tokens",
+    ),
     Option("rate", RATE, None, "requests per second, all together", "1/s", "Requests per second"),
     Option(
         "burst",
