@@ -9,8 +9,14 @@ from hypothesis import strategies as st
 
 from analyzers.serving import load
 from analyzers.serving.load.value import front
+from catalog import chip, model
+from catalog.inference import weights_bytes
 from errors import QuestionError
 from runs.tables import MemoryTables
+from simulators.serving.engine import simulate
+from simulators.serving.result import tables as made
+from simulators.serving.setup import Setup
+from simulators.serving.traffic import poisson
 from tests.analyzers.load_tests import ask, closed_loop, open_loop, requests, summaries
 
 RATES = [1.0, 20.0, 40.0, 60.0, 80.0, 120.0, 160.0]
@@ -170,10 +176,25 @@ def test_the_roofline_of_a_decode_step():
     ]
     facts = {"chips": 8, "chip": "v6e", "model": "llama-3.3-70b"}
     row = ask(load, summaries(loads), facts).rows.iloc[0]
-    batch = 3000 / 1202.5 * (0.25104 + 999 * 0.02535)
+    batch = 3000 / 1202.5 * 999 * 0.02535
     least = (70.554e9 * 2 + batch * (999 + 500) * 327_680) / (8 * 1638e9)
     assert row["step_roof_s"] == pytest.approx(least, rel=1e-4)
     assert row["roofline_share"] == pytest.approx(0.52, abs=0.005)
+
+
+@pytest.mark.parametrize("rate", [0.2, 4.0, 20.0])
+def test_a_request_that_waits_is_in_no_decode_step(rate):
+    """At 20 requests a second of an engine that bears 4.5 some 400 are in flight and 33 generate: its steps were said
+    to run at 223 % of their roofline."""
+    setup = Setup(model=model("llama3.1-8b"), chip=chip("v5e"), weights_precision="int8")
+    outcome = simulate(setup, poisson(rate, 500, 1000, 200))
+    facts = {"chips": 1, "chip": "v5e", "model": "llama3.1-8b", "precision": "int8", "kv_precision": "bf16"}
+    row = ask(load, MemoryTables(made(outcome)), facts).rows.iloc[0]
+    steps = outcome.steps[outcome.steps["decode_requests"] > 0]
+    batch = np.average(steps["decode_requests"], weights=steps["dur_s"])
+    least = (weights_bytes(setup.model, "int8") + batch * 1100 * 131_072) / 819e9
+    assert row["step_roof_s"] == pytest.approx(least, rel=0.1) and 0.3 < row["roofline_share"] < 0.7
+    assert row["in_flight"] > 5 * batch if rate > 10 else row["in_flight"] < 1.2 * batch
 
 
 def test_the_roofline_of_a_model_that_is_handed_out_in_four_bits():

@@ -2,8 +2,10 @@
 
     tokens/s/chip   output tokens per second / chips         tokens/s/user   1 / mean TPOT
     $/M tokens      chips x $/chip-hour / 3600 / (output tokens per second) x 1,000,000
-    roofline        the least time of a decode step with the requests in flight, by their mean TPOT:
+    roofline        the least time of a decode step with the requests that generate, by their mean TPOT:
                     cache read / bandwidth + max(weights read / bandwidth, 2 x tokens x weights used / peak FLOP/s)
+    that generate   answered per second x time from first to last token (Little's law), at least one in a step: what
+                    waits for its first token is in flight, and in no decode step
 
 A load is on the Pareto front if no other is at least as good in both ways and better in one.
 """
@@ -74,7 +76,7 @@ def add_roofline(table: pd.DataFrame, facts: Facts, chips: float | None, notes: 
     used = parameters(model).active_matmul
     table_bytes = 0.0 if model.tied_embeddings else parameters(model).embedding * size
     for i, row in table.iterrows():
-        batch = row["in_flight"]
+        batch = generating(row)
         if not batch > 0 or not row["tpot_mean_s"] > 0 or np.isnan(row["prompt_tokens_mean"]):
             continue
         context = row["prompt_tokens_mean"] + row["output_tokens_mean"] / 2
@@ -85,8 +87,18 @@ def add_roofline(table: pd.DataFrame, facts: Facts, chips: float | None, notes: 
         table.loc[i, ["step_roof_s", "roofline_share"]] = least, least / row["tpot_mean_s"]
     notes.append(
         f"Roofline of a decode step: {model.name} in {word} on {chips:g} {chip.name}, all weights once (of experts "
-        "those that a token visits), the cache of the requests in flight at prompt + half the answer."
+        "those that a token visits), the cache of the requests that generate (in flight, without those that wait for "
+        "their first token) at prompt + half the answer."
     )
+
+
+def generating(row: pd.Series) -> float:
+    """Sequences of a decode step of a load, on average; NaN where nothing tells how long answers took to generate."""
+    took = row["e2e_mean_s"] - row["ttft_mean_s"]
+    if np.isnan(took):
+        took = (row["output_tokens_mean"] - 1) * row["tpot_mean_s"]
+    found = row["request_rate_per_s"] * took
+    return max(found, 1.0) if found > 0 else float("nan")
 
 
 def little(table: pd.DataFrame, engine_level: float | None) -> list[str]:
