@@ -103,10 +103,14 @@ def pools(setup: Setup, prefill: int, decode: int) -> Pools:
     )
 
 
-def serve(split: Pools, traffic: Traffic, efficiency: Efficiency = TYPICAL) -> pd.DataFrame:
-    """One row a request: arrival_s, first_token_s, last_token_s, ttft_s, tpot_s, e2e_s, in order of arrival."""
+def serve(
+    split: Pools, traffic: Traffic, efficiency: Efficiency = TYPICAL, *, routing: str = "round_robin", seed: int = 0
+) -> pd.DataFrame:
+    """One row a request: arrival_s, first_token_s, last_token_s, ttft_s, tpot_s, e2e_s, in order of arrival. `routing`:
+    within each pool, as for `simulate`."""
     ones = np.ones_like(traffic.output)
-    read = simulate(split.prefill, replace(traffic, output=ones), efficiency, record=False).requests
+    reads = replace(traffic, output=ones)
+    read = simulate(split.prefill, reads, efficiency, routing=routing, seed=seed, record=False).requests
     first, output = read["first_token_s"].to_numpy(), traffic.output
     last = first.copy()
     sent = (
@@ -126,7 +130,7 @@ def serve(split: Pools, traffic: Traffic, efficiency: Efficiency = TYPICAL) -> p
             traffic.name,
             own_cache=True,
         )
-        made = simulate(split.decode, after, efficiency, record=False).requests
+        made = simulate(split.decode, after, efficiency, routing=routing, seed=seed, record=False).requests
         last[order] = made["last_token_s"].to_numpy() + sent[order[0]]
     rows = pd.DataFrame({"arrival_s": traffic.arrival_s, "first_token_s": first, "last_token_s": last})
     rows["ttft_s"], rows["e2e_s"] = rows["first_token_s"] - rows["arrival_s"], rows["last_token_s"] - rows["arrival_s"]

@@ -1,19 +1,22 @@
 """`whatif serving`: the contract, on the terminal and over HTTP, and what is said of what cannot be."""
 
 import json
+from dataclasses import replace
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 from app.cli import main
 from app.whatif import WHATIFS
-from app.whatif.serving import SERVING
+from app.whatif.serving import SERVING, answers
 from app.whatif.serving.inputs import run_setup, setup
 from collectors.ingest import ingest
 from errors import QuestionError
 from errors import format as fmt
 from runs.store import Store
 from simulators.serving.memory import kv_capacity_tokens
+from simulators.serving.traffic import poisson
 from tests.app.commands import asked_by, out
 
 ASKED = {
@@ -70,6 +73,21 @@ def test_words_say_the_verdict_and_that_it_is_no_forecast(capsys):
     code, text, _ = out(capsys, "whatif", "serving", *options())
     assert code == 0 and text.startswith("llama3.1-8b on 1 × H100 SXM: ")
     assert "Not calibrated" in text and "time to first token" in text and "peak of the KV cache" in text
+
+
+def test_two_pools_take_requests_as_they_are_told_to(monkeypatch):
+    """Whichever replica a request was to go to, in two pools it went to the next in turn."""
+    rng = np.random.default_rng(0)
+    drawn = poisson(8, 800, 10, 10)
+    prompts, outputs = np.where(rng.random(800) < 0.1, 30_000, 800), rng.integers(20, 600, 800)
+    monkeypatch.setattr(answers, "traffic", lambda asked, run: replace(drawn, prompt=prompts, output=outputs))
+    turns, least = (
+        answer(chips=8, replicas=8, disaggregate="yes", routing=how) for how in ("round_robin", "least_loaded")
+    )
+    assert turns.pools == least.pools
+    assert least.to_dict()["ttft_s"]["mean"] < 0.8 * turns.to_dict()["ttft_s"]["mean"]
+    ends = zip(turns.band["ttft_s"]["mean"], least.band["ttft_s"]["mean"], strict=True)
+    assert all(by_least < by_turns for by_turns, by_least in ends)
 
 
 @pytest.mark.parametrize(("rate", "said"), [(6, True), (20, True), (1000, True), (4, False)])

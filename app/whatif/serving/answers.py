@@ -98,7 +98,7 @@ def find(asked: Asked, run: "Run | None") -> Simulated | Split:
     if asked.disaggregate == "yes":
         if asked.out:
             raise QuestionError("two pools cannot be written as one run", advice="Leave out --out or --disaggregate.")
-        return _split(served, requests, fitted, together)
+        return _split(asked, served, requests, fitted, together)
     if asked.out:
         write(together, Path(asked.out))
     return together
@@ -177,30 +177,32 @@ def _seen(outcome: Outcome) -> list[str]:
     return notes
 
 
-def _split(asked: Setup, requests: Traffic, fitted: Calibration | None, together: Simulated) -> Split:
+def _split(asked: Asked, served: Setup, requests: Traffic, fitted: Calibration | None, together: Simulated) -> Split:
     from simulators.serving.disaggregated import balance, pools, serve
     from simulators.serving.memory import max_sequences
     from simulators.serving.objectives import Shape
 
-    if asked.replicas < 2:
+    if served.replicas < 2:
         raise QuestionError(
             "prefill and decode on machines of their own need two replicas or more",
             expected="--replicas 2 or more",
             advice="Say into how many copies the chips are split, for example --chips 8 --replicas 2.",
         )
     mean = Shape(*(int(round(float(v.mean()))) for v in (requests.prompt, requests.output, requests.cached)))
-    batch = max(1, min(asked.max_sequences * asked.groups, max_sequences(asked, mean.prompt + mean.output)))
+    batch = max(1, min(served.max_sequences * served.groups, max_sequences(served, mean.prompt + mean.output)))
     efficiency = together.outcome.efficiency
-    even = balance(asked, mean, batch, efficiency)
-    prefill = min(max(round(asked.replicas * even / (1 + even)), 1), asked.replicas - 1)
-    split = pools(asked, prefill, asked.replicas - prefill)
+    even = balance(served, mean, batch, efficiency)
+    prefill = min(max(round(served.replicas * even / (1 + even)), 1), served.replicas - 1)
+    split = pools(served, prefill, served.replicas - prefill)
     if requests.concurrency:
         raise QuestionError("two pools are simulated at a rate or from a trace", expected="--rate or --trace")
-    rows = serve(split, requests, efficiency)
-    scale: Callable[[Efficiency], pd.DataFrame] = lambda e: serve(split, requests, e)  # noqa: E731
+    scale: Callable[[Efficiency], pd.DataFrame] = lambda e: serve(  # noqa: E731
+        split, requests, e, routing=asked.routing, seed=asked.seed
+    )
+    rows = scale(efficiency)
     band = _split_band(rows, together) if fitted else _between(rows, [scale(e) for e in (SLOW, FAST)])
     notes = (
-        f"{split.name}: {prefill} of {asked.replicas} replicas read prompts, by balance ({even:.2g} for each that "
+        f"{split.name}: {prefill} of {served.replicas} replicas read prompts, by balance ({even:.2g} for each that "
         f"generates); caches go over {split.link}.",
         "The peak of the cache and what bounds a step are told for one pool only.",
         *together.notes,
