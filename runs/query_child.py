@@ -16,6 +16,7 @@ from typing import Any, cast
 
 MIB = 1 << 20
 BATCH = 4096  # rows that are taken at once
+VALUE_BYTES = 8  # of a value at least, wherever it goes: of truth values Arrow holds eight in one
 # what a FROM may call; all else (read_csv, glob, query, duckdb_settings ...) reads files, or tells of this machine
 TABLE_FUNCTIONS = {"range", "generate_series", "unnest"}
 TOLD = {"current_setting", "getenv", "getvariable", "current_database", "current_schemas", "version", "write_log"}
@@ -82,10 +83,32 @@ def _check_names(con: Any, named: set[str]) -> None:
             raise Refused(f"WITH cannot be named {name[:80]!r}")
 
 
+def values(array: Any) -> int:
+    """How many values an array holds, those within lists and structs too."""
+    import pyarrow as pa
+
+    kind, count, types = array.type, len(array), pa.types
+    if types.is_map(kind):
+        first, last = array.offsets[0].as_py(), array.offsets[-1].as_py()
+        return count + sum(values(part[first:last]) for part in (array.keys, array.items))
+    if any(of(kind) for of in (types.is_list, types.is_large_list, types.is_fixed_size_list)):
+        return count + values(array.flatten())
+    if types.is_struct(kind):
+        return count + sum(map(values, array.flatten()))
+    if types.is_union(kind):
+        return count + sum(values(array.field(i)) for i in range(kind.num_fields))
+    return count
+
+
+def size(batch: Any) -> int:
+    """Bytes that a batch takes: as Arrow has it, or as who reads its values has them, whichever is more."""
+    return sum(max(column.nbytes, VALUE_BYTES * values(column)) for column in batch.columns)
+
+
 def cut_to(batch: Any, most_bytes: int) -> Any:
     """As many of its first rows, halved and halved again, as take no more; none where one takes more, or what all share
     does, such as a dictionary."""
-    while batch.num_rows and batch.nbytes > most_bytes:
+    while batch.num_rows and size(batch) > most_bytes:
         batch = batch[: batch.num_rows // 2]
     return batch
 
@@ -118,7 +141,7 @@ def answer(asked: dict[str, Any]) -> tuple[dict[str, Any], Any]:
         part = cut_to(batch[:rows], left)
         cut = part.num_rows < batch.num_rows
         taken.append(part)
-        rows, left = rows - part.num_rows, left - part.nbytes
+        rows, left = rows - part.num_rows, left - size(part)
         if cut:
             break
     if cut and rows == asked["rows"]:
@@ -134,8 +157,8 @@ def main() -> None:
 
     try:
         told, table = answer(asked)
-    except (Refused, duckdb.Error) as e:
-        memory = isinstance(e, duckdb.OutOfMemoryException)
+    except (Refused, duckdb.Error, pa.ArrowException, OSError) as e:  # of a later batch Arrow says what DuckDB says
+        memory = isinstance(e, duckdb.OutOfMemoryException) or "Out of Memory Error" in str(e)
         out.write(json.dumps({"memory": True} if memory else {"error": str(e)}).encode() + b"\n")
         return
     except MemoryError:

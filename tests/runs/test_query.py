@@ -10,7 +10,7 @@ import pytest
 
 from errors import InputError, QuestionError
 from runs.query import ANSWER_BYTES, _in_a_line, query
-from runs.query_child import cut_to
+from runs.query_child import cut_to, size
 from runs.run import Run
 from runs.schema import TABLES
 from runs.store import Store
@@ -93,6 +93,34 @@ def test_an_answer_is_cut_at_the_bytes_that_may_be_given(run):
 def test_a_dictionary_that_is_larger_than_what_may_be_given():
     column = pa.array(["x" * 1000, "y", "y"]).dictionary_encode()
     assert [cut_to(pa.record_batch([column], ["x"]), most).num_rows for most in (5000, 10)] == [3, 0]
+
+
+def test_values_of_which_arrow_holds_eight_in_a_byte_count_as_who_reads_them_has_them(run):
+    """Half a gigabyte of truth values is 60 MiB of Arrow, and tens of gigabytes where they are read."""
+    found = query(run, f"select {', '.join(['true'] * 10)} from range(1000000)", rows=1_000_000)
+    assert found.cut and ANSWER_BYTES // 16 < found.table.num_rows * 10 <= ANSWER_BYTES // 8
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pa.array([[True] * 99] * 16),
+        pa.array([[True] * 99] * 16, pa.list_(pa.bool_(), 99)),
+        pa.array([{f"k{n}": True for n in range(99)}] * 16),
+        pa.array([[(n, True) for n in range(49)]] * 16, pa.map_(pa.int8(), pa.bool_())),
+    ],
+)
+def test_values_within_lists_and_structs_count_too(column):
+    batch = pa.record_batch([column], ["x"])
+    row = size(batch) // 16
+    assert row >= 98 * 8 and [cut_to(batch, most * row).num_rows for most in (16, 15, 3, 0)] == [16, 8, 2, 0]
+
+
+def test_an_error_behind_the_first_rows_is_told_as_one_among_them_is(run):
+    wrong = "select cast(case when range = {} then 'a' else '1' end as int) from range(200000)"
+    for at in (5, 150_000):
+        with pytest.raises(QuestionError, match="Conversion Error: Could not convert string 'a' to INT32$"):
+            query(run, wrong.format(at), rows=1_000_000)
 
 
 def test_columns_of_one_name_are_told_apart(run):
