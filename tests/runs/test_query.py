@@ -32,6 +32,7 @@ HOSTILE = (
     ("select getenv('HOME')", UNASKED),
     ("select list_transform(['HOME'], lambda x: x.getenv())", UNASKED),
     ("select current_setting('allowed_paths')", UNASKED),
+    ("select json_serialize_plan('select current_setting(''allowed_paths'')', optimize := true)", UNASKED),
     ("select * from duckdb_settings()", UNREADABLE),
     ("select * from duckdb_views()", UNREADABLE),
     ("select * from duckdb_views", "no table 'duckdb_views'"),
