@@ -1,6 +1,8 @@
 """Alerts: opened once, told once, resolved once; a real webhook on this machine takes the messages."""
 
 import json
+import socket
+import threading
 import time
 
 import pytest
@@ -148,7 +150,41 @@ def test_messages_carry_text_of_inputs_safely():
     assert masked("https://hooks.example.com/services/T0/B0/secret") == "https://hooks.example.com/…"
 
 
-@pytest.mark.parametrize("url", ["ftp://host/x", "file:///etc/passwd", "no address", "http://"])
+@pytest.mark.parametrize("said", [b"\x15\x03\x01\x00\x02\x02\x46 SECRET\r\n", b"HTTP/9.9 SECRET\r\n\r\n", b""])
+def test_what_answers_in_no_http_is_a_problem_that_is_told_and_nothing_ends_of_it(place, said):
+    """A webhook's port may be one that wants TLS, or another program's."""
+    kept = book(place)
+    kept.set_threshold("goodput", 0.99)
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def answer():
+            with listening.accept()[0] as asks:
+                asks.recv(1 << 16)
+                asks.sendall(said)
+
+        answering = threading.Thread(target=answer)
+        answering.start()
+        kept.set_target(checked(Target(f"http://127.0.0.1:{listening.getsockname()[1]}/SECRET", "json", "http://b")))
+        outcome = evaluate(place, job(place, "a", 20, 4000))
+        answering.join()
+    assert outcome.open == ("goodput",) and outcome.told == 0
+    (problem,) = outcome.problems
+    assert "the webhook" in problem and "SECRET" not in problem and kept.alerts()[0].problem == problem
+    assert kept.claim(kept.untold()[0])  # it is not held up by the one that failed
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "ftp://host/x",
+        "file:///etc/passwd",
+        "no address",
+        "http://",
+        "http://h/a b",
+        "http://[::1/x",
+        "http://h:99999/x",
+    ],
+)
 def test_a_webhook_must_be_an_address(url):
     with pytest.raises(InputError, match="is no address"):
         checked(Target(url, "json", "http://board"))

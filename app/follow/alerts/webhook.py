@@ -1,6 +1,8 @@
 """How a message reaches people: one POST of JSON, shaped for Slack or plain."""
 
+import http.client
 import json
+import re
 import urllib.error
 import urllib.request
 from collections.abc import Sequence
@@ -26,12 +28,20 @@ class _NoRedirects(urllib.request.HTTPRedirectHandler):
 def checked(target: Target) -> Target:
     """The target, if it can be one. Raises InputError with what is wrong."""
     for what, url in (("webhook", target.url), ("base URL", target.base_url)):
-        parts = urlsplit(url)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
+        if not _is_address(url):
             raise InputError(f"the {what} is no address", expected="https://host/...")
     if target.shape not in SHAPES:
         raise InputError(f"no shape {target.shape!r}", expected=f"one of {', '.join(SHAPES)}")
     return Target(target.url, target.shape, target.base_url.rstrip("/"))
+
+
+def _is_address(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        good = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port is None or parts.port > 0)
+    except ValueError:
+        return False
+    return good and not re.search(r"[\s\x00-\x1f\x7f]", url)
 
 
 def masked(url: str) -> str:
@@ -108,6 +118,8 @@ def send(body: dict[str, Any], target: Target) -> None:
             return
     except urllib.error.HTTPError as e:
         raise InputError(f"the webhook answered {e.code} {e.reason}", where=where) from e
+    except http.client.HTTPException as e:  # whose words are those of whatever answers
+        raise InputError(f"the webhook answers in no HTTP ({type(e).__name__})", where=where) from e
     except (OSError, ValueError) as e:
         raise InputError(f"the webhook cannot be reached ({getattr(e, 'reason', e)})", where=where) from e
 
