@@ -1,5 +1,6 @@
 """Files of buckets and web servers, streamed to an upload of the store and then read like any other upload."""
 
+import http.client
 import importlib.util
 import urllib.request
 import uuid
@@ -173,8 +174,15 @@ def _all(
                 out.write(chunk)
                 tell(FileTold(file.name, max(came, file.bytes), state="fetching", progress=_part(came, file.bytes)))
                 progress(done + came, max(total, done + came + 1), f"{FETCHING} {file.name}")
+            _whole(source)
         done += came
         tell(FileTold(file.name, came, state="waiting"))
+
+
+def _whole(source: Any) -> None:
+    """Raises ConnectionError where a web server announced more than came: reading ends there as at a file's end."""
+    if isinstance(source, http.client.HTTPResponse) and source.length:
+        raise ConnectionError(f"the connection ended {size(source.length)} before the file did")
 
 
 def _ahead(place: _Place) -> Iterator[tuple[There, Callable[[], Any]]]:

@@ -162,7 +162,7 @@ def test_what_answers_in_no_http_is_a_problem_that_is_told_and_nothing_ends_of_i
                 asks.recv(1 << 16)
                 asks.sendall(said)
 
-        answering = threading.Thread(target=answer)
+        answering = threading.Thread(target=answer, daemon=True)
         answering.start()
         kept.set_target(checked(Target(f"http://127.0.0.1:{listening.getsockname()[1]}/SECRET", "json", "http://b")))
         outcome = evaluate(place, job(place, "a", 20, 4000))

@@ -3,6 +3,8 @@
 import importlib.util
 import json
 import os
+import socket
+import threading
 import time
 import uuid
 
@@ -42,6 +44,27 @@ def asked(place, *texts, below=None, cancelled=lambda: False, tell=None):
 
 def names(found, folder):
     return sorted(p.relative_to(folder).as_posix() for p in found.paths)
+
+
+def test_a_file_of_the_web_that_is_cut_off_is_refused_and_nothing_of_it_is_kept(place):
+    sent = [LOG.encode()[:300], LOG.encode()]
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def answer():
+            for body in sent:
+                with listening.accept()[0] as asks:
+                    asks.recv(1 << 16)
+                    asks.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(LOG) + body)
+
+        answering = threading.Thread(target=answer, daemon=True)
+        answering.start()
+        there = f"http://127.0.0.1:{listening.getsockname()[1]}/train.log"
+        with pytest.raises(InputError, match="cannot be fetched .the connection ended .* before the file did"):
+            asked(place, there)
+        assert not list(place.store.uploads_folder.rglob("*.log"))
+        (folder,) = asked(place, there).paths
+        answering.join()
+    assert (folder / "train.log").read_text() == LOG
 
 
 @pytest.mark.parametrize(
