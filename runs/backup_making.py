@@ -126,7 +126,7 @@ class Making:
             if relative not in checksums:
                 problem.append(f"{run.run_id}/{relative} is missing")
             elif mark and checksums[relative] not in ("", mark.crc32):
-                problem.append(f"{run.run_id}/{relative} is not what was written (its checksum differs)")
+                problem.append(_differs(f"{run.run_id}/{relative}"))
         return problem
 
     def _copy_below(self, name: str) -> None:
@@ -156,10 +156,11 @@ class Making:
         return crc
 
     def _known(self, relative: str, told: os.stat_result) -> str | None:
-        """Where the backup before has this file, unchanged since: a run that moved to the bin or back is known too."""
-        if self._before is None or relative == REGISTRY:
-            return None
+        """Where the backup before has this file, unchanged since: a run that moved to the bin or back is known too. One
+        that was damaged then is read again: it is damaged still, or was brought back from elsewhere with its time."""
         place, _, rest = relative.partition("/")
+        if self._before is None or relative == REGISTRY or _differs(rest) in self._before.damaged:
+            return None
         other = {"runs": "bin", "bin": "runs"}.get(place)
         for path in (relative, *([f"{other}/{rest}"] if other else [])):
             entry = self._before.files.get(path)
@@ -173,6 +174,11 @@ class Making:
         self._done += entry.bytes
         if self._progress:
             self._progress(self._done, max(self._done, self._total))
+
+
+def _differs(file: str) -> str:
+    """What is told of a run's file, by its path from the folder of all runs."""
+    return f"{file} is not what was written (its checksum differs)"
 
 
 def _state(folder: Path) -> tuple[int, ...]:

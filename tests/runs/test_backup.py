@@ -144,6 +144,26 @@ def test_a_run_that_was_damaged_in_the_store_is_told_and_kept_as_it_is(place, tm
     assert (tmp_path / "backups" / made.name / "store" / victim.relative_to(place.store.root)).read_bytes() == data
 
 
+def test_what_was_damaged_once_is_told_by_each_further_one_until_it_is_brought_back(place, tmp_path):
+    victim, backups = next(place.store.find("first").folder.rglob("*.parquet")), Backups(tmp_path / "backups")
+    good, told = victim.read_bytes(), victim.stat()
+
+    def written(data):
+        victim.write_bytes(data)
+        os.utime(victim, ns=(told.st_atime_ns, told.st_mtime_ns))  # as a failing disk, and who brings a copy back, do
+
+    written(good[:-9] + bytes([good[-9] ^ 1]) + good[-8:])
+    made = [backups.make(place.store, place.registry.path) for _ in range(3)]
+    assert len(made[0].damaged) == 1 and {one.damaged for one in made} == {made[0].damaged}
+    written(good)
+    last = [backups.make(place.store, place.registry.path) for _ in range(2)]
+    assert [one.damaged for one in last] == [(), ()]
+    assert all(
+        (backups.folder / b.name / "store" / victim.relative_to(place.store.root)).read_bytes() == good for b in last
+    )
+    assert last[1].copied_bytes < last[0].copied_bytes  # from then on it is that of the one before
+
+
 @pytest.mark.parametrize("where", ["store", "store/below", ".", "file", "full"])
 def test_places_where_no_backup_can_be_are_refused_in_one_sentence(place, tmp_path, where, monkeypatch):
     (tmp_path / "file").write_text("")
