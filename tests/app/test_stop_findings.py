@@ -206,3 +206,54 @@ def test_what_starting_up_takes_an_attempt_is_of_each_start_that_steps_tell_of(p
     result = ask(FINDINGS, run, {}, place.registry)
     (told,) = (f for f in (*result.findings, *result.explained) if f.cause == "cold_cache")
     assert told.title.startswith("Start-up and compiling take 1 min 30 s an attempt")
+
+
+def surviving(place, name, cause=None, slices=False):
+    """Four times a hundred steps of one start of the job: between them it goes back by 60, or goes on without slices
+    after 700 s, twenty back."""
+    taken, life, said, now, step = [], [], [], made_runs.START_NS, 0
+    for k in range(4):
+        for _ in range(100):
+            taken.append((step, now))
+            now, step = now + 10 * S, step + 1
+        if k < 3:
+            step -= 20 if slices else 60
+            said.append(now - 3 * S)
+            if slices:
+                life += [("elastic_slice_down", now, now + 600 * S)]
+                life += [("elastic_reinitialization", now + 600 * S, now + 700 * S)]
+                now += 700 * S
+    life.append(("job", made_runs.START_NS, now))
+    steps, events = ([list(c) for c in zip(*rows, strict=True)] for rows in (taken, life))
+    columns = {
+        "steps": {"step": steps[0], "start_ns": steps[1], "dur_ns": [10 * S] * 400, "attempt": [0] * 400},
+        "lifecycle": dict(zip(("kind", "start_ns", "end_ns"), events, strict=True)) | {"attempt": [0] * len(life)},
+    }
+    if cause:
+        columns["evidence"] = {"ts_ns": said, "attempt": [0] * 3, "cause": [cause] * 3, "severity": ["error"] * 3}
+        columns["evidence"] |= {"text": ["a line"] * 3, "host": ["h1"] * 3}
+    for table in columns.values():
+        n = len(next(iter(table.values())))
+        table |= {"order": list(range(n)), "source": ["train.log"] * n}
+    run = made_runs.write(place.store, name, columns, {"chips": 32})
+    return run, ask(FINDINGS, run, {}, place.registry)
+
+
+@pytest.mark.parametrize(
+    ("told", "cause", "title"),
+    [
+        ({"cause": "numerics"}, "nan_rollback", "The loss became no number 3 times, and training went back: 30 min of"),
+        ({}, "interruption", "Steps were taken again 3 times without a start of the job, and no line of a log tells"),
+        ({"slices": True}, "interruption", "Slices were lost 3 times and training went on, and no line of a log tells"),
+        ({"slices": True, "cause": "hbm"}, "hardware", "Machines failed 3 times on h1: 35 min to be back and 10 min"),
+        ({"slices": True, "cause": "maintenance"}, "planned_stop", "Slices were taken away 3 times for maintenance"),
+    ],
+)
+def test_what_training_survived_is_found_with_what_it_cost(place, told, cause, title):
+    run, result = surviving(place, f"{told}", **told)
+    (found,) = result.findings
+    assert found.cause == cause and found.title.startswith(title)
+    assert found.likely == pytest.approx(cost(place, run)) and found.draws[""] < 1e-6
+    lost = ("wasted_progress", "elastic_slice_down", "elastic_reinitialization")
+    assert found.likely == pytest.approx(sum(result.ledger.amount(name) for name in lost))
+    assert not any("no interruption" in out.why for out in result.ruled_out)

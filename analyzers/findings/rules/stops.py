@@ -1,4 +1,5 @@
-"""Stops of the job: each cause with its whole cost, from the last sign of life to the first step that is new.
+"""Stops of the job: each cause with its whole cost, from the last sign of life to the first step that is new; those too
+that training survived, by slices that were lost and steps that were taken again in place.
 
 A host that failed improbably often is one finding, whatever broke on it. Stops whose cause can be mended are one
 finding a cause. What is left is the machines' own failures: there it is the way back that can be made shorter, if it is
@@ -12,7 +13,7 @@ from typing import Any
 import pandas as pd
 
 from analyzers.findings.base import Band, Evidence, Finding, NotTold, Rule, RuledOut, Seen, Steps, Told, Where
-from analyzers.lost.interruptions import InterruptionsResult
+from analyzers.lost.interruptions import ENDS, InterruptionsResult
 from catalog.causes import CAUSES as STOP_CAUSES
 from errors import format as fmt
 from runs.tables import frame
@@ -43,6 +44,11 @@ BY_FAMILY = {
     "preemption": "preemption",
     "hang": "hang",
 }
+SLICES = {
+    "planned_stop": "Slices were taken away {} for maintenance or by a person, and training went on",
+    "interruption": "Slices were lost {} and training went on, and no line of a log tells why",
+}
+ELASTIC = ("elastic_slice_down", "elastic_reinitialization", "elastic_scale_up")
 MACHINES = "hardware"
 NOT_MENDED = (MACHINES, "planned_stop", "interruption")
 """What happens at scale, or for a reason that is not known: there the way back can be made shorter."""
@@ -71,10 +77,10 @@ def find(seen: Seen) -> Told:
     found = seen.answer(QUESTION, InterruptionsResult)
     if found is None:
         return Told(not_told=(NotTold(CAUSES, seen.answers.why(QUESTION), "the job's goodput log or its text log"),))
-    every = found.counted.assign(mends=[_mended(row) for row in found.counted.to_dict("records")])
-    costs = every["lost_s"].fillna(0) > 0
-    rows = every[costs]
-    free = _without_cost(seen, every[~costs & ~every["mends"].isin(rows["mends"])])
+    every = found.rows.assign(mends=[_mended(row) for row in found.rows.to_dict("records")])
+    costs, ends = every["lost_s"].fillna(0) > 0, every["kind"].isin(ENDS)
+    rows, survived = every[costs & ends], every[costs & ~ends]
+    free = _without_cost(seen, every[~costs & ends & ~every["mends"].isin(rows["mends"])])
     if not len(every):
         hung = ("hang",) if seen.amount("hang") else ()  # of steps that went on another rule says
         out = tuple(c for c in CAUSES[:-1] if c not in hung)
@@ -92,10 +98,21 @@ def find(seen: Seen) -> Told:
     crashes = rows["mends"] == "crash"
     if not crashes.all() and not _loop(rows[crashes]):
         rest |= crashes  # one now and then among other stops is no loop
-    told += [_finding(seen, str(cause), mine) for cause, mine in rows[~rest].groupby("mends", sort=False)]
+    went_on = survived["mends"].isin(NOT_MENDED)
+    mends = _of_both(rows[~rest], survived[~went_on])
+    told += [_finding(seen, str(cause), mine) for cause, mine in mends.groupby("mends", sort=False)]
     if rest.any():
         told += _machines(seen, rows[rest])
+    by = survived[went_on].groupby(["mends", "kind"], sort=False)
+    told += [_finding(seen, str(mine["mends"].iloc[0]), mine) for _, mine in by]
     return Told(tuple(told)) + free
+
+
+def _of_both(ended: pd.DataFrame, survived: pd.DataFrame) -> pd.DataFrame:
+    """Stops that ended an attempt, and those that training survived, in order of time."""
+    if not len(ended) or not len(survived):
+        return ended if len(ended) else survived
+    return pd.concat([ended, survived]).sort_values("number", kind="stable")
 
 
 def _without_cost(seen: Seen, rows: pd.DataFrame) -> Told:
@@ -184,18 +201,15 @@ def _finding(
 ) -> Finding:
     """One cause of stops, with the whole cost of each; `more`: what of others likely belongs to it too."""
     surely = float(rows["lost_s"].sum()) * seen.chips
-    whole = rows if more is None or not len(more) else pd.concat([rows, more])
+    whole = rows if more is None else _of_both(rows, more)
     likely = float(whole["lost_s"].sum()) * seen.chips
     known = tuple(str(h) for h in dict.fromkeys(rows["host"].dropna()))
     ranks = _ranks(seen, cause, rows)
     back_to = ", and training went back" if cause == "nan_rollback" else ""
     what = _what(cause, rows, hosts or known, ranks) + back_to
     back, lost = rows["down_s"].fillna(0) + rows["startup_s"].fillna(0), rows["wasted_s"].fillna(0)
-    each = (
-        f"{fmt.duration(float(back.sum()))} to be back and {fmt.duration(float(lost.sum()))} of steps taken again"
-        if lost.sum()
-        else f"{fmt.duration(float(back.sum()))} to be back"
-    )
+    cost = {"to be back": float(back.sum()), "of steps taken again": float(lost.sum())}
+    each = " and ".join(f"{fmt.duration(s)} {of}" for of, s in cost.items() if s) or "nothing"
     return Finding(
         cause=cause,
         title=f"{what}: {each}.{_and_of(seen, likely - surely)}",
@@ -228,6 +242,10 @@ def _what(cause: str, rows: pd.DataFrame, hosts: tuple[str, ...], ranks: tuple[i
     """What happened, how often and where, as a clause."""
     times = fmt.count(len(rows), "time")
     who = f" on {hosts[0]}" if len(hosts) == 1 else ""
+    if cause in SLICES and (rows["kind"] == "elastic").all():
+        return SLICES[cause].format(times)
+    if cause == "interruption" and (rows["kind"] == "rollback").all():
+        return f"Steps were taken again {times} without a start of the job, and no line of a log tells why"
     return {
         "bad_host": f"The host {hosts[0] if hosts else ''} failed {times}, more often than chance allows",
         "out_of_memory": f"It ran out of memory {times}{who}",
@@ -261,6 +279,9 @@ def _of(ranks: tuple[int | str, ...]) -> str:
 def _drawn(seen: Seen, rows: pd.DataFrame, likely: float, columns: tuple[str, ...]) -> dict[str, float]:
     """From which accounts a cost comes, by the parts that the stops are made of."""
     parts = {DRAWN[c]: float(rows[c].fillna(0).sum()) * seen.chips for c in columns if c in rows}
+    if "down_s" in columns and (apart := float(rows.loc[rows["kind"] == "elastic", "down_s"].sum()) * seen.chips):
+        parts[DRAWN["down_s"]] -= apart
+        parts |= {name: s for name, s in seen.drawn(apart, *ELASTIC).items() if name}
     whole = sum(parts.values())
     scale = min(likely / whole, 1.0) if whole else 0.0
     drawn = {name: amount * scale for name, amount in parts.items() if amount}
