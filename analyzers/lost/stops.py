@@ -32,6 +32,7 @@ STARTUP = (
     "other",
 )
 NOT_DOWN = ("outside", "kept", "wasted_progress", "hang", "program_startup", "eval", "checkpoint_save")
+DOWN = tuple(name for name in HEADINGS if name not in NOT_DOWN)
 KINDS: dict[str, str] = {
     "restart": "the job was started again",
     "final": "it ended the job: nothing was started after it",
@@ -47,7 +48,8 @@ class Stops:
 
     kind (see KINDS), attempt, begun_ns (start of that attempt), last_sign_ns, restart_ns (of the job, or of the first
     step after where no start of the job was recorded), back_ns (first step that had not been taken before), last_step,
-    resumed_step, lost_steps, wasted_s, down_s, one `<heading>_s` for each of STARTUP, startup_s (their sum).
+    resumed_step, lost_steps, wasted_s, down_s with one `down_<heading>_s` for each of DOWN (its parts), startup_s with
+    one `<heading>_s` for each of STARTUP.
 
     Times of day are Int64 and null where the input has none, as are seconds that follow from them.
     `usual_s`: the median step that is not the first of its segment; None without one.
@@ -155,8 +157,9 @@ def _amounts(rows: pd.DataFrame, days: Calendar) -> pd.DataFrame:
         rows[f"{name}_s"] = overlap_with(days.painting.spans(CODE[name]), Spans(restart, until)) / 1e9
     rows["startup_s"] = rows[[f"{n}_s" for n in STARTUP]].sum(axis=1)
     down = Spans(sign, np.minimum(restart, next_sign))  # slices were lost, and the job started again before it went on
-    held = [overlap_with(days.painting.spans(CODE[n]), down) for n in HEADINGS if n not in NOT_DOWN]
-    rows["down_s"] = np.sum(held, axis=0) / 1e9
+    for name in DOWN:
+        rows[f"down_{name}_s"] = overlap_with(days.painting.spans(CODE[name]), down) / 1e9
+    rows["down_s"] = rows[[f"down_{n}_s" for n in DOWN]].sum(axis=1)
 
     lost_by = _lost_by(steps, at)
     lost = lost_by >= 0
@@ -232,7 +235,7 @@ def _untimed(past: History) -> pd.DataFrame:
     )
     for name in ("begun_ns", "last_sign_ns", "restart_ns", "back_ns"):
         rows[name] = pd.array([pd.NA] * len(rows), dtype="Int64")
-    for name in ("down_s", "startup_s", *(f"{n}_s" for n in STARTUP)):
+    for name in ("down_s", *(f"down_{n}_s" for n in DOWN), "startup_s", *(f"{n}_s" for n in STARTUP)):
         rows[name] = np.nan
     return rows
 

@@ -208,9 +208,9 @@ def test_what_starting_up_takes_an_attempt_is_of_each_start_that_steps_tell_of(p
     assert told.title.startswith("Start-up and compiling take 1 min 30 s an attempt")
 
 
-def surviving(place, name, cause=None, slices=False):
-    """Four times a hundred steps of one start of the job: between them it goes back by 60, or goes on without slices
-    after 700 s, twenty back."""
+def surviving(place, name, cause=None, slices=False, restore_s=0):
+    """Four times a hundred steps of one start of the job: between them it goes back by 60, which it restores after a
+    save of a minute, or goes on without slices after 700 s, twenty back."""
     taken, life, said, now, step = [], [], [], made_runs.START_NS, 0
     for k in range(4):
         for _ in range(100):
@@ -223,6 +223,10 @@ def surviving(place, name, cause=None, slices=False):
                 life += [("elastic_slice_down", now, now + 600 * S)]
                 life += [("elastic_reinitialization", now + 600 * S, now + 700 * S)]
                 now += 700 * S
+            if restore_s:
+                life += [("checkpoint_save", now, now + 60 * S)]
+                life += [("checkpoint_restore", now + 60 * S, now + (60 + restore_s) * S)]
+                now += (60 + restore_s) * S
     life.append(("job", made_runs.START_NS, now))
     steps, events = ([list(c) for c in zip(*rows, strict=True)] for rows in (taken, life))
     columns = {
@@ -257,3 +261,11 @@ def test_what_training_survived_is_found_with_what_it_cost(place, told, cause, t
     lost = ("wasted_progress", "elastic_slice_down", "elastic_reinitialization")
     assert found.likely == pytest.approx(sum(result.ledger.amount(name) for name in lost))
     assert not any("no interruption" in out.why for out in result.ruled_out)
+
+
+def test_a_restore_in_place_is_given_back_once(place):
+    run, result = surviving(place, "restored in place", cause="numerics", restore_s=900)
+    given = {f.cause: f.likely for f in result.findings}
+    assert given["slow_restore"] > 0.8 * 3 * 900 * 32
+    assert sum(given.values()) <= cost(place, run) * (1 + 1e-9)
+    assert cost(place, run) == pytest.approx(3 * (900 + 600) * 32)

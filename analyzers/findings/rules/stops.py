@@ -7,6 +7,7 @@ long.
 """
 
 import re
+from collections import Counter
 from collections.abc import Hashable
 from typing import Any
 
@@ -14,6 +15,7 @@ import pandas as pd
 
 from analyzers.findings.base import Band, Evidence, Finding, NotTold, Rule, RuledOut, Seen, Steps, Told, Where
 from analyzers.lost.interruptions import ENDS, InterruptionsResult
+from analyzers.lost.stops import DOWN
 from catalog.causes import CAUSES as STOP_CAUSES
 from errors import format as fmt
 from runs.tables import frame
@@ -48,18 +50,20 @@ SLICES = {
     "planned_stop": "Slices were taken away {} for maintenance or by a person, and training went on",
     "interruption": "Slices were lost {} and training went on, and no line of a log tells why",
 }
-ELASTIC = ("elastic_slice_down", "elastic_reinitialization", "elastic_scale_up")
 MACHINES = "hardware"
 NOT_MENDED = (MACHINES, "planned_stop", "interruption")
 """What happens at scale, or for a reason that is not known: there the way back can be made shorter."""
 DRAWN = {
-    "down_s": "infrastructure_recovery",
+    **{f"down_{heading}_s": heading for heading in DOWN if heading != "custom"},
     "wasted_s": "wasted_progress",
     "program_startup_s": "program_startup",
     "accelerator_initialization_s": "accelerator_initialization",
     "training_preparation_s": "training_preparation",
     "checkpoint_restore_s": "checkpoint_restore",
     "data_loading_s": "data_loading",
+    "elastic_slice_down_s": "elastic_slice_down",
+    "elastic_scale_up_s": "elastic_scale_up",
+    "elastic_reinitialization_s": "elastic_reinitialization",
     "other_s": "other",
 }
 LONG_S, LONG_SHARE = 600.0, 0.5
@@ -278,10 +282,9 @@ def _of(ranks: tuple[int | str, ...]) -> str:
 
 def _drawn(seen: Seen, rows: pd.DataFrame, likely: float, columns: tuple[str, ...]) -> dict[str, float]:
     """From which accounts a cost comes, by the parts that the stops are made of."""
-    parts = {DRAWN[c]: float(rows[c].fillna(0).sum()) * seen.chips for c in columns if c in rows}
-    if "down_s" in columns and (apart := float(rows.loc[rows["kind"] == "elastic", "down_s"].sum()) * seen.chips):
-        parts[DRAWN["down_s"]] -= apart
-        parts |= {name: s for name, s in seen.drawn(apart, *ELASTIC).items() if name}
+    parts = Counter[str]()
+    for column in (c for c in columns if c in rows):
+        parts[DRAWN[column]] += float(rows[column].fillna(0).sum()) * seen.chips
     whole = sum(parts.values())
     scale = min(likely / whole, 1.0) if whole else 0.0
     drawn = {name: amount * scale for name, amount in parts.items() if amount}
