@@ -69,9 +69,15 @@ def step_patterns(changes: StepChanges) -> list[StepPattern]:
     """All patterns that steps show, the costliest first: each is taken off before the next is looked for."""
     found: list[StepPattern] = []
     while len(found) < MOST_PATTERNS and (pattern := step_pattern(changes)) is not None:
+        if any(_place(pattern) == _place(one) for one in found):
+            break  # what was taken off is no part of it: it would be told again and again
         found.append(pattern)
         changes = changes_of(_without(changes.rows, pattern))
     return found
+
+
+def _place(pattern: StepPattern) -> tuple[str, int, int, int | None]:
+    return pattern.kind, pattern.first_step, pattern.last_step, pattern.every
 
 
 def _without(rows: pd.DataFrame, pattern: StepPattern) -> pd.DataFrame:
@@ -107,8 +113,8 @@ def _growing(step: np.ndarray, dur: np.ndarray, level: np.ndarray) -> StepPatter
     beyond = np.maximum(fit - usual, 0)
     return StepPattern(
         kind="growing",
-        first_step=int(step[max(int((beyond > 0).argmax()) - 1, 0)]),
-        last_step=int(step[-1]),
+        first_step=int(step[max(int((beyond > 0).argmax()) - 1, 0) :].min()),
+        last_step=int(step.max()),
         every=None,
         usual_s=usual,
         slow_s=last,
@@ -142,8 +148,8 @@ def _periodic(step: np.ndarray, dur: np.ndarray, level: np.ndarray) -> StepPatte
         others[longer] = False
         return StepPattern(
             kind="periodic",
-            first_step=int(step[longer[0]]),
-            last_step=int(step[longer[-1]]),
+            first_step=int(step[longer].min()),
+            last_step=int(step[longer].max()),
             every=every,
             usual_s=float(np.median(dur[others])),
             slow_s=float(np.median(dur[longer])),
@@ -162,23 +168,25 @@ def _distance(step: np.ndarray) -> int | None:
 
 
 def _changed(changes: StepChanges) -> StepPattern | None:
-    """The stretch between changes that cost most beyond the quickest."""
-    quickest, dur = changes.quickest_s, changes.rows["dur_s"].to_numpy(dtype=float)
+    """The stretch between changes that cost most beyond the quickest; of one in which a job that had ended began anew,
+    the run that cost most, since both have steps of one number."""
+    quickest, rows = changes.quickest_s, changes.rows
     if len(changes.stretches) < 2 or quickest is None:
         return None
+    step, level = rows["step"].to_numpy(dtype=np.int64), rows["level_s"].to_numpy(dtype=float)
     ends = changes.stretches["steps"].to_numpy(dtype=np.int64).cumsum()
-    beyond = np.add.reduceat(np.maximum(dur - quickest, 0.0), np.concatenate([[0], ends[:-1]]))
-    level = changes.stretches["median_s"].to_numpy(dtype=float)
-    beyond[level <= quickest * (1 + CHANGE_SHARE)] = 0.0
+    begins = np.union1d(np.append(0, ends[:-1]), np.flatnonzero(np.diff(step) <= 0) + 1)
+    beyond = np.add.reduceat(np.maximum(rows["dur_s"].to_numpy(dtype=float) - quickest, 0.0), begins)
+    beyond[level[begins] <= quickest * (1 + CHANGE_SHARE)] = 0.0
     worst = int(beyond.argmax())
     if not beyond[worst]:
         return None
     return StepPattern(
         kind="changed",
-        first_step=int(changes.stretches["first_step"].iloc[worst]),
-        last_step=int(changes.stretches["last_step"].iloc[worst]),
+        first_step=int(step[begins[worst]]),
+        last_step=int(step[np.append(begins, len(step))[worst + 1] - 1]),
         every=None,
         usual_s=quickest,
-        slow_s=float(level[worst]),
+        slow_s=float(level[begins[worst]]),
         excess_s=float(beyond[worst]),
     )

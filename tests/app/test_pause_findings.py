@@ -162,3 +162,43 @@ def test_ranks_apart_by_a_part_of_what_each_launches_are_not_late_in_turn(apart_
     answer = stragglers._told_in_turn(seen, found, 2)
     assert [f.cause for f in answer.findings] == (["jitter"] if told else [])
     assert "jitter" in {r.cause for r in answer.ruled_out} or told
+
+
+def run_again(place, name, first, second):
+    """A job that ends and is run again: steps (number, seconds) of both runs, which have times of day."""
+    steps, life, now = [], [], made_runs.START_NS
+    for attempt, told in enumerate((first, second)):
+        begun = now
+        for number, took_s in told:
+            steps.append((number, now, took_s * S, attempt))
+            now += took_s * S
+        life.append(("job", begun, now, attempt))
+        now += 600 * S
+    columns = [list(column) for column in zip(*steps, strict=True)]
+    tables = {
+        "steps": dict(zip(("step", "start_ns", "dur_ns", "attempt"), columns, strict=True)),
+        "lifecycle": dict(
+            zip(("kind", "start_ns", "end_ns", "attempt"), map(list, zip(*life, strict=True)), strict=True)
+        ),
+    }
+    for table in tables.values():
+        n = len(table["attempt"])
+        table |= {"order": list(range(n)), "source": ["train.log"] * n}
+    run = made_runs.write(place.store, name, tables, {"chips": 4})
+    return ask(FINDINGS, run, {}, place.registry)
+
+
+def test_a_change_of_pace_across_two_runs_of_a_job_is_told_once_and_in_its_place(place):
+    slowed = [(100 + n, 30 if n == 0 else 5 if n < 100 else 10) for n in range(200)]
+    result = run_again(place, "slowed", slowed, [(50 + n, 30 if n == 0 else 10 if n <= 10 else 5) for n in range(600)])
+    (found,) = result.findings
+    assert found.title == "Steps take 10.0 s in steps 200 to 299, in place of 5.00 s."
+    assert found.likely == pytest.approx(100 * 5 * 4)
+
+
+@pytest.mark.parametrize("slow", [3, 9])
+def test_a_second_run_that_begins_as_slowly_as_the_first_was_has_an_answer(place, slow):
+    first = [(1 + n, 30 if n == 0 else 10) for n in range(98)]
+    second = [(n, 30 if n == 0 else 10 if n <= slow else 5) for n in range(300)]
+    result = run_again(place, f"slow {slow}", first, second)
+    assert all(f.where.steps is None or f.where.steps.first <= f.where.steps.last for f in result.findings)
