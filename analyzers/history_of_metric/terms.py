@@ -15,6 +15,12 @@ TERMS = (
         unit="1",
     ),
     Term(
+        "Metrics of settled steps",
+        "The mean of settled steps, and MFU and tokens/s at that mean: what is told from chance by their scatter. The "
+        "pages of a run tell its median step, MFU and tokens/s over all usual steps, stalls and those that a profiler "
+        "watched among them.",
+    ),
+    Term(
         "Level of a metric",
         "The mean of the runs between two changes, a run far from its four neighbours counted no further than three "
         "deviations from them; of what is no share, the mean of logarithms.",

@@ -253,10 +253,10 @@ def _accounts() -> tuple[Figure, ...]:
 FIGURES: Mapping[str, Figure] = {
     f.name: f
     for f in (
-        Figure(name="step_time", title="Step time", change=_step),
+        Figure(name="step_time", title="Mean settled step", change=_step),
         Figure(name="held_per_step", title="Chip time held a kept step", change=_held),
-        Figure(name="tokens_per_s", title="Tokens/s of a chip", change=_tokens, worse="<"),
-        Figure(name="mfu", title="MFU", change=_mfu, unit=POINTS, worse="<"),
+        Figure(name="tokens_per_s", title="Tokens/s of a chip in settled steps", change=_tokens, worse="<"),
+        Figure(name="mfu", title="MFU of settled steps", change=_mfu, unit=POINTS, worse="<"),
         Figure(name="goodput", title="Goodput", change=_goodput, unit=POINTS, worse="<"),
         Figure(name="peak_memory", title="Memory at its peak", change=_memory),
         *_accounts(),

@@ -35,8 +35,8 @@ Value = tuple[float, float | None, float | None]  # with the ends of its range, 
 @dataclass(frozen=True, kw_only=True)
 class Metric:
     """`of`: of a run, None where it does not tell it. `stalling`: the same with stalls as steps, where it is of steps.
-    `unit`: of its values. `of_shares`: it is a share, and changes in
-    points. `more`: whether more of it is worse; None where that is not known."""
+    `unit`: of its values. `of_shares`: it is a share, and changes in points. `more`: whether more of it is worse; None
+    where that is not known."""
 
     name: str
     title: str
@@ -155,9 +155,9 @@ def _of_steps(
 
 def _metrics() -> Mapping[str, Metric]:
     found = [
-        _of_steps("step_time", "Step time", _step, fmt.duration, "s", more=True),
-        _of_steps("tokens_per_s", "Tokens/s of a chip", _tokens, fmt.number, "tokens/s", more=False),
-        _of_steps("mfu", "MFU", _mfu, fmt.share, SHARE, more=False),
+        _of_steps("step_time", "Mean settled step", _step, fmt.duration, "s", more=True),
+        _of_steps("tokens_per_s", "Tokens/s of a chip in settled steps", _tokens, fmt.number, "tokens/s", more=False),
+        _of_steps("mfu", "MFU of settled steps", _mfu, fmt.share, SHARE, more=False),
         Metric(name="goodput", title="Goodput", of=_goodput, shown=fmt.share, unit=SHARE, more=False),
     ]
     for metric, title in (("ttft_s", "TTFT"), ("tpot_s", "TPOT"), ("e2e_s", "E2E")):

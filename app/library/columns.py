@@ -252,7 +252,7 @@ COLUMNS: tuple[Column, ...] = (
     ),
     Column(
         name="step_time",
-        title="Step time",
+        title="Median step",
         kind="seconds",
         meaning="median of kept, usual steps",
         value=_worked_out("step_time"),

@@ -43,7 +43,7 @@ def test_mfu_is_gated_in_points(slower):
     found = gate("mfu<-0.5").look(slower.sides)
     assert found.low < 0.4 / 1.06 - 0.4 < found.high and found.outcome == FAILED
     assert found.change == pytest.approx(0.4 / 1.06 - 0.4, abs=0.001)
-    assert found.why.startswith("MFU changed by −2.") and found.why.endswith(" points).")
+    assert found.why.startswith("MFU of settled steps changed by −2.") and found.why.endswith(" points).")
     assert gate("mfu<-5").look(slower.sides).outcome == PASSED
 
 
