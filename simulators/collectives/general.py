@@ -12,11 +12,13 @@ N living chips, an array of V bytes:
 
 from functools import lru_cache
 
+from errors import QuestionError
 from simulators.collectives.cost import PASSES, Cost, Setting, one
 from simulators.collectives.graph import busiest, chip_rates, least_all_to_all, link_rates, reach
 from simulators.collectives.rings import Time, point_to_point
 from simulators.collectives.shape import shape_of
 from simulators.collectives.trees import gathering_bytes_per_s
+from simulators.topology.loads import without_way
 from simulators.topology.network import KIND_OF, Network
 
 PRACTICE = 1.5 / 1.0439  # an H100 node gathers 512 MiB in about 1.5 ms, as the scaling book measured; 1.04 by formula
@@ -40,6 +42,11 @@ def cost(network: Network, kind: str, setting: Setting, end: str, routing: str =
     if kind in PASSES:
         name, rate = _gathering(network, setting, end)
         return one(kind, Time(hops, (chips - 1) / chips / rate).times(PASSES[kind]), name)
+    if lost := without_way(network, routing):
+        raise QuestionError(
+            f"{lost:,} pairs of chips of {network.spec} have no way by the routing {routing} after the failure",
+            expected="routing shortest",
+        )
     if kind == "permute":
         return _permute(network, setting, end, routing)
     rates = setting.link_bytes_per_s

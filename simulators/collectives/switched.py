@@ -73,6 +73,8 @@ def cost(
     network: Network, kind: str, setting: Setting, end: str, routing: str = "shortest", sharp: bool = False
 ) -> Cost:
     """Over all living GPUs. Raises QuestionError where they are in pieces."""
+    if network.chips_alive < 2:
+        return one(kind, Time(0.0, 0.0), "nothing to move")
     hops = (reach(network).diameter or 0) * setting.hop_s
     rates = tuple(sorted(setting.link_bytes_per_s.items()))
     levels, narrow = levels_of(network, rates), narrow_of(network, rates)

@@ -22,6 +22,7 @@ from simulators.topology.flow import (
 )
 from simulators.topology.network import LINK_KINDS, Network
 from simulators.topology.patterns import ALL_TO_ALL, PATTERNS, pairs
+from simulators.topology.search import hop_counts
 
 __all__ = (
     "ALL_TO_ALL",
@@ -33,6 +34,7 @@ __all__ = (
     "link_loads",
     "routings",
     "usual_routing",
+    "without_way",
 )
 
 
@@ -78,12 +80,23 @@ def link_loads(network: Network, pattern: str = ALL_TO_ALL, routing: str = "shor
 
 
 def by_routing(network: Network, pattern: str = ALL_TO_ALL) -> dict[str, LinkLoads]:
-    """By every routing that the network has, the usual one first; without those that take too long to count."""
+    """By every routing that the network has, the usual one first; without those that take too long to count, and those
+    that have no way for pairs that links join: their links would seem to carry less.
+    """
     usual, found = usual_routing(network), {}
     for routing in sorted(routings(network), key=lambda r: r != usual):
+        if without_way(network, routing):
+            continue
         with suppress(TooMany):
             found[routing] = link_loads(network, pattern, routing)
     return found
+
+
+def without_way(network: Network, routing: str) -> int:
+    """Ordered pairs of chips that links join, but that this routing has no way for."""
+    if routing != "one_ocs":
+        return 0
+    return hop_counts(network, routing).unreachable - hop_counts(network).unreachable
 
 
 @lru_cache(maxsize=8)

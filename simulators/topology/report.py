@@ -39,8 +39,9 @@ class Report:
     hops                  ordered pairs of chips by links crossed on a shortest path
     bisection             fewest links found between two halves of the chips, with its basis
     loads                 by routing and kind; `routing`: the usual one
-    busiest               routing -> ordered pairs on the busiest direction of a link; empty where they were not
-                          counted, since there are too many ways to follow each
+    busiest               routing -> ordered pairs on the busiest direction of a link, without a routing that has no way
+                          for pairs that links join; empty where they were not counted, since there are too many ways to
+                          follow each
     dcn_pairs             ordered pairs in different slices: they have no path of links, but the data-centre network
     inferred              whether part of the wiring is not published; `notes` says which
     after                 what the failures took and what they mean for a job, as `Broken.to_dict`; None without any

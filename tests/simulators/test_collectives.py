@@ -303,6 +303,18 @@ def test_what_cannot_be_asked(name, kind, more):
         collective(build(name), kind, GIB, **more)
 
 
+def test_a_routing_that_failures_left_without_ways_times_no_exchange():
+    """Chip 3 of each board of a Boardfly of 36 groups has the only light path to some of the others."""
+    broken = fail(build("boardfly:1152"), ("chip=3",)).network
+    with pytest.raises(QuestionError, match="3,968 pairs of chips of boardfly:1152 have no way by the routing one_ocs"):
+        collective(broken, "all_to_all", GIB, routing="one_ocs")
+    assert collective(broken, "all_gather", GIB, routing="one_ocs").seconds > 0
+    whole = fail(build("boardfly:64"), ("chip=3",)).network
+    assert collective(whole, "all_to_all", GIB, routing="one_ocs").seconds > 0
+    alone = fail(build("h100:3"), ("chip=0,1",)).network
+    assert collective(alone, "permute", GIB).seconds == 0
+
+
 def test_a_network_in_pieces():
     apart = fail(build("mesh:8"), ("chip=3",)).network
     with pytest.raises(QuestionError, match="in 2 pieces"):

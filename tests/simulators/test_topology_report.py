@@ -95,6 +95,12 @@ def test_the_busiest_link_and_the_bound_by_the_cut():
     assert "inferred" in fly.basis
 
 
+def test_a_routing_without_ways_for_some_pairs_is_not_set_beside_those_that_have_them():
+    """One chip less, and 3,968 pairs of a Boardfly are more than one optical hop apart: their messages load no link."""
+    assert set(made("boardfly:1152", "chip=3").busiest) == {"shortest"}
+    assert set(made("boardfly:64", "chip=3").busiest) == {"shortest", "one_ocs"}
+
+
 def test_pairs_without_a_path_bound_no_link():
     """Of a mesh of 3 x 3 that lost two chips the corner is alone: its pairs cross no cut."""
     apart = made("mesh:3x3", "chip=1", "chip=3")

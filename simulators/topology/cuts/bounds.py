@@ -27,10 +27,7 @@ def flow_bound(network: Network) -> int:
     chips = network.chips_alive
     if hop_counts(network).unreachable:
         return 0
-    loads = by_routing(network)
-    if "one_ocs" in loads and hop_counts(network, "one_ocs").unreachable:
-        del loads["one_ocs"]
-    most = min((load.max for load in loads.values()), default=0.0)
+    most = min((load.max for load in by_routing(network).values()), default=0.0)
     return ceil((chips // 2) * (chips - chips // 2) / most - 1e-6) if most else 0
 
 
