@@ -51,6 +51,16 @@ def test_overlap_and_given_rates_count():
     )
 
 
+@pytest.mark.parametrize(("spec", "devices"), [("tpu7x:4x4x4", 128), ("v3:4x4", 32)])
+def test_a_mesh_of_devices_has_a_sequence_for_each_where_no_batch_is_given(spec, devices):
+    """Chips of two devices: of one sequence a chip half of the mesh would have none."""
+    found = answer(spec, f"data={devices}")
+    assert found.work.batch == devices == found.machine.devices
+    assert answer(spec, f"data={devices // 2}").work.batch == devices // 2
+    with pytest.raises(QuestionError, match=f"{devices // 2} sequences are to be spread over {devices} parts"):
+        answer(spec, f"data={devices}", batch=devices // 2)
+
+
 def test_a_pipeline_has_a_bubble():
     found = answer("v5p:4x4x4", "pipeline=4,data=16", microbatches=4)
     assert found.bubble_s == pytest.approx(found.compute_s * 3 / 4)

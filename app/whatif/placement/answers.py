@@ -195,9 +195,10 @@ def answered(asked: Asked, spec: Spec, network: Network) -> Answer:
 def _work(built: Machine, axes: Sequence[LogicalAxis], asked: Asked) -> tuple[Work, list[str]]:
     """The step, and sentences on what was assumed of it."""
     name = asked.model or (EXPERT_MODEL if ways(axes, "expert") > 1 else MODEL)
-    batch, seq = asked.batch or built.chips, asked.seq or SEQ
+    spread = ways(axes, "data", "fsdp", "expert")
+    batch, seq = asked.batch or max(built.chips, spread), asked.seq or SEQ
     stages = ways(axes, "pipeline")
-    each = max(batch // ways(axes, "data", "fsdp", "expert"), 1)
+    each = max(batch // spread, 1)
     microbatches = asked.microbatches or (min(each, MICROBATCHES * stages) if stages > 1 else 1)
     if microbatches > each:
         raise QuestionError(

@@ -49,7 +49,13 @@ OPTIONS: tuple[Option, ...] = (
         f"a model of the catalogue (default: {MODEL}, with an expert axis {EXPERT_MODEL})",
         form="NAME",
     ),
-    Option("batch", BATCH, None, "sequences of a step (default: one for each chip)", label="Sequences of a step"),
+    Option(
+        "batch",
+        BATCH,
+        None,
+        "sequences of a step (default: one for each chip, more where the mesh cuts a batch into more)",
+        label="Sequences of a step",
+    ),
     Option("seq", TOKENS, None, f"tokens of a sequence (default: {SEQ})", label="Tokens of a sequence", form="TOKENS"),
     Option("dtype", ("bf16", "fp8", "fp32"), "bf16", "of weights and activations"),
     Option(
