@@ -68,7 +68,10 @@ def titles(of: Timeline) -> list[str]:
 
 
 def _title(lane: Lane, alike: bool) -> str:
-    return f"{lane.host}/{lane.device}, {lane.line}" if alike and lane.device is not None else title(lane)
+    if not alike or (lane.device is None and not lane.host):
+        return title(lane)
+    where = lane.host if lane.device is None else f"{lane.host}/{lane.device}"
+    return f"{where}, {lane.line}"
 
 
 def _lane(row: Row, told: str) -> dict[str, Any]:

@@ -156,10 +156,15 @@ def _stretch(of: Timeline, tables: Tables, asked: Mapping[str, Any]) -> Stretch 
 
 
 def _rows(of: Timeline, text: str) -> set[int]:
-    """The rows of the lanes of this title, or else of those whose title or host it begins."""
-    told = [name.casefold() for name in titles(of)]
-    wanted = text.casefold()
-    for fits in ([t == wanted for t in told], [t.startswith((f"{wanted},", f"{wanted}/")) for t in told]):
+    """The rows of the lanes of this title, or else of this host or device, or of those whose title it begins: titles
+    cut long names of hosts."""
+    told, wanted = [name.casefold() for name in titles(of)], text.casefold()
+    at = [{row.lane.host.casefold(), f"{row.lane.host}/{row.lane.device}".casefold()} for row in of.lanes]
+    for fits in (
+        [t == wanted for t in told],
+        [wanted in some for some in at],
+        [t.startswith((f"{wanted},", f"{wanted}/")) for t in told],
+    ):
         lanes = [lane for lane, fit in zip(of.lanes, fits, strict=True) if fit]
         if lanes:
             return {row for lane in lanes for row in range(lane.first_row, lane.first_row + lane.rows)}

@@ -15,10 +15,12 @@ from analyzers.timeline.lanes import NONE
 from app.cli import main
 from app.serve.timeline_places import SELECTED_ROWS
 from app.timeline.packing import titles
+from app.timeline.perfetto.choosing import choose
+from app.timeline.perfetto.options import LANES
 from app.timeline.places import place_of, place_of_finding, place_of_step, resolved, shown_of
 from errors import QuestionError
 from runs.store import Store
-from runs.tables import frame
+from runs.tables import MemoryTables, frame
 from tests.app import made_runs
 from tests.app.serving import get, serving
 from tests.bundled import RUNS
@@ -224,3 +226,32 @@ def test_an_address_of_no_place_is_one_sentence(served, given, said):
     with pytest.raises(QuestionError) as refused:
         resolved(of, job.tables, given)
     assert said in str(refused.value) and len(str(refused.value)) < 400
+
+
+def of_hosts(*hosts: str) -> MemoryTables:
+    """One device and one thread of each host, an event on each."""
+    count = len(hosts)
+    both = [n for n in range(count) for _ in range(2)]
+    ops = {"capture": both, "op_id": [0, 1] * count, "host": [hosts[n] for n in both], "device": [0, None] * count}
+    ops |= {"line": ["XLA Ops", "python"] * count, "role": ["compute", "host"] * count, "op": ["dot", "call"] * count}
+    events = {"capture": both, "event": [0, 1] * count, "device": [0, None] * count, "op_id": [0, 1] * count}
+    events |= {"start_ps": [1000 * n for n in both], "dur_ps": [500] * 2 * count}
+    captures = {"capture": [*range(count)], "host": [*hosts], "start_ns": [1_760_000_000 * S] * count}
+    return MemoryTables({"captures": captures, "ops": ops | {"category": ["matmul"] * 2 * count}, "op_events": events})
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_lanes_of_hosts_with_long_names_are_found_and_told_apart(count):
+    hosts = [f"llama-pretrain-v6e-256-run-17-slice-job-{n}-0.trainer.team-ns.svc.cluster.local" for n in range(count)]
+    tables = of_hosts(*hosts)
+    of = timeline(tables, {})
+    assert len(set(titles(of))) == len(of.lanes)
+    for host in hosts:
+        for lane, rows in ((f"{host}/0", ("XLA Ops",)), (host, ("XLA Ops", "python"))):
+            found = resolved(of, tables, {"from_ns": str(of.origin_ns), "lane": lane, "q": "dot"})
+            row = next(r for r in of.lanes if r.first_row == int(found["row"]))
+            assert row.lane.host == host and row.lane.line in rows
+        part = choose(of, {LANES.name: [host[20:48]]}).rows.tolist()  # which titles leave out
+        assert part == [n for row in of.lanes if row.lane.host == host for n in range(row.first_row, row.first_row + 1)]
+    with pytest.raises(QuestionError, match="no lane 'llama'"):
+        resolved(of, tables, {"lane": "llama"})

@@ -119,7 +119,7 @@ def _lanes(of: Timeline, text: str) -> list[Row]:
     wanted = text.strip().casefold()
     called = [lane for lane in of.lanes if wanted in {name.casefold() for name in _names(lane)}]
     found = called or [
-        lane for lane in of.lanes if wanted and wanted in f"{title(lane.lane)}\n{lane.lane.line}".casefold()
+        lane for lane in of.lanes if wanted and wanted in "\n".join((*_names(lane)[1:], lane.lane.line)).casefold()
     ]
     if not found:
         known = places(of)
