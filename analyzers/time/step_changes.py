@@ -31,7 +31,7 @@ def step_changes(tables: Tables, facts: Facts) -> StepChanges:
     """Change points of the step time of the job's kept, usual steps."""
     past = steps_taken(tables, facts).rows
     usual = past["kept"].astype(bool) & (past["implausible"] == "") & ~past["first"].astype(bool)
-    rows = past[usual & past["dur_ns"].notna()]
+    rows = past[usual & (past["hung_ns"] == 0) & past["dur_ns"].notna()]
     return changes_of(
         pd.DataFrame(
             {

@@ -269,3 +269,13 @@ def test_a_restore_in_place_is_given_back_once(place):
     assert given["slow_restore"] > 0.8 * 3 * 900 * 32
     assert sum(given.values()) <= cost(place, run) * (1 + 1e-9)
     assert cost(place, run) == pytest.approx(3 * (900 + 600) * 32)
+
+
+def test_a_hang_among_slower_steps_is_no_part_of_what_these_cost(place):
+    took = [(3000 if n == 350 else 6 if n >= 300 else 5) * S for n in range(500)]
+    run = made_runs.write(place.store, "hung and slow", {"steps": made_runs.step_columns(took)}, {"chips": 4})
+    result = ask(FINDINGS, run, {}, place.registry)
+    given = {f.cause: f.likely for f in result.findings}
+    assert given == pytest.approx({"hang": 2995 * 4, "step_change": 199 * 4})
+    pattern = ask(question("steps"), run, {}, place.registry).pattern
+    assert pattern.excess_s == pytest.approx(199) and (pattern.first_step, pattern.last_step) == (300, 499)
