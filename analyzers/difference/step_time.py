@@ -39,9 +39,9 @@ from numpy.typing import NDArray
 from scipy.special import stdtrit
 
 from analyzers.base import Facts
-from analyzers.time.job_past import job_past, steps_taken
-from analyzers.time.pauses import paused_ns
+from analyzers.time.job_past import steps_taken
 from analyzers.time.step_changes import changes_of
+from analyzers.time.steps_alone import alone_ns
 from errors import QuestionError
 from runs.tables import Tables, frame
 
@@ -114,7 +114,8 @@ class Change:
 
 def step_times(tables: Tables, facts: Facts) -> StepTimes | None:
     """None where no input tells how long a kept step took."""
-    rows = _steps_alone(tables, facts)
+    past = steps_taken(tables, facts)
+    rows = past.rows.assign(dur_ns=alone_ns(tables, facts, past))
     rows = rows[rows["kept"].astype(bool) & rows["dur_ns"].notna()]
     traced = frame(tables, "steps", ["step", "capture"])
     seen = traced.loc[traced["capture"].notna(), "step"]
@@ -126,22 +127,6 @@ def step_times(tables: Tables, facts: Facts) -> StepTimes | None:
         rows["step"].isin(seen).to_numpy(dtype=bool),
     )
     return found and replace(found, watched=int(np.isin(found.step, seen.dropna().to_numpy(dtype=np.int64)).sum()))
-
-
-def _steps_alone(tables: Tables, facts: Facts) -> pd.DataFrame:
-    """Steps, their time less recorded pauses: marks of a job tell a step from its beginning to that of the next, a save
-    between them included. A pause that holds a whole step held nothing up in it."""
-    past = steps_taken(tables, facts)
-    rows = past.rows
-    days = job_past(tables, facts)[1] if past.origin != "profile" and tables.rows("lifecycle") else None
-    if days is None:
-        return rows
-    timed = (rows["start_ns"].notna() & rows["dur_ns"].notna()).to_numpy(dtype=bool)
-    begin, took = (rows.loc[timed, c].to_numpy(dtype=np.int64) for c in ("start_ns", "dur_ns"))
-    alone = rows["dur_ns"].copy()
-    less = took - paused_ns(days.painting, begin, begin + took)
-    alone[timed] = np.where(less > 0, less, took)
-    return rows.assign(dur_ns=alone)
 
 
 def settled(

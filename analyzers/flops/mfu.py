@@ -17,6 +17,7 @@ from analyzers.flops.recomputed import HELD, HOLDS_IT, REMAT, Again, computed_ag
 from analyzers.subject import CHIP, MODEL, SEQ, model_of, sequence_of
 from analyzers.time.history import History
 from analyzers.time.job_past import steps_taken
+from analyzers.time.steps_alone import alone_ns
 from analyzers.time.useful import Printed, printed, tokens_of_steps
 from catalog.flops import NAMES as CONVENTION_NAMES
 from catalog.flops import FlopsPerToken, flops_per_token
@@ -132,7 +133,8 @@ def _stated(subject: _Subject, tables: Tables, facts: Facts, options: dict[str, 
 
 
 def _from_steps(subject: _Subject, tables: Tables, facts: Facts, options: dict[str, Any]) -> MfuResult:
-    past = steps_taken(tables, bounded(facts, subject.peaks))
+    judged = bounded(facts, subject.peaks)
+    past = steps_taken(tables, judged)
     if not len(past.rows):
         raise QuestionError(
             "there are no steps to take a rate from",
@@ -158,7 +160,8 @@ def _from_steps(subject: _Subject, tables: Tables, facts: Facts, options: dict[s
         useful = executed / (again.factor or 1)
     else:
         useful = job if job is not None else np.full(len(past.rows), np.nan)
-    rows = _rows(past, useful, tokens, subject.peaks)
+    took = alone_ns(tables, judged, past).to_numpy(dtype=float, na_value=np.nan) / 1e9
+    rows = _rows(past, took, useful, tokens, subject.peaks)
     usual = rows[rows["kept"] & (rows["implausible"] == "") & rows["tflops_per_s_per_chip"].notna()]
     usual = usual[usual["hung_ns"] == 0]
     usual = usual[~usual["first"]] if (~usual["first"]).any() else usual
@@ -231,10 +234,9 @@ def _unknown_work(has_tokens: bool) -> QuestionError:
     )
 
 
-def _rows(past: History, useful: np.ndarray, tokens: np.ndarray | None, of: Peaks) -> pd.DataFrame:
+def _rows(past: History, took_s: np.ndarray, useful: np.ndarray, tokens: np.ndarray | None, of: Peaks) -> pd.DataFrame:
     """Rates and MFU of each step, by the convention's FLOPs; impossible ones with the reason spelled out."""
-    rows = past.rows.copy()
-    rows["dur_s"] = rows["dur_ns"].to_numpy(dtype=float, na_value=np.nan) / 1e9
+    rows = past.rows.assign(dur_s=took_s)
     rows["kept"], rows["first"] = rows["kept"].astype(bool), rows["first"].fillna(False).astype(bool)
     with np.errstate(divide="ignore", invalid="ignore"):
         rows["tflops_per_s_per_chip"] = np.where(rows["dur_s"] > 0, useful / rows["dur_s"] / 1e12, np.nan)

@@ -7,7 +7,8 @@ TERMS = (
     Term(
         "MFU",
         "Model FLOPs utilisation: useful FLOPs of usual steps (kept, plausible, not the first of their attempt) "
-        "over their time, as a share of the peak of the number formats that ran: 1/P = sum of f_i / P_i.",
+        "over their time without the pauses that the job recorded, as a share of the peak of the number formats that "
+        "ran: 1/P = sum of f_i / P_i.",
         formula="useful FLOPs / (time x P), 1/P = sum of f_i / P_i",
         unit="1",
         source="A. Chowdhery et al., PaLM, arXiv 2204.02311, appendix B",

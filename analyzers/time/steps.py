@@ -13,6 +13,7 @@ from analyzers.time.history import History
 from analyzers.time.job_past import steps_taken
 from analyzers.time.step_changes import step_changes
 from analyzers.time.step_patterns import StepPattern, step_pattern
+from analyzers.time.steps_alone import alone_ns
 from analyzers.time.useful import tokens_of_steps
 from errors import QuestionError
 from errors.options import Option
@@ -80,14 +81,15 @@ class StepsResult:
 
 def analyze(tables: Tables, facts: Facts, options: dict[str, Any]) -> StepsResult:
     """Every step taken. Raises QuestionError where no input tells of steps."""
-    past = steps_taken(tables, bounded(facts, peaks(tables, facts, {})))
+    judged = bounded(facts, peaks(tables, facts, {}))
+    past = steps_taken(tables, judged)
     if not len(past.rows):
         refuse_of_a_server(tables, facts, "a server takes no training steps")
         raise QuestionError(
             "this run has no steps",
             advice="Add a training log with step lines, goodput entries, or a profile with StepTraceAnnotation.",
         )
-    rows = _seconds(past)
+    rows = _seconds(tables, judged, past)
     rows["tflops_per_s_per_chip"] = rows["model_flops_per_chip"] / rows["dur_s"] / 1e12
     if (tokens := tokens_of_steps(tables, facts, rows["step"])) is not None:  # a log's own seconds leave some out
         rate = pd.Series(tokens, index=rows.index) / rows["dur_s"].where(rows["dur_s"] > 0).astype(float)
@@ -109,12 +111,14 @@ def analyze(tables: Tables, facts: Facts, options: dict[str, Any]) -> StepsResul
 
 def median_step_s(tables: Tables, facts: Facts) -> float | None:
     """Seconds of a usual step, the same for all questions; None where no input tells of one."""
-    past = steps_taken(tables, bounded(facts, peaks(tables, facts, {})))
-    return _number(_usual(_seconds(past))["dur_s"].median()) if len(past.rows) else None
+    facts = bounded(facts, peaks(tables, facts, {}))
+    past = steps_taken(tables, facts)
+    return _number(_usual(_seconds(tables, facts, past))["dur_s"].median()) if len(past.rows) else None
 
 
-def _seconds(past: History) -> pd.DataFrame:
-    return past.rows.assign(dur_s=past.rows["dur_ns"].astype("Float64") / 1e9)
+def _seconds(tables: Tables, facts: Facts, past: History) -> pd.DataFrame:
+    """Steps and how long each took, less the pauses that the job recorded."""
+    return past.rows.assign(dur_s=alone_ns(tables, facts, past).astype("Float64") / 1e9)
 
 
 def _usual(rows: pd.DataFrame) -> pd.DataFrame:

@@ -13,7 +13,8 @@ TERMS = (
     ),
     Term(
         "Usual step",
-        "The median of kept, plausible steps that are not the first of their attempt.",
+        "The median of kept, plausible steps that are not the first of their attempt. Pauses that the job recorded "
+        "(saves, evaluations, custom events) are no time of a step.",
         formula="median of kept, plausible steps, without the first of each attempt",
         unit="s",
     ),
