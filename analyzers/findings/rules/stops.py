@@ -7,7 +7,7 @@ long.
 """
 
 import re
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Hashable
 from typing import Any
 
@@ -282,7 +282,7 @@ def _of(ranks: tuple[int | str, ...]) -> str:
 
 def _drawn(seen: Seen, rows: pd.DataFrame, likely: float, columns: tuple[str, ...]) -> dict[str, float]:
     """From which accounts a cost comes, by the parts that the stops are made of."""
-    parts = Counter[str]()
+    parts: dict[str, float] = defaultdict(float)
     for column in (c for c in columns if c in rows):
         parts[DRAWN[column]] += float(rows[column].fillna(0).sum()) * seen.chips
     whole = sum(parts.values())
