@@ -13,6 +13,7 @@ from errors import QuestionError
 from runs.run import Run
 
 MOST_HITS = 500
+LONGEST = 200  # characters of a lane's title: alone it has to tell one host from another
 PIECE = 1 << 20  # events that are looked through at once
 TOLD = ("module", "category", "scope", "source", "shape", "direction")
 NUMBERS = ("flops", "bytes")
@@ -29,7 +30,7 @@ def one(run: Run, of: Timeline, number: int) -> dict[str, Any]:
         "event": number,
         "row": row_of(of, number),
         "name": of.names[of.name[number]] + ("" if step == NONE else f" {step:,}"),
-        "lane": title(lane.lane),
+        "lane": title(lane.lane, LONGEST),
         "line": lane.lane.line,
         "start_tick": int(of.tiles.start[number]),
         "dur_ticks": int(of.tiles.dur[number]),

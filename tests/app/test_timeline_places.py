@@ -4,6 +4,7 @@ import json
 import urllib.error
 import urllib.parse
 import urllib.request
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from analyzers.timeline.booked import ACCOUNT
 from analyzers.timeline.lanes import NONE
 from app.cli import main
 from app.serve.timeline_places import SELECTED_ROWS
+from app.timeline.events import one
 from app.timeline.packing import titles
 from app.timeline.perfetto.choosing import choose
 from app.timeline.perfetto.options import LANES
@@ -251,6 +253,7 @@ def test_lanes_of_hosts_with_long_names_are_found_and_told_apart(count):
             found = resolved(of, tables, {"from_ns": str(of.origin_ns), "lane": lane, "q": "dot"})
             row = next(r for r in of.lanes if r.first_row == int(found["row"]))
             assert row.lane.host == host and row.lane.line in rows
+            assert one(SimpleNamespace(tables=tables), of, int(found["at"]))["lane"] == f"{host}/0, operations"
         part = choose(of, {LANES.name: [host[20:48]]}).rows.tolist()  # which titles leave out
         assert part == [n for row in of.lanes if row.lane.host == host for n in range(row.first_row, row.first_row + 1)]
     with pytest.raises(QuestionError, match="no lane 'llama'"):

@@ -52,15 +52,15 @@ def _busiest(result: TimelineResult) -> str:
     return f"Of what devices' strips show, {said}, the most beside computing."
 
 
-def title(lane: Lane) -> str:
-    """`host 0/3, operations`, `host 0, thread python`."""
+def title(lane: Lane, most: int = 60) -> str:
+    """`host 0/3, operations`, `host 0, thread python`; of at most so many characters."""
     where = lane.host if lane.device is None else f"{lane.host}/{lane.device}"
     what = ROLES.get(lane.role, lane.role) or lane.line
     if lane.group == HOST:
         what = lane.line
     if lane.role == ACCOUNT and not where:
         return "job, accounts"
-    return short(", ".join(part for part in (where, what) if part), 60)
+    return short(", ".join(part for part in (where, what) if part), most)
 
 
 def table(result: TimelineResult) -> Table:
