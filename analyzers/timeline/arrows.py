@@ -6,14 +6,14 @@ by clocks; the events of a meeting are found by their ranks' own times.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from analyzers.ranks.meetings import Meetings
 from analyzers.timeline import Timeline
 from analyzers.timeline.lanes import CODE, DEVICE, NONE, PS_PER_NS
-from analyzers.timeline.moments import lane_at, row_of
+from analyzers.timeline.moments import lane_at, row_of, undated
 from analyzers.timeline.pyramid import Ints
 from runs.tables import Tables, int_column
 
@@ -47,6 +47,8 @@ def arrows(of: Timeline, tables: Tables, met: Meetings | None, number: int) -> A
         return Arrows((), 0)
     found = list(_launches(of, tables, number))
     if met is not None and of.tiles.code[number] == OF_COLLECTIVES:
+        if (late := undated(of, tables, met.capture)).any():
+            met = replace(met, start_ns=met.start_ns + of.origin_ns * late)
         found += _meeting(of, met, number)
     return Arrows(tuple(found[:MOST]), max(len(found) - MOST, 0))
 

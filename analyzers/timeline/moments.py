@@ -7,6 +7,7 @@ from types import MappingProxyType
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from analyzers.timeline import Row, Timeline
 from analyzers.timeline.booked import ACCOUNT
@@ -99,6 +100,7 @@ def _of_devices(
     if not len(rows):
         return None
     start_ns = rows["start_ns"].to_numpy(dtype=np.int64) - _ahead_ns(tables, rows["capture"], ahead_ns)
+    start_ns += of.origin_ns * undated(of, tables, rows["capture"].to_numpy(dtype=np.int64))
     rows = rows.assign(start_ns=start_ns).sort_values("start_ns")
     start = rows["start_ns"].to_numpy(dtype=np.int64)
     end = start + np.maximum(rows["dur_ns"].to_numpy(dtype=np.int64), 0)
@@ -106,6 +108,14 @@ def _of_devices(
     if last is None and (apart := np.flatnonzero(start[1:] > reach[:-1])).size:
         reach = reach[: int(apart[0]) + 1]
     return between(of, int(start[0]), int(reach[-1]))
+
+
+def undated(of: Timeline, tables: Tables, captures: Ints) -> NDArray[np.bool_]:
+    """Which of these captures have no time of day while the timeline has one: they stand at its beginning, and what
+    tables tell of them counts from there."""
+    told = frame(tables, "captures", ["capture", "start_ns"])
+    known = told.loc[told["start_ns"].fillna(0) > 0, "capture"].dropna().to_numpy(dtype=np.int64)
+    return ~np.isin(captures, known) if of.dated else np.zeros(len(captures), bool)
 
 
 def _ahead_ns(tables: Tables, captures: pd.Series, ahead_ns: Mapping[str, int]) -> Ints:

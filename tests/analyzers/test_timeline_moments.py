@@ -168,6 +168,35 @@ def test_a_collective_leads_to_the_same_one_of_the_other_rank_though_clocks_diff
             assert found.more == 0
 
 
+def without_days(run) -> MemoryTables:
+    """The same where captures tell no time of day, so that their times count from their beginnings; and an entry that
+    has one."""
+    held = {n: run.tables.arrow(n).to_pandas() for n in ("captures", "ops", "op_events", "launches", "collectives")}
+    base = held["captures"].set_index("capture")["start_ns"]
+    parts = held["collectives"]
+    for name in ("start_ns", "end_ns"):
+        parts[name] -= parts["capture"].map(base).to_numpy()
+    held["captures"] = held["captures"].assign(start_ns=None)
+    told = {n: t.astype(object).where(t.notna(), None).to_dict("list") for n, t in held.items()}
+    return MemoryTables(told | {"lifecycle": {"kind": ["eval"], "start_ns": [T0], "end_ns": [T0 + S]}})
+
+
+def test_steps_and_collectives_of_captures_without_a_time_of_day_are_found_beside_entries_that_have_one(gpus):
+    run, dated = gpus
+    tables = without_days(run)
+    of, met = timeline(tables, {}), meetings(tables)
+    assert of.dated and of.origin_ns == T0
+    parts = [n for n in range(of.events) if "nccl" in of.names[of.name[n]].casefold()]
+    found = [[a for a in arrows(of, tables, met, n).arrows if a.kind == COLLECTIVE] for n in parts]
+    assert [len(some) for some in found] == [1] * 2 * MEETINGS
+    event = next(n for n in range(of.events) if of.names[of.name[n]].startswith("ProfilerStep"))
+    begin, took = (int(column[event]) for column in (of.tiles.start, of.tiles.dur))
+    capture = int(of.capture[event])
+    steps = {"step": [3], "capture": [capture], "start_ns": [begin // 1000], "dur_ns": [took // 1000]}
+    told = MemoryTables({"steps": steps, "captures": tables.arrow("captures").to_pydict()})
+    assert step(of, told, 3).start == begin
+
+
 def test_a_bundled_collective_leads_to_its_part_on_the_other_rank(profiled):
     run, of = profiled
     met = meetings(run.tables)
