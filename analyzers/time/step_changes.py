@@ -7,6 +7,7 @@ import pandas as pd
 
 from analyzers.base import Facts
 from analyzers.time.job_past import steps_taken
+from analyzers.time.steps_alone import alone_ns
 from runs.tables import Tables
 
 SHORTEST = 6  # steps on either side of a change
@@ -28,10 +29,11 @@ class StepChanges:
 
 
 def step_changes(tables: Tables, facts: Facts) -> StepChanges:
-    """Change points of the step time of the job's kept, usual steps."""
-    past = steps_taken(tables, facts).rows
-    usual = past["kept"].astype(bool) & (past["implausible"] == "") & ~past["first"].astype(bool)
-    rows = past[usual & (past["hung_ns"] == 0) & past["dur_ns"].notna()]
+    """Change points of the step time of the job's kept, usual steps, less the pauses that it recorded."""
+    past = steps_taken(tables, facts)
+    rows = past.rows.assign(dur_ns=alone_ns(tables, facts, past))
+    usual = rows["kept"].astype(bool) & (rows["implausible"] == "") & ~rows["first"].astype(bool)
+    rows = rows[usual & (rows["hung_ns"] == 0) & rows["dur_ns"].notna()]
     return changes_of(
         pd.DataFrame(
             {

@@ -12,13 +12,13 @@ from tests.app.made_runs import START_NS, S, write
 TOKENS = 4096
 
 
-def saving(place, save_s: int):
-    """Marks of 400 steps of a second, after every 100th a save."""
+def saving(place, save_s: int, every: int = 100):
+    """Marks of 400 steps of a second, after every so manieth a save."""
     start, life, now = [], {"kind": [], "start_ns": [], "end_ns": [], "step": [], "source": []}, START_NS
     for n in range(400):
         start.append(now)
         now += S
-        if n % 100 == 99 and save_s:
+        if n % every == every - 1 and save_s:
             row = ("checkpoint_save", now, now + save_s * S, n, "g.jsonl")
             for name, value in zip(life, row, strict=True):
                 life[name].append(value)
@@ -31,7 +31,7 @@ def saving(place, save_s: int):
         "source": ["g.jsonl"] * 400,
     }
     facts = {"chip": "TPU v5p", "chips": 4, "model": "llama3.1-8b", "global_batch": 4, "sequence_length": TOKENS}
-    return write(place.store, f"a save of {save_s} s", {"steps": steps, "lifecycle": life}, facts)
+    return write(place.store, f"a save of {save_s} s every {every}", {"steps": steps, "lifecycle": life}, facts)
 
 
 def test_a_rate_of_steps_is_the_same_wherever_it_is_told(place):
@@ -55,3 +55,9 @@ def test_a_save_after_every_step_makes_none_longer(place):
     life = {"kind": ["checkpoint_save"] * 60, "start_ns": [t + S for t in start], "end_ns": [t + 3 * S for t in start]}
     run = write(place.store, "saves after every step", {"steps": steps, "lifecycle": life}, {"chips": 4})
     assert ask(STEPS, run, {}, place.registry).median_step_s == pytest.approx(1)
+
+
+def test_saves_are_no_pattern_of_steps(place):
+    """The sentence told of a minute where every step of the picture took a second."""
+    result = ask(STEPS, saving(place, 60, every=10), {}, place.registry)
+    assert result.rows["dur_s"].max() == pytest.approx(1) and result.pattern is None
