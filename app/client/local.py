@@ -1,11 +1,13 @@
 """Files as they lie with whoever sends them: which there are, under which names they go, and what they hold."""
 
 import hashlib
+import itertools
 import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from app.serve.upload_names import clean_name
 from errors import InputError
 
 READ_BYTES = 1 << 20
@@ -22,21 +24,45 @@ class Local:
     sha256: str = ""
 
 
+class _Places:
+    """Where the files that were named so far come to lie on a server."""
+
+    def __init__(self) -> None:
+        self._files: set[Path] = set()
+        self._folders: set[Path] = set()
+
+    def free(self, name: str) -> bool:
+        """Whether no file lies there, and none would have to be a folder too."""
+        place = clean_name(name)
+        return not (place in self._files or place in self._folders or self._files.intersection(place.parents))
+
+    def take(self, name: str) -> None:
+        place = clean_name(name)
+        self._files.add(place)
+        self._folders.update(place.parents)
+
+
 def found(paths: Iterable[Path]) -> list[Local]:
-    """The files of paths; those below a folder keep its name. Of several paths with one name the later ones get a
-    number in front. Raises InputError for what is not there, is no file, or holds none."""
-    taken: set[str] = set()
-    files: list[Local] = []
+    """The files of paths, each with a place of its own on the server; those below a folder keep its name. Of several
+    paths with one name the later ones get a number in front. Raises InputError for what is not there, is no file, or
+    holds none, and for a name that no file there can have."""
+    places, files = _Places(), []
     for number, path in enumerate(paths, 1):
         below = _below(path)
         if not below:
             raise InputError("there is no file in it", where=str(path))
-        names = {name for name, _ in below}
-        front = f"{number}/" if names & taken else ""
+        fronts = itertools.chain([""], (f"{n}/" for n in itertools.count(number)))
+        front = next(front for front in fronts if all(places.free(front + name) for name, _ in below))
         for name, one in below:
-            taken.add(front + name)
-            files.append(Local(path=one, name=front + name, n_bytes=_size(one)))
+            own = _own(front + name, places)
+            places.take(own)
+            files.append(Local(path=one, name=own, n_bytes=_size(one)))
     return sorted(files, key=lambda f: f.name)
+
+
+def _own(name: str, places: _Places) -> str:
+    """A name that no file of the same folder has: two that differ in bytes that are no text may be written alike."""
+    return next(one for n in itertools.count(1) if places.free(one := f"{n}/{name}" if n > 1 else name))
 
 
 def hashed(file: Local, tell: Callable[[int], None]) -> Local:

@@ -20,6 +20,8 @@ import yaml
 
 from app.client import Client, sending
 from app.client.door import Door, Refused
+from app.client.local import found
+from app.serve.upload_names import clean_name
 from errors import InputError, QuestionError
 from tests.app.commands import out
 from tests.app.serving import PROJECT, environment, free_port, get, request, serving
@@ -153,6 +155,43 @@ def test_files_of_one_name_and_odd_names_all_arrive(server, tmp_path):
         client.wait(pushed)
     assert pushed.files == 4 == len(told) and all(f["whole"] for f in told)
     assert {"train.log", "2/train.log"} < {f["name"] for f in told}
+
+
+def named(folder: Path, *relative: str | bytes) -> list[Path]:
+    """Files that each hold their own name."""
+    paths = [Path(os.fsdecode(os.fsencode(folder) + b"/" + os.fsencode(one))) for one in relative]
+    for path in paths:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(os.fsencode(path))
+    return paths
+
+
+@pytest.mark.parametrize(
+    "files, given",
+    [
+        (("3/log", "a/log", "b/log"), ("3", "a/log", "b/log")),  # the third `log` is not put over that of the folder 3
+        (("a/log", "x/3/log", "b/log"), ("a/log", "x/3", "b/log")),
+        (("a/3", "b/log", "c/log"), ("a/3", "b/log", "c/log")),  # nor is the file 3 made a folder
+        (("a/log", "b/log/1"), ("a/log", "b/log")),
+        ((b"d/\xff.log", rb"d/\xff.log", "d/xff.log", "d/d/xff.log"), ("d",)),  # all but the last one place
+        ((b"a/\xff.log", "a/xff.log"), (b"a/\xff.log", "a/xff.log")),
+    ],
+)
+def test_no_file_is_sent_to_the_place_of_another(tmp_path, files, given):
+    made = named(tmp_path, *files)
+    sent = found([Path(os.fsdecode(os.fsencode(tmp_path) + b"/" + os.fsencode(one))) for one in given])
+    places = {clean_name(one.name): one.path for one in sent}
+    assert sorted(places.values()) == sorted(made)
+    assert not any(parent in places for place in places for parent in place.parents)
+
+
+def test_of_three_files_of_which_one_lies_in_a_folder_called_3_all_arrive(server, tmp_path):
+    for number, path in enumerate(named(tmp_path, "3/log", "a/log", "b/log"), 31):
+        path.write_text(log(number))
+    with Client(server) as client:
+        pushed = client.push([tmp_path / "3", tmp_path / "a/log", tmp_path / "b/log"])
+        told = get(f"{server}/api/uploads/{pushed.upload_id}/files")[1]["files"]
+    assert pushed.files == 3 and sorted(f["name"] for f in told) == ["3/log", "4/log", "log"]
 
 
 def started(store: Path, port: int) -> subprocess.Popen:
