@@ -126,7 +126,7 @@ def ingest(
                     gathered.notes.append(f"what was stored of this input was damaged, and was read anew: {fault.what}")
             elif audience is not None:
                 run_id = audience.new_id(run_id, store.kept(run_id) is not None)
-            jobs = without_copies(jobs, gathered)
+            jobs = without_copies(jobs, gathered, check)
             engine = engine or (scope.enter_context(Processes()) if many(jobs) else None)
             work = _Ingest(
                 *(store, options, gathered, jobs, progress, check, known, scratch.folder),

@@ -8,6 +8,7 @@ from pathlib import Path
 from types import ModuleType
 
 from collectors.ingesting.ahead import LEAST_BYTES
+from collectors.ingesting.copies import contents
 from collectors.ingesting.digests import State, hashed, states
 from collectors.ingesting.far.looking import FarSource
 from collectors.ingesting.gather import Gathered
@@ -113,13 +114,15 @@ def _prepare(jobs: list[Job]) -> None:
             threading.Thread(target=prepare, name="preparing", daemon=True).start()
 
 
-def without_copies(jobs: list[Job], gathered: Gathered) -> list[Job]:
-    """The jobs without further copies of the same file, which would count its rows twice. Where names tell files apart
-    (`apart` of a collector), the same bytes under another name are no copy."""
+def without_copies(jobs: list[Job], gathered: Gathered, check: Check) -> list[Job]:
+    """The jobs without further copies of the same file, packed or not, which would count its rows twice. Where names
+    tell files apart (`apart` of a collector), the same bytes under another name are no copy."""
+    held = contents([job.source for job in jobs], [job.digest for job in jobs], check)
     first: dict[tuple[str, object], Job] = {}
-    for job in jobs:
+    for job, content in zip(jobs, held, strict=True):
         apart = getattr(job.collector, "apart", None)
-        original = first.setdefault((job.digest, apart(job.source.name) if apart else None), job)
+        original = first.setdefault((content, apart(job.source.name) if apart else None), job)
         if original is not job:
-            gathered.pass_over(job.source.name, f"the same bytes as {original.source.name}, read once")
+            unpacked = "" if original.digest == job.digest else " where both are unpacked"
+            gathered.pass_over(job.source.name, f"the same bytes as {original.source.name}{unpacked}, read once")
     return list(first.values())

@@ -5,6 +5,7 @@ the same, because an archive that holds one was made to do harm.
 """
 
 import gzip
+import hashlib
 import io
 import itertools
 import lzma
@@ -69,6 +70,27 @@ class SafeSource(Source):
         if raw is None:
             return 0
         return self.content.stat().st_size if raw.closed else raw.tell()
+
+
+def unpacked_digest(source: SafeSource, check: Callable[[], None] = lambda: None) -> str:
+    """The SHA-256 of what a gzipped file holds; empty where it cannot be unpacked to its end. `check` may raise."""
+    digest = hashlib.sha256()
+    for piece in _pieces(source):
+        check()
+        if piece is None:
+            return ""
+        digest.update(piece)
+    return digest.hexdigest()
+
+
+def _pieces(source: SafeSource) -> Iterator[bytes | None]:
+    """What a file holds; None where it breaks off."""
+    try:
+        with source.binary() as f:
+            while piece := f.read(CHUNK):
+                yield piece
+    except (*BROKEN, InputError):
+        yield None
 
 
 class _Inflater(io.RawIOBase):

@@ -20,7 +20,7 @@ from collectors.ingesting.looks import is_no_archive
 from collectors.ingesting.order import begins
 from collectors.ingesting.recognise import SURE, recognise
 from collectors.ingesting.told import Unknown, unknown
-from collectors.ingesting.unpack import SafeSource, archive_kind
+from collectors.ingesting.unpack import SafeSource, archive_kind, unpacked_digest
 from errors import InputError
 from runs.spread.engine import Engine, Outcome, Task, Work
 
@@ -31,10 +31,11 @@ _NEVER = (float("inf"), float("inf"))
 
 @dataclass(frozen=True, kw_only=True)
 class Looked:
-    """What a file is. `collector`: the name of its reader; `stranger`: what it looks like where there is none;
-    `here`: it is nothing that a worker reads as it lies there."""
+    """What a file is. `unpacked`: the SHA-256 of what a gzipped one holds; `collector`: the name of its reader;
+    `stranger`: what it looks like where there is none; `here`: it is nothing that a worker reads as it lies there."""
 
     digest: str
+    unpacked: str = ""
     collector: str = ""
     begins: tuple[float, float] = _NEVER
     notes: tuple[str, ...] = ()
@@ -140,4 +141,6 @@ def _looked(source: SafeSource, digest: str, folder: Path) -> Looked:
         return Looked(digest=digest, stranger=unknown(source))
     if type(best.source) is not SafeSource or not isinstance(best.collector, ModuleType):
         return Looked(digest=digest, here=True)
-    return Looked(digest=digest, collector=best.collector.NAME, begins=begins(best.source), notes=best.notes)
+    unpacked = unpacked_digest(source) if source.gzipped else ""
+    name, notes = best.collector.NAME, best.notes
+    return Looked(digest=digest, unpacked=unpacked, collector=name, begins=begins(best.source), notes=notes)
