@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from errors import QuestionError
 from runs import query_child
@@ -45,6 +46,7 @@ _TYPES: dict[pa.DataType, str] = {
     pa.float64(): "DOUBLE",
     pa.bool_(): "BOOLEAN",
 }
+_DAY = {"s": 86_400, "ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000_000_000}
 _NAMES = ", ".join(t.name for t in TABLES)
 
 
@@ -67,7 +69,9 @@ def query(run: Run, sql: str, timeout: float = TIMEOUT.default, rows: int = ROWS
     began = time.monotonic()
     with run.reading(), _held(run, tables := [t for t in TABLES if _wanted(run, t, sql)]):
         told, stream = _answered(run, asked | {"tables": [_told(run, t) for t in tables]}, timeout)
-    return Answer(_settled(pa.ipc.open_stream(stream).read_all()), told["cut"], time.monotonic() - began)
+    table = pa.ipc.open_stream(stream).read_all()
+    _check_times(table)
+    return Answer(_settled(table), told["cut"], time.monotonic() - began)
 
 
 def _wanted(run: Run, table: TableSchema, sql: str) -> bool:
@@ -152,6 +156,27 @@ def _in_a_line(error: str, tables: list[dict[str, Any]]) -> str:
     for table in tables:
         said = said.replace(table["path"], table["name"]) if table["path"] else said
     return said[:400].rstrip(".?!")
+
+
+def _check_times(table: pa.Table) -> None:
+    """Raises QuestionError for the end of a day, which SQL has as 24:00:00: whoever reads it from Arrow or Parquet has
+    it as 00:00:00, the beginning."""
+    for name, column in zip(table.column_names, table.columns, strict=True):
+        if any(map(_ends_a_day, column.chunks)):
+            raise QuestionError(
+                f"the column {name[:80]!r} holds 24:00:00, a time out of range",
+                where="SQL",
+                advice="Cast it to VARCHAR.",
+            )
+
+
+def _ends_a_day(array: Any) -> bool:
+    """Whether a time of it, or of a list, struct or map in it, is no time of a day."""
+    kind = array.type
+    if pa.types.is_time(kind):
+        latest = pc.max(array)
+        return latest.is_valid and latest.value >= _DAY[kind.unit]
+    return any(map(_ends_a_day, query_child.within(array)))
 
 
 def _settled(table: pa.Table) -> pa.Table:

@@ -92,21 +92,26 @@ def _check_names(con: Any, named: set[str]) -> None:
             raise Refused(f"WITH cannot be named {name[:80]!r}")
 
 
-def values(array: Any) -> int:
-    """How many values an array holds, those within lists and structs too."""
+def within(array: Any) -> list[Any]:
+    """The arrays of what lies within the values of an array of lists, maps, structs or unions."""
     import pyarrow as pa
 
-    kind, count, types = array.type, len(array), pa.types
+    kind, types = array.type, pa.types
     if types.is_map(kind):
         first, last = array.offsets[0].as_py(), array.offsets[-1].as_py()
-        return count + sum(values(part[first:last]) for part in (array.keys, array.items))
+        return [part[first:last] for part in (array.keys, array.items)]
     if any(of(kind) for of in (types.is_list, types.is_large_list, types.is_fixed_size_list)):
-        return count + values(array.flatten())
+        return [array.flatten()]
     if types.is_struct(kind):
-        return count + sum(map(values, array.flatten()))
+        return array.flatten()
     if types.is_union(kind):
-        return count + sum(values(array.field(i)) for i in range(kind.num_fields))
-    return count
+        return [array.field(i) for i in range(kind.num_fields)]
+    return []
+
+
+def values(array: Any) -> int:
+    """How many values an array holds, those within lists and structs too."""
+    return len(array) + sum(map(values, within(array)))
 
 
 def size(batch: Any) -> int:

@@ -3,6 +3,7 @@
 import json
 import re
 import sys
+from datetime import time
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -132,6 +133,20 @@ def test_sums_of_whole_numbers_are_whole_numbers_of_64_bits_where_they_fit(run):
     found = query(run, "select sum(x) as small, sum(9223372036854775807) as large from range(2) t(x)").table
     assert found.schema.types == [pa.int64(), pa.decimal128(38, 0)]
     assert found.to_pylist() == [{"small": 1, "large": 2 * (2**63 - 1)}]
+
+
+DAY = "time '24:00:00'"
+
+
+@pytest.mark.parametrize(
+    "value", [DAY, f"[null, {DAY}]", f"{{'a': [{DAY}]}}", f"map {{{DAY}: 1}}", "time_ns '24:00:00'"]
+)
+def test_the_end_of_a_day_is_not_given_as_its_beginning(run, value):
+    with pytest.raises(QuestionError, match=r"^SQL: the column 't' holds 24:00:00, a time out of range"):
+        query(run, f"select {value} as t from range(3)")
+    assert query(run, f"select {DAY}::varchar as t").table.to_pylist() == [{"t": "24:00:00"}]
+    latest = query(run, "select time '23:59:59.999999' as t, null::time as n, [time '00:00:00'] as l").table.to_pylist()
+    assert latest == [{"t": time(23, 59, 59, 999999), "n": None, "l": [time(0)]}]
 
 
 @pytest.mark.parametrize(("sql", "refused"), HOSTILE)
