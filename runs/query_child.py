@@ -29,6 +29,13 @@ TOLD = {
     "version",
     "write_log",
 }
+# types of which Arrow would lose the zone, take the upper half for negative numbers, and have the bits' padding too
+UNTOLD = {
+    "time with time zone": "times of a zone",
+    "uhugeint": "unsigned numbers of 128 bits",
+    "bit": "strings of bits",
+}
+NESTED = ("list", "array", "struct", "map", "union")
 PLAIN = re.compile(r"[a-z_][a-z0-9_]*")
 
 
@@ -92,6 +99,18 @@ def _check_names(con: Any, named: set[str]) -> None:
             raise Refused(f"WITH cannot be named {name[:80]!r}")
 
 
+def check_types(found: Any) -> None:
+    """Raises Refused for a column with values that Arrow has no type for: it would have them as other ones."""
+    for name, kind in zip(found.columns, found.types, strict=True):
+        waiting = [kind]
+        while waiting:
+            kind = waiting.pop()
+            if kind.id in UNTOLD:
+                raise Refused(f"the column {name[:80]!r} holds {UNTOLD[kind.id]}: cast it to VARCHAR")
+            if kind.id in NESTED:
+                waiting += [child for _, child in kind.children if hasattr(child, "id")]
+
+
 def within(array: Any) -> list[Any]:
     """The arrays of what lies within the values of an array of lists, maps, structs or unions."""
     import pyarrow as pa
@@ -148,7 +167,9 @@ def answer(asked: dict[str, Any]) -> tuple[dict[str, Any], Any]:
         con.execute(table["view"])
     con.execute("set enable_external_access = false")
     con.execute("set lock_configuration = true")
-    reader = con.sql(asked["sql"]).to_arrow_reader(BATCH)
+    found = con.sql(asked["sql"])
+    check_types(found)
+    reader = found.to_arrow_reader(BATCH)
     taken: list[Any] = []
     rows, left, cut = asked["rows"], asked["bytes"], False
     for batch in reader:

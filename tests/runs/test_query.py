@@ -149,6 +149,21 @@ def test_the_end_of_a_day_is_not_given_as_its_beginning(run, value):
     assert latest == [{"t": time(23, 59, 59, 999999), "n": None, "l": [time(0)]}]
 
 
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        ("timetz '12:00:00+05'", "12:00:00+05"),
+        ("340282366920938463463374607431768211455::uhugeint", "340282366920938463463374607431768211455"),
+        ("bitstring '0101'", "0101"),
+    ],
+)
+def test_what_arrow_would_have_as_something_else_is_not_given_but_as_text(run, value, text):
+    for nested in (value, f"[{value}]", f"{{'a': {value}}}", f"map {{1: {value}}}", f"array_value({value})"):
+        with pytest.raises(QuestionError, match=r"^SQL: the column 'v' holds .*: cast it to VARCHAR"):
+            query(run, f"select {nested} as v")
+    assert query(run, f"select ({value})::varchar as v").table.to_pylist() == [{"v": text}]
+
+
 @pytest.mark.parametrize(("sql", "refused"), HOSTILE)
 def test_sql_that_is_no_select_over_the_tables_is_refused_in_one_line(run, sql, refused):
     with pytest.raises(QuestionError, match=re.escape(refused)) as told:
