@@ -30,6 +30,7 @@ RATIO_FREE_BYTES = 1 << 23  # below this size no ratio does harm
 MAX_HEADER_BYTES = 1 << 25  # of a tar, beside the content of its members: 3,300 for each of MAX_MEMBERS
 MAX_LIST_BYTES = 1 << 23  # of a zip's members
 ENCRYPTED = 1  # bit of a zip member's flags
+BACKSLASHED = (0, 6, 10, 14)  # systems by which a zip was made: DOS, OS/2 and Windows, whose files have no \ in a name
 UNIX_MODE = 16  # bits of a zip member's attributes that stand below its mode
 CHUNK = 1 << 20
 
@@ -241,6 +242,7 @@ def _zip_members(
             fair = size <= RATIO_FREE_BYTES or size <= MAX_RATIO * packed
             _limit(source.name, fair and size <= MAX_UNPACKED_BYTES, f"unpacks to {size:,} bytes from {packed:,}")
         for info in infos:
+            info.filename = _slashed(info)
             _refuse_unsafe(source.name, info.filename)
         for info in infos:
             if stat.S_ISLNK(info.external_attr >> UNIX_MODE):  # its content is the name of another file
@@ -251,6 +253,15 @@ def _zip_members(
                     raise InputError(what, where=source.name, advice="Unpack it with its password first.")
                 with archive.open(info) as f:
                     yield info.filename, f.read
+
+
+def _slashed(member: zipfile.ZipInfo) -> str:
+    """Its name with its folders, which some programs of Windows write with backslashes against the format's rule. An
+    old name in letters of another page may hold that byte too: as its end it is no folder's where there is content."""
+    name = member.filename
+    if member.create_system not in BACKSLASHED or "/" in name or (name.endswith("\\") and member.file_size):
+        return name
+    return name.replace("\\", "/")
 
 
 def _tar_members(
