@@ -58,6 +58,9 @@ def test_a_topology_file_of_ns3():
         ("# nothing\n\n", "no link in it"),
         ("6 2 5\n2 5\n0 2 400Gbps 1ms 0\n0 9 400Gbps 1ms 0", "line 4: .* two of the 6 nodes"),
         ("2 2 1\n0 1\n0 1 400Gbps 1ms 0", "2 nodes with 2 switches"),
+        ("6 2 5\n2 5\n0 2 400Gbps 1ms 0\n1 2 400Gbps 1ms 0", "my.txt: 2 links, where line 1 counts 5.* cut off"),
+        ("4 2 1 0 2 A100\n2\n0 2 1Gbps 1ms 0\n1 2 1Gbps 1ms 0\n3 2 1Gbps 1ms 0", "3 links, where line 1 counts 2"),
+        ("4 2 1 1 3 A100\n2\n0 2 1Gbps 1ms 0\n1 2 1Gbps 1ms 0\n3 2 1Gbps 1ms 0", "line 2: 1 of 2 switches"),
         ("x" * 100_000, "is no link"),
     ],
 )

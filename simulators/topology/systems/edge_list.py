@@ -125,6 +125,7 @@ def _ns3(kept: list[tuple[int, str]], name: str) -> Network:
             )
         ends.append((int(found[1]), int(found[2])))
         rates.add(float(found[3]) * _FACTOR[found[4]] / 8)
+    _as_counted(kept, len(switches), name)
     is_switch = np.zeros(nodes, bool)
     is_switch[switches] = True
     new = np.argsort(np.argsort(is_switch, kind="stable"), kind="stable")
@@ -132,6 +133,31 @@ def _ns3(kept: list[tuple[int, str]], name: str) -> Network:
     return _network(
         name, new[np.array(ends)], np.full(len(ends), KIND_OF["given"]), nodes - len(switches), len(switches), one_rate
     )
+
+
+def _as_counted(kept: list[tuple[int, str]], switches: int, name: str) -> None:
+    """Raises InputError where the line of counts says otherwise: nodes, switches, links; or, of SimAI, nodes, GPUs of
+    a server, NVSwitches, other switches, links."""
+    match [int(n) for n in kept[0][1].split() if n.isdecimal()]:
+        case [_, stated, links]:
+            pass
+        case [_, _, nvswitches, others, links]:
+            stated = nvswitches + others
+        case _:
+            return
+    if stated != switches:
+        raise InputError(
+            f"{switches:,} of {stated:,} switches",
+            where=f"{name}, line {kept[1][0]}",
+            expected=f"the numbers of the {stated:,} switches that line {kept[0][0]} counts",
+        )
+    if links != (found := len(kept) - 2):
+        raise InputError(
+            f"{found:,} links, where line {kept[0][0]} counts {links:,}",
+            where=name,
+            expected="as many links as its line of counts says",
+            advice="The file may be cut off: fetch it again." if found < links else "Correct the line of counts.",
+        )
 
 
 def _network(
