@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from catalog.slices import families
 from simulators.collectives.cost import PASSES
 from simulators.collectives.general import is_boardfly
 from simulators.collectives.shape import Shape
@@ -25,7 +26,14 @@ _LEFT = (
     "By the cut that is narrowest for what must cross it, mostly around the chip with the fewest links left. "
     "High end: rings that lost a link are lines, or, with an axis in pieces, a single tree."
 )
-_BROKEN = "Of what the failure left; XLA runs no program on a slice that is not whole: it is re-created first."
+_LEFT_OVER = "Of what the failure left"
+_LACKS_A_CHIP = "XLA runs no program on a slice that lacks a chip: it is re-created first"
+_LACKS_A_LINK = (
+    "XLA runs no program on a slice that lacks a copper link: it is re-created first. Lost light paths alone it may "
+    "outlast"
+)
+_LACKS_A_GPU = "a collective waits for every GPU, so the job that ran stops, and starts again on these or with spares"
+_ON_A_SLICE = "no machine is named here, and on a TPU slice no program would run before it is created anew"
 _DIRECT = (
     "By the links of one GPU, all busy. High end: as much slower as an H100 node was measured to be, about 1.5 "
     "ms for an all-gather of 512 MiB where its formula says 1.04."
@@ -73,8 +81,20 @@ def notes_on(
     if kind == "all_reduce" and switches:
         found.append(_SHARP if sharp else f"{_SHARP} The low end has it.")
     if not network.alive.all() or (shape is not None and not shape.whole):
-        found.append(_BROKEN)
+        found.append(_failed(network))
     return (*found, *network.inferred, _SOFTWARE)
+
+
+def _failed(network: Network) -> str:
+    """What a failure means for who would run there: it differs by machine."""
+    lacks = not network.alive[: network.chips].all()
+    if network.chip in families():
+        means = _LACKS_A_CHIP if lacks else _LACKS_A_LINK
+    elif network.chip is None:
+        means = _ON_A_SLICE
+    else:
+        means = _LACKS_A_GPU if lacks else ""
+    return f"{_LEFT_OVER}; {means}." if means else f"{_LEFT_OVER}."
 
 
 def _gathering(network: Network, shape: Shape | None, axes: Sequence[str], switches: bool) -> list[str]:

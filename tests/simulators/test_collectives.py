@@ -172,6 +172,24 @@ def test_low_ends_of_all_to_all_are_bounds():
         assert 0 < least_all_to_all(network, rates) <= link_loads(network).max * (1 + 1e-9)
 
 
+@pytest.mark.parametrize(
+    "name, failed, told",
+    [
+        ("rail:64", "nvswitch=0", "Of what the failure left."),
+        ("rail:64", "chip=3", "a collective waits for every GPU"),
+        ("mi300x:8", "chip=3", "a collective waits for every GPU"),
+        ("v5p:4x4x8", "chip=3", "XLA runs no program on a slice that lacks a chip: it is re-created first"),
+        ("v5p:4x4x8", "ocs=1", "Lost light paths alone it may outlast"),
+        ("boardfly:1024", "chip=3", "XLA runs no program on a slice that lacks a chip"),
+        ("torus:4x4", "chip=3", "no machine is named here"),
+    ],
+)
+def test_what_a_failure_means_is_told_of_the_machine_that_failed(name, failed, told):
+    notes = collective(fail(build(name), (failed,)).network, "all_gather", GIB).notes
+    (note,) = (n for n in notes if n.startswith("Of what the failure left"))
+    assert told in note and ("XLA" in note) == name.startswith(("v5p", "boardfly"))
+
+
 def test_a_ring_that_lost_a_link_is_a_line():
     whole, broken = build("v5p:4x4x8"), fail(build("v5p:4x4x8"), ("link=0-8",)).network
     shape = shape_of(broken)
