@@ -17,6 +17,7 @@ from analyzers.serving.speculation.model import (
     least_acceptance,
     machine,
     needed_chance,
+    still_rising,
     wilson,
 )
 from catalog.chips import chip
@@ -131,6 +132,25 @@ def test_draft_lengths():
     assert least_acceptance(5, 1.0) is None and least_acceptance(3, 0.0) == 0.0
     length = accepted_length(0.8, 5)
     assert length / (5 * greatest_cost(length, 5) + 1) == pytest.approx(1)
+
+
+@pytest.mark.parametrize(("a", "cost"), [(0.95, 0.01), (0.8, 0.05), (0.9, 0.02), (0.97, 0.005), (0.99, 0.001)])
+def test_the_best_draft_is_the_best_of_all_lengths(a, cost):
+    most = max(range(1001), key=lambda k: speculation_speedup(a, k, cost))
+    drafts = by_draft(a, cost)
+    assert best(drafts).tokens == best(by_positions(a ** np.arange(1, 4), cost)).tokens == most
+    assert len(drafts) >= 17 and not still_rising(drafts)
+
+
+@pytest.mark.parametrize(("a", "cost"), [(0.8, 0.0), (1.0, 0.05)])
+def test_where_each_further_token_gains_no_length_is_best(a, cost):
+    for drafts in (by_draft(a, cost), by_positions(a ** np.arange(1, 4), cost)):
+        assert len(drafts) == 17 and still_rising(drafts)
+
+
+def test_another_length_beyond_what_was_tried_is_by_the_run_s_positions():
+    longer = asked(COUNTERS, draft=30, cost=0.1)
+    assert longer.length == pytest.approx(by_positions(np.array(longer.observed.positions), 0.1, 30)[-1].length)
 
 
 def test_measured_positions_and_beyond():

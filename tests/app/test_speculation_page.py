@@ -165,6 +165,24 @@ def test_drafts_of_a_model_with_experts_pay_between_batches(model, chip, accepta
         assert pays == (result.machine.speedup(batch, result.asked.length, draft, cost) >= 1)
 
 
+def test_the_best_of_long_drafts_is_told_and_drawn():
+    long = answer(acceptance=0.95, cost=0.01, draft=8)
+    assert "40 draft tokens would be best: 12.54 times." in WHATIF.words(long).verdict
+    assert "12.54 times" in verdict(asked(facts=DENSE, acceptance=0.95, draft=8, cost=0.01)).whole
+    drawn = by_draft(asked(facts=DENSE, acceptance=0.95, draft=8, cost=0.01))
+    assert max(drawn.data[0].y) == pytest.approx(12.54, abs=0.01) and drawn.data[0].y[-1] < 12.54
+    assert "best: 40 (12.54 times)" in [a.text for a in drawn.layout.annotations]
+
+
+def test_where_no_length_is_best_it_is_told_how_far_was_tried():
+    free = answer(acceptance=0.8, cost=0, draft=4)
+    said = "16 draft tokens would be best of those tried: 4.89 times; more would gain yet."
+    assert said in WHATIF.words(free).verdict and any("16 are as far as was tried" in n for n in free.notes())
+    result = asked(facts=DENSE, acceptance=0.8, draft=4, cost=0)
+    assert said in verdict(result).whole
+    assert "best of those tried: 16 (4.89 times)" in [a.text for a in by_draft(result).layout.annotations]
+
+
 def test_without_a_length_the_best_is_taken():
     assert answer(acceptance=0.8, cost=0.05).to_dict()["draft"] == 8
     never = answer(acceptance=0.2, cost=0.9)

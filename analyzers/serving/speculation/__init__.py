@@ -1,5 +1,6 @@
 """Speculation: how much of what is drafted is accepted, what that is worth, and up to how many sequences it pays."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,6 +24,7 @@ from analyzers.serving.speculation.model import (
     machine,
     needed_chance,
     ranges_told,
+    still_rising,
     wilson,
 )
 from analyzers.subject import CHIP, MODEL, chip_of, known_model
@@ -113,6 +115,11 @@ class SpeculationResult:
     def best(self) -> Draft:
         """The length that is worth most: by the measured positions where there are some, else by Leviathan's rule."""
         return best(self.expected or self.drafts)
+
+    @property
+    def still_rising(self) -> bool:
+        """Whether `best` is only the longest that was tried."""
+        return still_rising(self.expected or self.drafts)
 
     @property
     def measured_speedup(self) -> float | None:
@@ -209,7 +216,7 @@ def _result(
     drafts = by_draft(chance, cost)
     expected = by_positions(np.array(seen.positions), cost) if seen.positions else ()
     same = seen.draft is None or round(draft) == round(seen.draft)
-    length = seen.length if same and seen.length else _length(chance, expected, round(draft))
+    length = seen.length if same and seen.length else _length(chance, seen.positions, round(draft))
     seen = seen if same else Observed(**{**vars(seen), "length": length})
     batch = _batch(tables)
     return SpeculationResult(
@@ -234,9 +241,10 @@ def _result(
     )
 
 
-def _length(chance: float, expected: tuple[Draft, ...], draft: int) -> float:
+def _length(chance: float, positions: Sequence[float], draft: int) -> float:
     """Tokens of a step with a draft of another length than the run's."""
-    return expected[draft].length if draft < len(expected) else by_draft(chance, 0.0, draft)[-1].length
+    drafts = by_positions(np.array(positions), 0.0, draft) if positions else by_draft(chance, 0.0, draft)
+    return drafts[draft].length
 
 
 def _cost(facts: Facts, options: dict[str, Any], large: Model | None) -> tuple[float, str]:

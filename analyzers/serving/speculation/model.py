@@ -30,7 +30,8 @@ from catalog.inference import weights_read_bytes as read
 from catalog.models import Model
 from errors import QuestionError
 
-MOST_DRAFT = 16  # draft tokens that are tried for the best
+MOST_DRAFT = 16  # draft tokens that are tried for the best, and as many more as it takes to pass it
+LONGEST = 1000  # draft tokens, as many as can be asked for
 MOST_BATCH = 1 << 17  # sequences: beyond any engine
 SMALL = 1e-9
 
@@ -63,27 +64,43 @@ class Draft:
     speedup: float
 
 
-def by_draft(acceptance: float, cost: float, most: int = MOST_DRAFT) -> tuple[Draft, ...]:
-    """Each draft length from 0 (no speculation, 1) to `most`."""
+def by_draft(acceptance: float, cost: float, most: int | None = None) -> tuple[Draft, ...]:
+    """Each draft length from 0 (no speculation, 1) to `most`; None: as far as `_tried`."""
+    if most is None:
+        most = _tried(np.cumsum(acceptance ** np.arange(LONGEST + 1)), cost)
     return tuple(
         Draft(k, accepted_length(acceptance, k), speculation_speedup(acceptance, k, cost)) for k in range(most + 1)
     )
 
 
-def by_positions(shares: np.ndarray, cost: float, most: int = MOST_DRAFT) -> tuple[Draft, ...]:
+def by_positions(shares: np.ndarray, cost: float, most: int | None = None) -> tuple[Draft, ...]:
     """The same from the share of drafts accepted at each position, all known; beyond them the chance of the last,
     where all before it were accepted, is taken to hold on."""
     shares = np.asarray(shares, dtype=float)
     before = shares[-2] if len(shares) > 1 else 1.0
     hold = min(shares[-1] / before, 1.0) if before > 0 else 0.0
-    beyond = shares[-1] * hold ** np.arange(1, max(most - len(shares), 0) + 1)
+    beyond = shares[-1] * hold ** np.arange(1, max(LONGEST - len(shares), 0) + 1)
     lengths = 1 + np.concatenate([[0.0], np.cumsum(np.concatenate([shares, beyond]))])
-    return tuple(Draft(k, float(n), float(n / (k * cost + 1))) for k, n in enumerate(lengths))
+    most = max(_tried(lengths, cost) if most is None else most, len(shares))
+    return tuple(Draft(k, float(n), float(n / (k * cost + 1))) for k, n in enumerate(lengths[: most + 1]))
+
+
+def _tried(lengths: np.ndarray, cost: float) -> int:
+    """Past the draft that is worth most; MOST_DRAFT where there is none, as each further token gains."""
+    at = int(np.round(lengths / (np.arange(len(lengths)) * cost + 1), 12).argmax())
+    if cost == 0 or at >= LONGEST:
+        return MOST_DRAFT
+    return max(MOST_DRAFT, min(at + at // 4 + 1, LONGEST))
 
 
 def best(drafts: tuple[Draft, ...]) -> Draft:
     """The one that is worth most; of equals the shortest."""
     return max(drafts, key=lambda d: (round(d.speedup, 12), -d.tokens))
+
+
+def still_rising(drafts: tuple[Draft, ...]) -> bool:
+    """Whether the best is only the longest that was tried: no length is known to be the best."""
+    return best(drafts) == drafts[-1]
 
 
 def least_acceptance(draft: int, cost: float) -> float | None:

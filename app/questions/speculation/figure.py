@@ -105,7 +105,7 @@ def by_draft(result: SpeculationResult) -> go.Figure:
     figure.add_annotation(
         x=best.tokens,
         y=best.speedup,
-        text=f"best: {best.tokens} ({best.speedup:.2f} times)",
+        text=f"best{' of those tried' * result.still_rising}: {best.tokens} ({best.speedup:.2f} times)",
         showarrow=True,
         arrowhead=0,
         ay=-28,
@@ -133,7 +133,12 @@ def by_draft(result: SpeculationResult) -> go.Figure:
         showlegend=True,
         legend=LEGEND,
         margin={"l": 8, "r": 8, "t": 34, "b": 8},
-        xaxis={"title": {"text": "draft tokens"}, "dtick": 2, "gridcolor": GRID, "zeroline": False},
+        xaxis={
+            "title": {"text": "draft tokens"},
+            "dtick": 2 if lengths[-1] <= 24 else None,
+            "gridcolor": GRID,
+            "zeroline": False,
+        },
         yaxis={
             "title": {"text": "speed by speed without drafts"},
             "range": [0, top],

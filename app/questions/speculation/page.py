@@ -50,9 +50,8 @@ def figures(result: SpeculationResult) -> list[Figure]:
             Figure(
                 "Best draft",
                 f"{result.best.tokens} tokens",
-                "The length with the greatest speed-up: by "
-                "the measured positions, else by Leviathan's rule; at most "
-                f"{len(result.drafts) - 1}.",
+                "The length with the greatest speed-up: by the measured positions, else by Leviathan's rule."
+                + " It is the longest that was tried: more would gain yet." * result.still_rising,
                 "modelled",
             )
         )

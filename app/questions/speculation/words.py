@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 
 from analyzers.serving.speculation import SpeculationResult
-from analyzers.serving.speculation.model import at_any
+from analyzers.serving.speculation.model import Draft, at_any
 from app.words import Table, Verdict, headline
 from errors import format as fmt
 
@@ -87,8 +87,16 @@ def _better(result: SpeculationResult) -> str:
     if best.tokens != round(result.draft) and best.speedup > 1.03 * now:
         beyond = best.tokens > len(result.observed.positions) > 0
         held = " if later tokens were guessed as well as the last" if beyond else ""
-        return f"{fmt.count(best.tokens, 'draft token')} would be best{held}: {times(best.speedup)}."
+        return best_told(best, result.still_rising, held)
     return ""
+
+
+def best_told(best: Draft, rising: bool, held: str = "") -> str:
+    """Which length would be best; `rising`: of those tried, as each further token gains."""
+    told = f"{fmt.count(best.tokens, 'draft token')} would be best"
+    if rising:
+        return f"{told} of those tried{held}: {times(best.speedup)}; more would gain yet."
+    return f"{told}{held}: {times(best.speedup)}."
 
 
 def decay(result: SpeculationResult) -> str:

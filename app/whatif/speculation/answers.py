@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from analyzers.serving.speculation.model import (
-    MOST_DRAFT,
     Draft,
     Machine,
     at_any,
@@ -14,6 +13,7 @@ from analyzers.serving.speculation.model import (
     least_acceptance,
     machine,
     ranges_told,
+    still_rising,
 )
 from app.whatif.speculation.asked import Asked
 from catalog.chips import chip
@@ -92,6 +92,10 @@ class Worth:
             else "Verifying more tokens costs nothing while steps are bound by memory."
         )
         notes = [f"Tokens are taken to be accepted independently and alike. {cost}"]
+        if still_rising(self.drafts):
+            notes.append(
+                f"At this cost each further draft token gains: {self.drafts[-1].tokens:,} are as far as was tried."
+            )
         if self.machine is None:
             return (*notes, "Name --model and --chip to learn up to how many sequences it pays.")
         return (
@@ -107,7 +111,9 @@ def worth(asked: Asked) -> Worth:
         raise QuestionError("no chance of acceptance", expected="--acceptance, a share from 0 to 1")
     if (asked.model is None) != (asked.chip is None):
         raise QuestionError("the batch up to which it pays needs both", expected="--model and --chip")
-    drafts = by_draft(asked.acceptance, asked.cost, max(MOST_DRAFT, asked.draft or 0))
+    drafts = by_draft(asked.acceptance, asked.cost)
+    if asked.draft and asked.draft >= len(drafts):
+        drafts = by_draft(asked.acceptance, asked.cost, asked.draft)
     found = chip(asked.chip) if asked.chip else None
     return Worth(
         acceptance=asked.acceptance,

@@ -2,7 +2,8 @@
 
 from typing import TYPE_CHECKING
 
-from app.questions.speculation.words import batches
+from analyzers.serving.speculation.model import best, still_rising
+from app.questions.speculation.words import batches, best_told
 from app.whatif.base import Words
 from app.words import Table, headline
 from errors import format as fmt
@@ -21,7 +22,7 @@ def words(result: "Worth") -> Words:
     )
     said = [text]
     if told["best_draft"] not in (0, asked.tokens) and told["best_speedup"] > 1.01 * asked.speedup:
-        said.append(f"{fmt.count(told['best_draft'], 'draft token')} would be best: {told['best_speedup']:.2f} times.")
+        said.append(best_told(best(result.drafts), still_rising(result.drafts)))
     if asked.speedup <= 1:
         said.append("It does not pay.")
     if result.machine is not None:
