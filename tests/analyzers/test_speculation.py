@@ -172,6 +172,20 @@ def test_break_even_of_a_dense_model_with_short_sequences():
     assert m.speedup(1e5, length, k, c) == pytest.approx(length / (k + 1 + k * c))
 
 
+@pytest.mark.parametrize("context", [0, 8192, 131072])
+@pytest.mark.parametrize(("name", "on"), [("qwen3-32b", "H20"), ("llama3.1-405b", "H20"), ("llama-3.1-8b", "v5e")])
+def test_verifying_costs_nothing_up_to_the_free_batch(name, on, context):
+    """Attention counts too: on a chip of little compute it turns compute-bound at a single sequence."""
+    m = machine(model(name), chip(on), context)
+    for draft in (3, 8):
+        free = m.free_batch(draft)
+        at = max(free, 1.0)
+        assert (m.step_s(at, draft + 1) == pytest.approx(m.step_s(at))) == (free >= 1)
+        assert m.step_s(1.1 * at, draft + 1) > 1.001 * m.step_s(1.1 * at)
+    assert (free == 0) == (context > 0 and on == "H20")
+    assert m.caches_bound(8) == (context > 0 and on == "v5e")
+
+
 def test_weights_are_as_published_where_nobody_says_else():
     facts = {"model": "gpt-oss-120b", "chip": "h100", "chips": 1}
     given = [

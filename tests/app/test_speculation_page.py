@@ -165,6 +165,19 @@ def test_drafts_of_a_model_with_experts_pay_between_batches(model, chip, accepta
         assert pays == (result.machine.speedup(batch, result.asked.length, draft, cost) >= 1)
 
 
+def test_verifying_is_said_to_be_free_at_none_where_attention_is_bound_by_computing():
+    long = answer(acceptance=0.8, draft=8, cost=0.05, model="qwen3-32b", chip="H20", context=131072)
+    said = WHATIF.words(long).verdict
+    assert long.to_dict()["free_batch"] == 0 and "verifying is free at none" in said
+    assert "It pays at any batch; " in said and "caches" not in said
+
+
+def test_the_page_says_where_verifying_costs(place):
+    for facts, said in ((DENSE, "beyond the first line"), (DENSE | {"model": "mixtral-8x7b"}, "at any number of them")):
+        run = made_runs.write(place.store, "drafting", COUNTERS, facts, kind="serving")
+        assert said in words(opened(PAGE, run=run.run_id))
+
+
 def test_the_best_of_long_drafts_is_told_and_drawn():
     long = answer(acceptance=0.95, cost=0.01, draft=8)
     assert "40 draft tokens would be best: 12.54 times." in WHATIF.words(long).verdict

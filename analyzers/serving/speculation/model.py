@@ -163,8 +163,17 @@ class Machine:
         return any(f.experts for f in self.model.feedforward)
 
     def free_batch(self, draft: float) -> float | None:
-        """Sequences up to which verifying costs no more than a plain step; None of a model with experts."""
-        return None if self.routed else self.critical_tokens() / (draft + 1)
+        """Sequences up to which verifying costs no more than a plain step; 0: at none, as attention turns
+        compute-bound; None of a model with experts."""
+        if self.routed:
+            return None
+        attention_s = (draft + 1) * self.attention_flops / self.flops_per_s
+        return 0.0 if attention_s > self.kv_bytes / self.bytes_per_s else self.critical_tokens() / (draft + 1)
+
+    def caches_bound(self, draft: float) -> bool:
+        """Whether reading the caches outlasts all maths of a pass that verifies, at however many sequences."""
+        maths = max(self.attention_flops, token_flops(self.model)) * (draft + 1)
+        return self.kv_bytes / self.bytes_per_s > maths / self.flops_per_s
 
     def pays(self, length: float, draft: float, cost: float) -> tuple[tuple[float, float], ...]:
         """Between which sequences drafting pays, in order; infinite where it does at any more.

@@ -9,7 +9,7 @@ from app.components.columns import draw_table
 from app.components.question_page import Told
 from app.components.text import md
 from app.questions.speculation.controls import model_known
-from app.questions.speculation.figure import by_batch, by_draft, by_position, over_time
+from app.questions.speculation.figure import BATCHES, by_batch, by_draft, by_position, over_time
 from app.questions.speculation.words import decay, whole
 from errors import format as fmt
 
@@ -34,7 +34,7 @@ def pictures(told: Told[SpeculationResult]) -> None:
     if result.machine is not None and (drawn := by_batch(result)):
         st.markdown(
             f"**Up to how many sequences it pays.** {md(result.machine.model.name)} with {result.context:,} "
-            "tokens of context: beyond the first line verifying costs, below 1 it loses."
+            f"tokens of context: {_verifying(result.free_batch)}, below 1 it loses."
         )
         chart(drawn, f"batch {name} {given}", f"{name}-batch", words)
     else:
@@ -50,3 +50,12 @@ def pictures(told: Told[SpeculationResult]) -> None:
         if len(result.passes):
             draw_table(result.passes)
         told.downloads(result.positions, first, "speculation")
+
+
+def _verifying(free_batch: float | None) -> str:
+    """From how many sequences verifying costs more than a plain step; None: a model with experts."""
+    if not free_batch:
+        return "verifying costs at any number of them"
+    if free_batch > BATCHES[-1]:
+        return "verifying is free at all that are drawn"
+    return "beyond the first line verifying costs"

@@ -43,12 +43,13 @@ def _measured(result: SpeculationResult) -> str:
     return f"Measured at equal batch, tokens come {times(result.measured_speedup)} as fast with drafts as without."
 
 
-def batches(pays: Sequence[tuple[float, float]]) -> str:
-    """At which numbers of sequences drafting pays: `pays up to about 70 sequences at a time`."""
+def batches(pays: Sequence[tuple[float, float]], caches_bound: bool) -> str:
+    """At which numbers of sequences drafting pays: `pays up to about 70 sequences at a time`; `caches_bound`: reading
+    them outlasts all maths."""
     if not pays:
         return "does not pay at any batch"
     if at_any(tuple(pays)):
-        return "pays at any batch: reading the caches stays the bound"
+        return "pays at any batch" + ": reading the caches stays the bound" * caches_bound
     return f"pays {' and '.join(_between(*one) for one in pays)} at a time"
 
 
@@ -71,9 +72,9 @@ def _between(low: float, high: float) -> str:
 
 
 def _batch(result: SpeculationResult) -> tuple[str, ...]:
-    if result.break_even_batch is None:
+    if result.machine is None:
         return ()
-    text = f"On this chip it {batches(result.pays)}"
+    text = f"On this chip it {batches(result.pays, result.machine.caches_bound(result.draft))}"
     if result.batch is None or result.batch_speedup is None:
         return (f"{text}.",)
     return f"{text}.", f"At the {fmt.number(result.batch)} that run it is worth {times(result.batch_speedup)}."

@@ -60,7 +60,7 @@ class Worth:
         }
 
     def batches(self) -> dict[str, Any]:
-        """free_batch (None: not known, or of a model with experts, whose drafts are never free to verify),
+        """free_batch (None: not known, or of a model with experts, whose drafts are never free to verify; 0: at none),
         break_even_batch (None: not known, or no end: see pays_between_batches), pays_at_any_batch."""
         if self.machine is None:
             names = ("free_batch", "break_even_batch", "pays_at_any_batch", "pays_between_batches")
