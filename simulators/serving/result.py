@@ -147,7 +147,7 @@ def from_runs(middle: Outcome, ends: tuple[Outcome, ...]) -> dict[str, dict[str,
 
 def from_errors(outcome: Outcome, off: Mapping[str, tuple[float, float]]) -> dict[str, dict[str, tuple[float, float]]]:
     """A band from the shares by which each of calibrate.METRICS may be off. Tokens per second are as far off as times
-    per token, and no more than was asked for."""
+    per token, and no more than was asked for where requests come at times of their own."""
     band: dict[str, dict[str, tuple[float, float]]] = {}
     for name in ("ttft_s", "tpot_s"):
         if found := spread(outcome.served[name].to_numpy()):
@@ -155,7 +155,17 @@ def from_errors(outcome: Outcome, off: Mapping[str, tuple[float, float]]) -> dic
             band[name] = {s: (found[s] * max(1 + lo, 0), found[s] * (1 + hi)) for s, (lo, hi) in shares.items()}
     low, high = off["tpot_mean"]
     rate = outcome.output_tokens_per_s
-    return band | {"output_tokens_per_s": {"value": (rate / (1 + high), rate / max(1 + low, 0.01))}}
+    fast = min(rate / max(1 + low, 0.01), max(rate, _most_tokens_per_s(outcome)))
+    return band | {"output_tokens_per_s": {"value": (rate / (1 + high), fast)}}
+
+
+def _most_tokens_per_s(outcome: Outcome) -> float:
+    """What no machine exceeds, since the last request is not done before it comes; infinite where each request waits
+    for another to be done."""
+    first, last = outcome.requests["arrival_s"].min(), outcome.served["arrival_s"].max()
+    if outcome.traffic.concurrency or not last > first:
+        return float("inf")
+    return float(outcome.served["output"].sum() / (last - first))
 
 
 def _named(replica: np.ndarray, replicas: int) -> pa.Array:

@@ -284,6 +284,20 @@ def test_results_and_rows_of_the_tables():
     assert band["output_tokens_per_s"]["value"][1] == pytest.approx(result["output_tokens_per_s"] / 0.9)
 
 
+def test_a_band_of_tokens_per_second_holds_no_more_than_was_asked_for():
+    setup = Setup(model=model("llama-3.1-8b"), chip=chip("h100"))
+    off = {"ttft_mean": (0, 0), "ttft_p99": (0, 0), "tpot_mean": (-0.3, 0.25), "tpot_p99": (0, 0)}
+    sent = poisson(2, 300, 500, 100)
+    outcome = simulate(setup, sent)
+    low, high = from_errors(outcome, off)["output_tokens_per_s"]["value"]
+    assert low < outcome.output_tokens_per_s < high == pytest.approx(sent.output.sum() / sent.arrival_s[-1])
+    flooded = simulate(setup, poisson(500, 300, 500, 100))
+    held = simulate(setup, closed(8, 50, 500, 100))
+    for free in (flooded, held):
+        most = from_errors(free, off)["output_tokens_per_s"]["value"][1]
+        assert most == pytest.approx(free.output_tokens_per_s / 0.7)
+
+
 def test_traffic_is_as_asked():
     bursts = gamma(10, 3, 20_000, 10, 10, seed=1)
     between = np.diff(bursts.arrival_s)
