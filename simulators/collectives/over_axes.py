@@ -1,7 +1,8 @@
 """Collectives over axes of a mesh or torus, whole or broken: rings where an axis wraps, lines where it does not.
 
 After a failure the rings that lost a link are lines, and the slowest group counts: all of them start together. A chip
-that lost links of its group receives over those that are left, (n - 1)/n of the array in a group of n that live. A
+that lost links of its group receives over those that are left, (n - 1)/n of the array in a group of n that live; of an
+all-to-all each of its pairs has 1/n^2 of the array, which along one axis crosses the narrowest place of the group. A
 twisted axis comes back on another line, so that by itself it is a line; over all axes the twist is used.
 """
 
@@ -38,6 +39,10 @@ def cost(network: Network, shape: Shape, axes: tuple[int, ...], kind: str, setti
     if kind in PASSES and not shape.whole:
         least = PASSES[kind] * _fewest_links_s(network, shape, axes, rate)
         time = Time(time.latency_s, max(time.bandwidth_s, least))
+    if kind == "all_to_all" and not shape.whole:
+        least = _narrowest_s(network, shape, axes, rate)
+        alone = end == "low" or sum(k > 1 for k in lengths) == 1
+        time = Time(time.latency_s, least if alone else max(time.bandwidth_s, least), time.overlapped)
     chips = prod(lengths)
     if end == "low":
         exact = (chips - 1) / chips if kind in PASSES and chips > 1 and all(wraps) else 1.0
@@ -96,6 +101,42 @@ def _fewest_links_s(network: Network, shape: Shape, axes: tuple[int, ...], onewa
     if not some.any():
         return 0.0
     return float(((group[some] - 1) / group[some] / (np.maximum(links[some], 1) * oneway_bytes_per_s)).max())
+
+
+def _narrowest_s(network: Network, shape: Shape, axes: tuple[int, ...], oneway_bytes_per_s: float) -> float:
+    """Seconds below which no routing brings an all-to-all of an array of 1 byte in each group: by the links of each
+    chip, and by those across each place of an axis."""
+    alive, at = network.alive[: network.chips], network.coordinates
+    others = [i for i in range(len(shape.dims)) if i not in axes]
+    group = np.zeros(len(at), np.int64)
+    for i in others:
+        group = group * shape.dims[i] + at[:, i]
+    a, b = network.links[group[network.links[:, 0]] == group[network.links[:, 1]]].T
+    size = np.bincount(group, alive)
+    links = np.bincount(np.concatenate([a, b]), minlength=network.chips)
+    least = (alive * (size[group] - 1) / np.maximum(size[group] ** 2 * links, 1)).max()
+    for axis in axes:
+        least = max(least, _over_places(shape.dims[axis], at[:, axis], np.stack([a, b]), group, alive))
+    return float(least) / oneway_bytes_per_s
+
+
+def _over_places(k: int, at: np.ndarray, links: np.ndarray, group: np.ndarray, alive: np.ndarray) -> float:
+    """The most pairs a link has to carry between a stretch of an axis of `k` places and the rest of its group, as a
+    share of the group's pairs with themselves. `at`: places of the chips."""
+    apart = np.abs(np.diff(at[links], axis=0)[0])
+    if k == 1 or not np.isin(apart, (0, 1, k - 1)).all():  # a twist leads over several places at once
+        return 0.0
+    groups = int(group.max()) + 1
+    after = np.where(apart == 1, at[links].min(axis=0), k - 1)
+    across = np.bincount((group[links[0]] * k + after)[apart > 0], minlength=groups * k).reshape(groups, k)
+    living = np.bincount(group * k + at, alive, minlength=groups * k).reshape(groups, k)
+    size = living.sum(axis=1, keepdims=True)
+    start = np.concatenate([np.zeros(k - 1, int), np.arange(k)])  # of all stretches from the first place, of all halves
+    end = start + np.concatenate([np.arange(1, k), np.full(k, k // 2)])
+    before = np.concatenate([np.zeros((groups, 1)), np.cumsum(np.tile(living, 2), axis=1)], axis=1)
+    here = before[:, end] - before[:, start]
+    over = across[:, start - 1] + across[:, (end - 1) % k]
+    return float((here * (size - here) / np.maximum(size**2 * over, 1)).max())
 
 
 def _left(network: Network, shape: Shape, axes: tuple[int, ...]) -> list[bool]:

@@ -190,6 +190,25 @@ def test_what_a_failure_means_is_told_of_the_machine_that_failed(name, failed, t
     assert told in note and ("XLA" in note) == name.startswith(("v5p", "boardfly"))
 
 
+@pytest.mark.parametrize(
+    "name, failed, axes, share",
+    [
+        ("torus:5", "chip=3", ("x",), 4 / 16),  # a line of four: 2 x 2 pairs cross its middle; as one of five: 6 / 25
+        ("torus:5", "link=0-1", ("x",), 6 / 25),
+        ("torus:4x4", "chip=5", ("x",), 2 / 9),
+        ("torus:3x4", "chip=0", ("x",), 1 / 4),
+        ("mesh:3x4", "chip=2", ("x",), 1 / 4),
+        ("mesh:4x4", "chip=0", ("x",), 1 / 4),  # of the lines that are whole
+        ("torus:2x2x4:twisted", "chip=1", ("x", "y"), 2 / 9),  # three chips in a row
+        ("torus:1x8", "chip=2", ("y",), 12 / 49),
+    ],
+)
+def test_an_all_to_all_along_broken_axes_counts_the_chips_that_live(name, failed, axes, share):
+    found = collective(fail(build(name), (failed,)).network, "all_to_all", GIB, axes, link_bytes_per_s=1e9)
+    assert found.cost.seconds_per_byte * 1e9 == pytest.approx(share)
+    assert found.low.seconds_per_byte <= found.cost.seconds_per_byte <= found.high.seconds_per_byte
+
+
 def test_a_ring_that_lost_a_link_is_a_line():
     whole, broken = build("v5p:4x4x8"), fail(build("v5p:4x4x8"), ("link=0-8",)).network
     shape = shape_of(broken)
