@@ -11,8 +11,8 @@ from errors import InputError
 
 
 def contents(sources: Sequence[SafeSource], digests: Sequence[str], check: Callable[[], None]) -> list[str]:
-    """The SHA-256 of what each file holds, unpacked. A gzipped one that begins as no other does, or that cannot be
-    unpacked to its end, keeps that of its packed bytes. `check` may raise.
+    """The SHA-256 of what each file holds, unpacked. A gzipped one that begins as no other does (in a bucket: that is
+    called as no other), or that cannot be unpacked to its end, keeps that of its packed bytes. `check` may raise.
 
     The length and sum at the end of a gzip file are those of its last member alone: it is unpacked to know."""
     here = [None if isinstance(source, FarSource) else SafeSource(source.path, source.name) for source in sources]

@@ -132,11 +132,11 @@ def test_a_bucket_of_files_is_the_run_of_the_folder_with_them(one, there, tmp_pa
 def test_a_file_beside_its_own_gzip_counts_once_in_a_bucket_and_across_one(bucket, store, tmp_path):  # noqa: F811
     objects = objects_at(bucket.url)
     objects.create("in/a.log", LOG.encode())
-    objects.create("in/b.log.gz", gzip.compress(LOG.encode()))
+    objects.create("in/packed/a.log.gz", gzip.compress(LOG.encode()))
     (tmp_path / "c.log.gz").write_bytes(gzip.compress(LOG.encode(), 1))
     done = ingest([tmp_path / "c.log.gz"], store, engine=Elsewhere(), far=inputs(bucket))
     said = "the same bytes as a.log where both are unpacked, read once"
-    assert done.tables == {"steps": 10} and {f"b.log.gz: {said}", f"c.log.gz: {said}"} <= set(done.warnings)
+    assert done.tables == {"steps": 10} and {f"packed/a.log.gz: {said}", f"c.log.gz: {said}"} <= set(done.warnings)
 
 
 def test_parts_lie_in_the_store_before_the_run_does_and_nothing_is_left_of_them(one, there, tmp_path):

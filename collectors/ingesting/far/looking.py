@@ -5,9 +5,10 @@ What no worker can read as it lies there, an archive or an export of logs, is br
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import Path, PurePath
 from types import ModuleType
 from typing import Any
 
@@ -31,8 +32,9 @@ _NEVER = (float("inf"), float("inf"))
 
 @dataclass(frozen=True, kw_only=True)
 class Looked:
-    """What a file is. `unpacked`: the SHA-256 of what a gzipped one holds; `collector`: the name of its reader;
-    `stranger`: what it looks like where there is none; `here`: it is nothing that a worker reads as it lies there."""
+    """What a file is. `unpacked`: the SHA-256 of what a gzipped one holds that is called as another is; `collector`:
+    the name of its reader; `stranger`: what it looks like where there is none; `here`: it is nothing that a worker
+    reads as it lies there."""
 
     digest: str
     unpacked: str = ""
@@ -95,19 +97,27 @@ def _answer(outcome: Outcome) -> list[Looked]:
 def _tasks(files: Sequence[FarFile]) -> Iterator[Task]:
     waiting: list[FarFile] = []
     enough = task_bytes(sum(file.bytes for file in files))
+    called = Counter(_unzipped(file.name) for file in files)
+    twins = {name for name, count in called.items() if count > 1}
     for file in files:
         waiting.append(file)
         if sum(one.bytes for one in waiting) >= enough or len(waiting) == TASK_FILES:
-            yield _task(waiting)
+            yield _task(waiting, twins)
             waiting = []
     if waiting:
-        yield _task(waiting)
+        yield _task(waiting, twins)
 
 
-def _task(files: Sequence[FarFile]) -> Task:
-    asked = [dict(vars(file)) for file in files]
+def _unzipped(name: str) -> str:
+    """What a file is called, packed or not, wherever it lies."""
+    return PurePath(name).name.removesuffix(".gz")
+
+
+def _task(files: Sequence[FarFile], twins: Collection[str]) -> Task:
+    """`twins`: names that several files have: whether those hold the same, a worker unpacks them to know."""
+    asked = {"files": [dict(vars(file)) for file in files], "twin": [_unzipped(file.name) in twins for file in files]}
     key = hashlib.sha256(json.dumps(asked).encode()).hexdigest()[:32]
-    return Task(key=key, asked={"files": asked}, weight=sum(file.bytes for file in files))
+    return Task(key=key, asked=asked, weight=sum(file.bytes for file in files))
 
 
 def _files(asked: dict[str, Any]) -> list[FarFile]:
@@ -128,12 +138,12 @@ def look(asked: dict[str, Any]) -> list[Looked]:
         paths = [folder / str(n) for n in range(len(files))]
         digests = brought(list(zip(files, paths, strict=True)))
         return [
-            _looked(SafeSource(path, file.name), digest, lines)
-            for file, path, digest in zip(files, paths, digests, strict=True)
+            _looked(SafeSource(path, file.name), digest, lines, twin)
+            for file, path, digest, twin in zip(files, paths, digests, asked["twin"], strict=True)
         ]
 
 
-def _looked(source: SafeSource, digest: str, folder: Path) -> Looked:
+def _looked(source: SafeSource, digest: str, folder: Path, twin: bool) -> Looked:
     if may_be_table(source) or (archive_kind(source) is not None and not is_no_archive(source)):
         return Looked(digest=digest, here=True)
     best = recognise(SafeSource(source.path, source.name), folder)
@@ -141,6 +151,6 @@ def _looked(source: SafeSource, digest: str, folder: Path) -> Looked:
         return Looked(digest=digest, stranger=unknown(source))
     if type(best.source) is not SafeSource or not isinstance(best.collector, ModuleType):
         return Looked(digest=digest, here=True)
-    unpacked = unpacked_digest(source) if source.gzipped else ""
+    unpacked = unpacked_digest(source) if twin and source.gzipped else ""
     name, notes = best.collector.NAME, best.notes
     return Looked(digest=digest, unpacked=unpacked, collector=name, begins=begins(best.source), notes=notes)
