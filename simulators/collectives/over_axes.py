@@ -36,13 +36,8 @@ def cost(network: Network, shape: Shape, axes: tuple[int, ...], kind: str, setti
     wraps = [shape.rings[i] for i in axes] if shape.whole else _left(network, shape, axes)
     rate = float(link_rates(network, setting.link_bytes_per_s).min(initial=np.inf))
     time = FORMULAS[kind](1.0, lengths, wraps, rate, setting.hop_s)
-    if kind in PASSES and not shape.whole:
-        least = PASSES[kind] * _fewest_links_s(network, shape, axes, rate)
-        time = Time(time.latency_s, max(time.bandwidth_s, least))
-    if kind == "all_to_all" and not shape.whole:
-        least = _narrowest_s(network, shape, axes, rate)
-        alone = end == "low" or sum(k > 1 for k in lengths) == 1
-        time = Time(time.latency_s, least if alone else max(time.bandwidth_s, least), time.overlapped)
+    if not shape.whole:
+        time = _broken(time, network, shape, axes, kind, rate, end)
     chips = prod(lengths)
     if end == "low":
         exact = (chips - 1) / chips if kind in PASSES and chips > 1 and all(wraps) else 1.0
@@ -50,6 +45,25 @@ def cost(network: Network, shape: Shape, axes: tuple[int, ...], kind: str, setti
     elif end == "high" and kind == "all_to_all":
         time = Time(time.latency_s, time.bandwidth_s, False)
     return one(kind, time, _told(lengths, wraps, kind))
+
+
+def _broken(
+    time: Time, network: Network, shape: Shape, axes: tuple[int, ...], kind: str, rate: float, end: str
+) -> Time:
+    """The slowest of groups that lack chips or links; `time`: as if each had all of its chips."""
+    alone = sum(shape.dims[i] > 1 for i in axes) == 1
+    bandwidth = time.bandwidth_s
+    if kind in PASSES:
+        least = _fewest_links_s(network, shape, axes, rate)
+        line = PASSES[kind] * max(least, 1 / (2 * rate))  # beside it stand rings that are whole
+        bandwidth = min(bandwidth, line) if alone else max(bandwidth, PASSES[kind] * least)
+    elif kind == "all_to_all":
+        least = _narrowest_s(network, shape, axes, rate)
+        bandwidth = least if alone or end == "low" else max(bandwidth, least)
+    elif kind == "permute":
+        living = network.alive[: network.chips].reshape(shape.dims).sum(axis=axes)
+        bandwidth *= prod(shape.dims[i] for i in axes) / living[living > 1].min(initial=prod(shape.dims))
+    return Time(time.latency_s, bandwidth, time.overlapped)
 
 
 def all_axes(network: Network, shape: Shape, kind: str, setting: Setting, end: str, routing: str) -> Cost:

@@ -209,6 +209,24 @@ def test_an_all_to_all_along_broken_axes_counts_the_chips_that_live(name, failed
     assert found.low.seconds_per_byte <= found.cost.seconds_per_byte <= found.high.seconds_per_byte
 
 
+@pytest.mark.parametrize(
+    "name, failed, gathered, sent",
+    [
+        ("torus:5", "chip=3", 3 / 4, 1 / 4),
+        ("torus:5", "link=0-1", 4 / 5, 1 / 5),
+        ("torus:4x4", "chip=5", 2 / 3, 1 / 3),
+        ("mesh:4x4", "chip=0", 3 / 4, 1 / 3),  # of a line that is whole, and of the one that is not
+        ("torus:4x4", "link=0-1", 1 / 2, 1 / 4),  # along the other axis: rings, all whole
+    ],
+)
+def test_collectives_along_a_broken_axis_are_those_of_the_slowest_line(name, failed, gathered, sent):
+    network = fail(build(name), (failed,)).network
+    for kind, share in (("all_gather", gathered), ("all_reduce", 2 * gathered), ("permute", sent)):
+        found = collective(network, kind, GIB, ("x",), link_bytes_per_s=1e9)
+        assert found.cost.seconds_per_byte * 1e9 == pytest.approx(share)
+        assert found.low.seconds_per_byte <= found.cost.seconds_per_byte <= found.high.seconds_per_byte
+
+
 def test_a_ring_that_lost_a_link_is_a_line():
     whole, broken = build("v5p:4x4x8"), fail(build("v5p:4x4x8"), ("link=0-8",)).network
     shape = shape_of(broken)
