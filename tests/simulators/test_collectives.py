@@ -172,61 +172,6 @@ def test_low_ends_of_all_to_all_are_bounds():
         assert 0 < least_all_to_all(network, rates) <= link_loads(network).max * (1 + 1e-9)
 
 
-@pytest.mark.parametrize(
-    "name, failed, told",
-    [
-        ("rail:64", "nvswitch=0", "Of what the failure left."),
-        ("rail:64", "chip=3", "a collective waits for every GPU"),
-        ("mi300x:8", "chip=3", "a collective waits for every GPU"),
-        ("v5p:4x4x8", "chip=3", "XLA runs no program on a slice that lacks a chip: it is re-created first"),
-        ("v5p:4x4x8", "ocs=1", "Lost light paths alone it may outlast"),
-        ("boardfly:1024", "chip=3", "XLA runs no program on a slice that lacks a chip"),
-        ("torus:4x4", "chip=3", "no machine is named here"),
-    ],
-)
-def test_what_a_failure_means_is_told_of_the_machine_that_failed(name, failed, told):
-    notes = collective(fail(build(name), (failed,)).network, "all_gather", GIB).notes
-    (note,) = (n for n in notes if n.startswith("Of what the failure left"))
-    assert told in note and ("XLA" in note) == name.startswith(("v5p", "boardfly"))
-
-
-@pytest.mark.parametrize(
-    "name, failed, axes, share",
-    [
-        ("torus:5", "chip=3", ("x",), 4 / 16),  # a line of four: 2 x 2 pairs cross its middle; as one of five: 6 / 25
-        ("torus:5", "link=0-1", ("x",), 6 / 25),
-        ("torus:4x4", "chip=5", ("x",), 2 / 9),
-        ("torus:3x4", "chip=0", ("x",), 1 / 4),
-        ("mesh:3x4", "chip=2", ("x",), 1 / 4),
-        ("mesh:4x4", "chip=0", ("x",), 1 / 4),  # of the lines that are whole
-        ("torus:2x2x4:twisted", "chip=1", ("x", "y"), 2 / 9),  # three chips in a row
-        ("torus:1x8", "chip=2", ("y",), 12 / 49),
-    ],
-)
-def test_an_all_to_all_along_broken_axes_counts_the_chips_that_live(name, failed, axes, share):
-    found = collective(fail(build(name), (failed,)).network, "all_to_all", GIB, axes, link_bytes_per_s=1e9)
-    assert found.cost.seconds_per_byte * 1e9 == pytest.approx(share)
-    assert found.low.seconds_per_byte <= found.cost.seconds_per_byte <= found.high.seconds_per_byte
-
-
-@pytest.mark.parametrize(
-    "name, failed, gathered, sent",
-    [
-        ("torus:5", "chip=3", 3 / 4, 1 / 4),
-        ("torus:5", "link=0-1", 4 / 5, 1 / 5),
-        ("torus:4x4", "chip=5", 2 / 3, 1 / 3),
-        ("mesh:4x4", "chip=0", 3 / 4, 1 / 3),  # of a line that is whole, and of the one that is not
-        ("torus:4x4", "link=0-1", 1 / 2, 1 / 4),  # along the other axis: rings, all whole
-    ],
-)
-def test_collectives_along_a_broken_axis_are_those_of_the_slowest_line(name, failed, gathered, sent):
-    network = fail(build(name), (failed,)).network
-    for kind, share in (("all_gather", gathered), ("all_reduce", 2 * gathered), ("permute", sent)):
-        found = collective(network, kind, GIB, ("x",), link_bytes_per_s=1e9)
-        assert found.cost.seconds_per_byte * 1e9 == pytest.approx(share)
-        assert found.low.seconds_per_byte <= found.cost.seconds_per_byte <= found.high.seconds_per_byte
-
-
 def test_a_ring_that_lost_a_link_is_a_line():
     whole, broken = build("v5p:4x4x8"), fail(build("v5p:4x4x8"), ("link=0-8",)).network
     shape = shape_of(broken)
