@@ -360,9 +360,9 @@ def _accounts_of_passes(time: Time, work: Work, machine: Hardware) -> list[Accou
     for number, (name, seconds) in enumerate((("prefill", time.prefill), ("decode", time.decode))):
         failed += seconds * work.failed[number]
         missed += seconds * work.missed[number]
-        kept = seconds * (1 - work.failed[number] - work.missed[number])
+        kept = max(seconds * (1 - work.failed[number] - work.missed[number]), 0.0)
         useful = min(work.flops[number] / peak, kept) if work.flops and peak else 0.0
-        phases.append(_phase(name, max(kept, 0.0), useful, machine))
+        phases.append(_phase(name, kept, useful, machine))
     lost = [leaf(n, x, "derived", "what its tokens added to their passes") for n, x in time.lost.items()]
     lost += [
         leaf("failed_requests", failed, "derived", "its share of the tokens computed"),

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from analyzers.serving.accounts import UNTOLD
@@ -264,6 +264,21 @@ def test_flops_of_windows_follow_each_position():
 counts = st.integers(0, 500)
 
 
+@example(  # failed tokens are the whole of a pass, to a rounding
+    passes=[(0, 0, 0, 0, 0, 0, 0, 0, 0), (0, 1, 1, 0, 0, 1, 0, 0, 0)],
+    asked=[
+        (0, 0, 0, 0, 0, "completed"),
+        (0, 0, 0, 0, 0, "completed"),
+        (0, 0, 0, 0, 107, "failed"),
+        (0, 0, 0, 0, 1, "failed"),
+        (0, 0, 0, 0, 0, "failed"),
+        (0, 0, 0, 0, 0, "failed"),
+        (0, 500_000_001, 1_286_662_083, 0, 1, "completed"),
+    ],
+    chips=1,
+    named="llama3.1-8b",
+    ttft_s=0.5,
+)
 @settings(max_examples=75, deadline=None)
 @given(
     st.lists(

@@ -150,7 +150,12 @@ def test_a_comparison_says_what_grows_and_what_is_alike():
 
 
 def test_one_sequence_is_one():
+    class Bound:
+        @staticmethod
+        def caches_bound(draft: float) -> bool:
+            return True
+
     class Result:
-        break_even_batch, pays, batch, batch_speedup = 1.2, ((1.0, 1.2),), None, None
+        draft, machine, pays, batch, batch_speedup = 4.0, Bound, ((1.0, 1.2),), None, None
 
     assert speculation_words._batch(Result) == ("On this chip it pays up to about 1 sequence at a time.",)

@@ -53,7 +53,7 @@ OPTIONS: tuple[Option, ...] = (
         "batch",
         BATCH,
         None,
-        "sequences of a step (default: one for each chip, more where the mesh cuts a batch into more)",
+        "sequences of a step (default: one for each chip, or part that the mesh cuts it into)",
         label="Sequences of a step",
     ),
     Option("seq", TOKENS, None, f"tokens of a sequence (default: {SEQ})", label="Tokens of a sequence", form="TOKENS"),
