@@ -17,7 +17,7 @@ TERMS = (
     Term(
         "Metrics of settled steps",
         "The mean of settled steps, and MFU and tokens/s at that mean: what is told from chance by their scatter. The "
-        "pages of a run tell its median step, MFU and tokens/s over all usual steps, stalls and those that a profiler "
+        "pages of a run tell its usual step, MFU and tokens/s over all usual steps, stalls and those that a profiler "
         "watched among them.",
     ),
     Term(

@@ -252,7 +252,7 @@ COLUMNS: tuple[Column, ...] = (
     ),
     Column(
         name="step_time",
-        title="Median step",
+        title="Usual step",
         kind="seconds",
         meaning="median of kept, usual steps",
         value=_worked_out("step_time"),

@@ -58,7 +58,7 @@ def test_three_runs_are_laid_beside_one_another_and_two_are_compared_as_ever(pla
     assert "ledger" in json.loads(capsys.readouterr().out)
     assert main(["compare", "a", "b", ODD]) == 0
     said = capsys.readouterr().out
-    assert "3 runs: median step goes from" in said and "Strong scaling" in said
+    assert "3 runs: usual step goes from" in said and "Strong scaling" in said
 
 
 def test_a_run_whose_name_holds_a_comma_can_be_named(place, four):
