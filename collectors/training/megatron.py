@@ -32,7 +32,7 @@ from collectors.reading.line_prefix import Clock, host_prefix, pieces, plain
 from collectors.reading.textlog import DATED, Buffer, Tally, fits, is_text_log, lines, seconds_to_ns, tail
 from collectors.training import megatron_lines as said
 from collectors.training.megatron_arguments import Arguments
-from collectors.training.megatron_timers import ALL_HEAD, MAX_HEAD, Timers
+from collectors.training.megatron_timers import ALL_HEAD, MAX_HEAD, Timers, ran_on
 from collectors.training.step_fields import NUMBER, fields_of, first
 from collectors.training.unprinted import BETWEEN, MOST, printed_every, stood_for
 from errors import InputError
@@ -234,7 +234,9 @@ class _Log:
         total, end, leads = (each_ns or 0) * count, at, self._leads(taken.lane)
         if leads:
             self.begun = self.cursor
-            paused = 0 < self.paused_ns < total and self._timer_ran_on(at, total, count)
+            gap = None if at is None or self.printed_ns is None else at - self.printed_ns
+            usual = None if at is not None or self.usual_ns is None else self.usual_ns * count
+            paused = 0 < self.paused_ns < total and ran_on(total, self.paused_ns, gap, usual)
             self.taken_off_ns = self.paused_ns if paused else 0
             self.beside_ns = self.paused_ns - self.taken_off_ns
         if at is None and self.begun is not None:
@@ -273,15 +275,6 @@ class _Log:
             if not self.paused_ns and taken.before is not None:
                 self.usual_ns = each_ns
             self.cursor, self.printed_ns, self.paused_ns = end, at, 0
-
-    def _timer_ran_on(self, at: int | None, total: int, count: int) -> bool:
-        """Whether the printed time includes the saves and evaluations before it."""
-        if at is None and self.usual_ns is not None:  # unless the steps clearly took as long as ever without them
-            return abs(total - self.paused_ns - self.usual_ns * count) <= 4 * abs(total - self.usual_ns * count)
-        if at is None or self.printed_ns is None:
-            return True
-        gap = at - self.printed_ns
-        return abs(gap - total) <= abs(gap - total - self.paused_ns)
 
     def _tokens(self, fields: dict[str, float], each_ns: int | None) -> float | None:
         printed, samples = first(fields, said.TOKENS), first(fields, ("samples per second",))

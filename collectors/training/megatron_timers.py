@@ -63,3 +63,13 @@ class Timers:
         found = [] if self._name is None or self._longest is None else [(self._name, self._longest)]
         self._name = self._longest = None
         return found
+
+
+def ran_on(total: int, paused: int, gap: int | None, usual: int | None) -> bool:
+    """Whether the printed time of steps, `total`, includes the saves and evaluations before it. `gap`: by the clock
+    since the line before; `usual`: what as many steps took before, where lines have no time. All in ns."""
+    if gap is not None:
+        return abs(gap - total) <= abs(gap - total - paused)
+    if usual is None:
+        return True
+    return abs(total - paused - usual) <= 4 * abs(total - usual)  # unless they clearly took as long as ever without
