@@ -253,7 +253,7 @@ def _accounts() -> tuple[Figure, ...]:
 FIGURES: Mapping[str, Figure] = {
     f.name: f
     for f in (
-        Figure(name="step_time", title="Mean settled step", change=_step),
+        Figure(name="step_time", title="Settled step time", change=_step),
         Figure(name="held_per_step", title="Chip time held a kept step", change=_held),
         Figure(name="tokens_per_s", title="Tokens/s of a chip in settled steps", change=_tokens, worse="<"),
         Figure(name="mfu", title="MFU of settled steps", change=_mfu, unit=POINTS, worse="<"),

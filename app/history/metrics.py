@@ -155,7 +155,7 @@ def _of_steps(
 
 def _metrics() -> Mapping[str, Metric]:
     found = [
-        _of_steps("step_time", "Mean settled step", _step, fmt.duration, "s", more=True),
+        _of_steps("step_time", "Settled step time", _step, fmt.duration, "s", more=True),
         _of_steps("tokens_per_s", "Tokens/s of a chip in settled steps", _tokens, fmt.number, "tokens/s", more=False),
         _of_steps("mfu", "MFU of settled steps", _mfu, fmt.share, SHARE, more=False),
         Metric(name="goodput", title="Goodput", of=_goodput, shown=fmt.share, unit=SHARE, more=False),

@@ -160,7 +160,7 @@ def test_the_api_agents_and_the_page_tell_what_the_command_tells(nightly, kept, 
 
 def test_the_page_begins_with_step_time_and_says_what_cannot_be(nightly, kept):
     at = opened(PAGE)
-    assert not at.exception and "Mean settled step rose by" in words(at)
+    assert not at.exception and "Settled step time rose by" in words(at)
     assert "Whiskers are the range of a run by its own scatter" in words(at)
     for odd in ({"metric": "x" * 10_000}, {"search": "mfu<<"}, {"name": "<b>nobody</b>"}, {"by": "branch"}):
         at = opened(PAGE, **odd)
