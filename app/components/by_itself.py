@@ -27,7 +27,24 @@ def by_itself(draw: Callable[P, None], every_s: float | None) -> Callable[P, Non
             _as_chosen()
         draw(*args, **kwargs)
 
-    return st.fragment(drawn, run_every=every_s)
+    return fragment(drawn, every_s)
+
+
+def fragment(draw: Callable[P, None], every_s: float | None = None) -> Callable[P, None]:
+    """A part of a page that is drawn again without the rest: when something in it is used, and every so often.
+
+    It has a place of its own. Where it is drawn again right after the whole page, before the browser has heard of
+    that, its first drawing is never sent. What comes next in the same place would then stand behind nothing, which the
+    browser refuses: the page would be dead.
+    """
+    again = st.fragment(draw, run_every=every_s)
+
+    @wraps(draw)
+    def placed(*args: P.args, **kwargs: P.kwargs) -> None:
+        with st.container():
+            again(*args, **kwargs)
+
+    return placed
 
 
 def remember(name: str, value: str | None) -> None:

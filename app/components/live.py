@@ -58,7 +58,8 @@ def watch_live_runs(place: Workspace) -> bool:
     To be called before the runs are listed, so that what comes in between is noticed.
     """
     followed = any(v.state_at(time.time_ns()) != "stopped" for v in place.store.live.all())
-    by_itself(_moved, LIVE_SECONDS if followed else None)(place, _snapshots(place))
+    if followed:
+        by_itself(_moved, LIVE_SECONDS)(place, _snapshots(place))
     return followed
 
 

@@ -16,6 +16,7 @@ from streamlit.delta_generator import DeltaGenerator
 from app.components import baseline
 from app.components.answering import answering
 from app.components.ask_facts import ask_here
+from app.components.by_itself import fragment
 from app.components.columns import draw_table
 from app.components.current import current_run
 from app.components.downloads import downloads
@@ -142,7 +143,7 @@ def question_page(
     def draw() -> None:
         below.draw(otherwise, choices)
 
-    (st.fragment(draw) if apart else draw)()
+    (fragment(draw) if apart else draw)()
 
 
 def joint_page(
@@ -174,7 +175,7 @@ def subject_page(
     """Draw the page about the run or the model in the address; all as `question_page` has it, and drawn apart."""
     about = model_or_run()
     below = _Below(question, about, doing, figures, body, _asking(question), question.verdict, _how(question), options)
-    st.fragment(below.draw)()
+    fragment(below.draw)()
 
 
 def _about_a_run(beside: Callable[[Run, Workspace], None] | None) -> tuple[About, DeltaGenerator]:

@@ -8,6 +8,7 @@ from urllib.parse import quote, urlencode
 import streamlit as st
 
 from app.components.browser import component
+from app.components.by_itself import fragment
 from app.components.howto import lacking
 from app.components.live import address
 from app.components.loss_mark import NOT_KNOWN_YET, loss_mark
@@ -22,7 +23,7 @@ LOOK_SECONDS = 2.0  # how often it is asked whether a ledger that is being compu
 _menu = component("chipledger_run_menu", Path(__file__).parent / "run_menu")
 
 
-@st.fragment
+@fragment
 def run_menu(run: Run, place: Workspace, spec: str | None) -> None:
     """Draw it; leads on where a page was chosen. `spec`: the run's slice, as the topology lab names it.
 

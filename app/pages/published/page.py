@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import streamlit as st
 
 from analyzers.flops.published import Reviewed, likes, reviewed
+from app.components.by_itself import fragment
 from app.components.chart import chart
 from app.components.columns import draw_table
 from app.components.current import choose, chosen, open_workspace, switch
@@ -80,7 +81,7 @@ def pick(column: st.delta_generator.DeltaGenerator, name: str, label: str, there
     return now
 
 
-@st.fragment
+@fragment
 def picture(rows: list[Reviewed], own: Own | None) -> None:
     """The scatter, the row that was clicked, and all rows to take away."""
     with st.container(horizontal=True, horizontal_alignment="right"):

@@ -8,6 +8,7 @@ import numpy as np
 import streamlit as st
 
 from app import topologies
+from app.components.by_itself import fragment
 from app.components.current import choose, switch
 from app.components.notice import notice
 from app.components.text import md
@@ -33,7 +34,7 @@ LOOKS = {
 }
 
 
-@st.fragment
+@fragment
 def picture(lab: Lab) -> None:
     """Draws it. A click on it that fails or repairs a part, or asks for a route, changes the address and the page."""
     if st.session_state.pop(CHANGED, False):

@@ -6,6 +6,7 @@ import pandas as pd
 import streamlit as st
 
 from app.components.actions import copy_link
+from app.components.by_itself import fragment
 from app.components.chart import chart
 from app.components.columns import draw_table
 from app.components.downloads import downloads
@@ -69,13 +70,13 @@ def show(made: TrainingPlan) -> None:
     what makes it real."""
     figures_row(figures(made.first))
     run_beside(made, NAME)
-    st.fragment(steer)(made, NAME)
+    fragment(steer)(made, NAME)
     st.markdown(
         "**Where does the chip time of a step go?** Each chip's best layout, then those on other numbers of chips."
     )
     chart(where_it_goes(made.firsts), "where", NAME, "Accounts of a step")
     losing(made)
-    st.fragment(make_it_real)(made)
+    fragment(make_it_real)(made)
     rows = pd.json_normalize([c.to_dict() for c in made.choices], sep="_").drop(columns=["fits", "basis"])
     told = f"Evidence: {fmt.count(len(rows), 'layout')} of {made.tried:,} tried"
     with st.expander(told, icon=":material/table:"):

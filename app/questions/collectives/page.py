@@ -3,6 +3,7 @@
 import streamlit as st
 
 from analyzers.ranks.collectives import CollectivesResult
+from app.components.by_itself import fragment
 from app.components.chart import chart
 from app.components.current import switch
 from app.components.figures_row import Figure
@@ -65,7 +66,7 @@ def figures(result: CollectivesResult) -> list[Figure]:
     ]
 
 
-@st.fragment
+@fragment
 def picture(told: Told[CollectivesResult]) -> None:
     """Time by kind and axis, or bandwidth over size; and the rows to take away."""
     result = told.result

@@ -5,6 +5,7 @@ import streamlit as st
 
 from analyzers.lost.interruptions import InterruptionsResult
 from analyzers.lost.interruptions.fleet_rates import compared, shares
+from app.components.by_itself import fragment
 from app.components.chart import chart
 from app.components.columns import draw_table
 from app.components.current import switch
@@ -20,7 +21,7 @@ ENOUGH = 5  # interruptions from which shares are worth comparing with others'
 SHOWN_HOSTS = 2000
 
 
-@st.fragment
+@fragment
 def comparison(run: Run, result: InterruptionsResult) -> None:
     """Causes, other fleets, times between two, hosts."""
     view = switch("Compare", "view", VIEWS, "causes")

@@ -4,6 +4,7 @@ import pandas as pd
 import streamlit as st
 
 from analyzers.lost.interruptions import InterruptionsResult
+from app.components.by_itself import fragment
 from app.components.chart import chart
 from app.components.columns import draw_table
 from app.components.current import choose
@@ -89,7 +90,7 @@ def figures(result: InterruptionsResult) -> list[Figure]:
     return shown
 
 
-@st.fragment
+@fragment
 def explore(told: Told[InterruptionsResult]) -> None:
     """The attempts with their interruptions, the one that is open, and all of them as rows."""
     result, name = told.result, told.name

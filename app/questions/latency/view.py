@@ -8,6 +8,7 @@ import streamlit as st
 
 from analyzers.serving.latency import ServingResult
 from analyzers.serving.latency.summary import METRICS
+from app.components.by_itself import fragment
 from app.components.chart import chart
 from app.components.columns import draw_table
 from app.components.current import switch
@@ -45,7 +46,7 @@ def views(result: ServingResult) -> dict[str, str]:
     return {name: text for name, text in VIEWS.items() if there[name]}
 
 
-@st.fragment
+@fragment
 def explore(told: Told[ServingResult]) -> None:
     """One view at a time, a sentence before it, and the rows to take away."""
     result, name = told.result, told.name

@@ -4,6 +4,7 @@ import streamlit as st
 
 from analyzers.time.ledger import LedgerResult
 from app import theme
+from app.components.by_itself import fragment
 from app.components.chart import chart
 from app.components.current import choose, switch
 from app.components.question_page import Told
@@ -20,7 +21,7 @@ from runs.ledger import Account
 VIEWS = {"icicle": "Icicle", "waterfall": "Waterfall"}
 
 
-@st.fragment
+@fragment
 def explore(told: Told[LedgerResult]) -> None:
     """The picture and its table. Opening an account draws these two again and leaves the rest of the page alone."""
     run, result, name = told.run, told.result, told.name

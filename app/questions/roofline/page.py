@@ -3,6 +3,7 @@
 import streamlit as st
 
 from analyzers.device.roofline import BOUNDS, ROOF, RooflineResult
+from app.components.by_itself import fragment
 from app.components.chart import chart
 from app.components.current import choose
 from app.components.figures_row import Figure
@@ -83,7 +84,7 @@ def figures(result: RooflineResult) -> list[Figure]:
     return shown
 
 
-@st.fragment
+@fragment
 def picture(told: Told[RooflineResult]) -> None:
     """Time by what binds, the scatter, what has no FLOPs, the operation that was chosen, and the rows."""
     result, name, at = told.result, told.name, st.query_params.get("op", "")

@@ -5,6 +5,7 @@ from typing import Any
 import streamlit as st
 
 from analyzers.time.steps import StepsResult
+from app.components.by_itself import fragment
 from app.components.chart import chart
 from app.components.current import choose, switch
 from app.components.figures_row import Figure
@@ -64,7 +65,7 @@ def figures(result: StepsResult) -> list[Figure]:
     ]
 
 
-@st.fragment
+@fragment
 def picture(told: Told[StepsResult]) -> None:
     """The durations, one small figure per host where hosts differ, and the rows to take away."""
     result = told.result
