@@ -5,6 +5,8 @@ import gc
 import os
 import shutil
 import sys
+import time
+from collections.abc import Generator
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -25,6 +27,7 @@ DEV_EXAMPLES = 15  # of each property, but in CI: there as many as it asks for
 DEV_PART = 5  # of the seeds of tests that draw for themselves, one in so many, but in CI: there all of them
 MOST_WORKERS, WORKER_BYTES = 4, 2_500_000_000
 MEMORY, MEMORY_BYTES = Path("/dev/shm"), 4_000_000_000  # files that lie in memory; those of all tests take less
+LONG_S = 0.1  # of a processor, for a look at all objects
 NO_VALUES = SimpleNamespace(params={})
 _SETTINGS = "_hypothesis_internal_use_settings"  # where Hypothesis keeps what `@settings` said
 
@@ -127,10 +130,23 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 _MAIN = sys.modules["__main__"]
 
 
-def pytest_runtest_teardown(item: pytest.Item) -> None:
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> Generator[None]:
     """A page that is opened in this process takes the place of its main module. A process that is spawned runs that
     file first, and would end there."""
     sys.modules["__main__"] = _MAIN
+    yield
+    if nextitem is not None and nextitem.path != item.path:
+        _set_aside()
+
+
+def _set_aside() -> None:
+    """What the tests of a file leave behind stays, as what was imported: once there is so much of it that to look
+    through it takes long, a test that comes later and makes many objects would pay for it."""
+    began = time.thread_time()
+    gc.collect()
+    if time.thread_time() - began > LONG_S:
+        gc.freeze()
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
