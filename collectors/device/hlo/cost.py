@@ -244,10 +244,11 @@ def scratch_shape(instruction: Any) -> Any:
 
 
 def _convolution(instruction: Any, left: Any, right: Any, out: Any) -> Product | None:
-    """A convolution as a matrix product; spatial dimensions that only carry a batch or a contraction are such.
+    """A convolution as a matrix product; spatial dimensions that only carry a batch, a contraction or a side are such.
 
     A TPU compiler prints matrix products as convolutions: with no window they are plain; a batch dimension becomes a
-    spatial one in which every output meets just one input.
+    spatial one in which every output meets just one input; a dimension that only the right side has becomes one in
+    which the left side has one element, and every output meets another element of the window.
     """
     dims, window = instruction.convolution_dimension_numbers, list(instruction.window.dimensions)
     ranks = (len(left.dimensions), len(right.dimensions))
@@ -277,6 +278,8 @@ def _convolution(instruction: Any, left: Any, right: Any, out: Any) -> Product |
             m *= result
         elif result == 1:
             k *= valid
+        elif size == 1 and valid == result == w.size:
+            n *= result
         elif valid == result and size == result:
             batch *= result
         else:
