@@ -7,6 +7,7 @@ Bytes are those of operands and results, without what a fusion keeps to itself.
 
 import hashlib
 import math
+from collections.abc import Iterable
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -108,6 +109,11 @@ def _times(amount: float, times: int | None) -> float:
     return amount * times
 
 
+def is_repeated(instruction: Any) -> bool:
+    """Whether the compiler added it to compute a value again: it names the copy so, and nothing of what it calls."""
+    return b".remat" in instruction.name
+
+
 class Own(NamedTuple):
     """What an instruction costs by itself, and the matrix product that it may be."""
 
@@ -157,13 +163,16 @@ class Analysis:
         result.instructions = sum(len(instructions) for _, instructions in self._listed)
         runs = self.runs(entry)
         wrapped = self.reached_from(b"async-start")
+        again = self._reached(
+            i for _, listed in self._listed for i in listed if i.opcode == b"fusion" and is_repeated(i)
+        )
         for comp, instructions in self._listed:
             if comp.id not in fused:
                 self.enter(instructions, 0 if comp.id in wrapped else runs.get(comp.id, 0))
         for comp_id, count in runs.items():
             for instruction in self._within.get(comp_id, ()) if count != 0 else ():
                 if product := self.own(instruction).product:
-                    result.matmuls.append(self.matmul(instruction, product, count))
+                    result.matmuls.append(self.matmul(instruction, product, count, comp_id in again))
         if entry in self.computations:
             parameters = [i for i in self._within[entry] if i.opcode == b"parameter"]
             copies = copies_of(parameters)
@@ -193,14 +202,11 @@ class Analysis:
 
     def reached_from(self, opcode: bytes) -> set[int]:
         """Computations that instructions of an opcode call, and those called from there."""
+        return self._reached(i for _, instructions in self._listed for i in instructions if i.opcode == opcode)
+
+    def _reached(self, instructions: Iterable[Any]) -> set[int]:
         found: set[int] = set()
-        waiting = [
-            c
-            for _, instructions in self._listed
-            for i in instructions
-            if i.opcode == opcode
-            for c in i.called_computation_ids
-        ]
+        waiting = [c for i in instructions for c in i.called_computation_ids]
         while waiting:
             comp_id = waiting.pop()
             if comp_id in self.computations and comp_id not in found:
@@ -294,6 +300,8 @@ class Analysis:
                 inside = inside or self._inside.get(callee, "")
             if product:
                 inside = "matmul" if "matmul" in (inside, product.kind) else product.kind
+            if is_repeated(instruction):
+                part_again = own
             moved += bytes_moved
             flops += own
             again += part_again if math.isnan(part_again) or math.isnan(own) else min(part_again, own)
@@ -303,7 +311,7 @@ class Analysis:
         return self._costs[comp_id]
 
     def is_remat(self, instruction: Any) -> bool:
-        return b"rematted_computation" in instruction.metadata.op_name or b".remat" in instruction.name
+        return b"rematted_computation" in instruction.metadata.op_name or is_repeated(instruction)
 
     def source(self, instruction: Any) -> str | None:
         """File and line of the user's program, innermost frame."""
@@ -367,7 +375,8 @@ class Analysis:
                 return _text(root.opcode)
         return _text(start.opcode)
 
-    def matmul(self, instruction: Any, product: Product, count: int | None) -> Matmul:
+    def matmul(self, instruction: Any, product: Product, count: int | None, again: bool) -> Matmul:
+        """`again`: whether it lies in a fusion that is computed again as a whole."""
         left, right = (o.shape for o in self.operands(instruction)[:2])
         layout = f"{shape_text(left)} x {shape_text(right)} -> {shape_text(instruction.shape)}"
         return Matmul(
@@ -376,6 +385,6 @@ class Analysis:
             count,
             dtype(left),
             layout,
-            self.is_remat(instruction),
+            again or self.is_remat(instruction),
             self.source(instruction),
         )
