@@ -110,6 +110,21 @@ ENTRY e {
 }
 """  # noqa: E501
 
+# Neither branch computes anything: one makes zeros, the other gathers.
+BRANCHES = """
+HloModule m, num_partitions=4
+nothing { p = f32[4,8] parameter(0)
+  z = f32[] constant(0)
+  ROOT b = f32[16,8] broadcast(z), dimensions={} }
+gathers { p = f32[4,8] parameter(0)
+  ROOT g = f32[16,8] all-gather(p), replica_groups={{0,1,2,3}}, dimensions={0} }
+ENTRY e {
+  i = pred[] parameter(0)
+  x = f32[4,8] parameter(1)
+  ROOT c = f32[16,8] conditional(i, x, x), true_computation=FIRST, false_computation=SECOND
+}
+"""
+
 
 def module(text: str) -> Module:
     return analyse(hlo_proto_of_text(text.strip().encode(), "module"))
@@ -130,6 +145,13 @@ def test_collectives_as_printed():
 
 def test_a_loop_multiplies():
     assert told(LOOP) == [("r", "all-reduce", ((0, 1, 2, 3),), 32.0, 7, False)]
+
+
+@pytest.mark.parametrize("order", [("nothing", "gathers"), ("gathers", "nothing")])
+def test_of_branches_that_compute_alike_the_one_that_moves_more_counts(order):
+    text = BRANCHES.replace("FIRST", order[0]).replace("SECOND", order[1])
+    assert told(text) == [("g", "all-gather", ((0, 1, 2, 3),), 128.0, 1, False)]
+    assert module(text).bytes == (4 * 8 + 16 * 8) * 4
 
 
 def test_a_chain_of_fusions_is_one_collective():

@@ -288,7 +288,7 @@ class Analysis:
                     self.result.unknown_loops.append(_text(instruction.name))
             called = [c for c in instruction.called_computation_ids if c in self.computations]
             if opcode == "conditional" and called:
-                self._chosen[instruction.id] = max(called, key=lambda c: _dearest(self.cost(c)[0]))
+                self._chosen[instruction.id] = max(called, key=self._dearness)
             own, bytes_moved, product = self.own(instruction)
             part_again = own if self.is_remat(instruction) else 0.0
             for callee, times in self.calls(instruction):
@@ -309,6 +309,11 @@ class Analysis:
         self._inside[comp_id] = inside
         self._order.append(comp_id)
         return self._costs[comp_id]
+
+    def _dearness(self, comp_id: int) -> tuple[float, float]:
+        """What branches are weighed by: FLOPs, then bytes, for many a branch only moves data."""
+        flops, _, moved = self.cost(comp_id)
+        return _dearest(flops), _dearest(moved)
 
     def is_remat(self, instruction: Any) -> bool:
         return b"rematted_computation" in instruction.metadata.op_name or is_repeated(instruction)
