@@ -158,3 +158,34 @@ def test_scratch_space_of_a_product_is_no_traffic(target):
 )
 def test_other_results_are_traffic(target, scratch, bytes_of):
     assert product(target, "bf16[64,128]{1,0}", scratch).bytes == OPERANDS + RESULT + bytes_of
+
+
+def kernel(config):
+    """A call of a kernel of the user's own, alone in its program."""
+    return analysed(f"""
+ENTRY e {{
+  a = bf16[64,32]{{1,0}} parameter(0)
+  ROOT r = bf16[64,32]{{1,0}} custom-call(a), custom_call_target="tpu_custom_call", backend_config={{{config}}}
+}}""")
+
+
+@pytest.mark.parametrize("flops", ['"268435456"', "268435456"])  # as XLA writes it, and as JAX does
+def test_a_kernel_counts_with_the_flops_that_its_author_states(flops):
+    estimate = f'"cost_estimate":{{"flops":{flops},"transcendentals":"0","bytes_accessed":"8192"}}'
+    found = kernel(f'"custom_call_config":{{"body":"bW9kdWxl",{estimate},"needs_layout_passes":true}}')
+    assert (found.flops, found.operations["r"].flops) == (268435456, 268435456)
+    assert found.operations["r"].category == "custom-call" and not found.matmuls
+    assert found.bytes == 2 * 2 * 64 * 32
+
+
+@pytest.mark.parametrize(
+    "estimate",
+    [
+        "",
+        '"cost_estimate":{"transcendentals":"7"}',
+        '"cost_estimate":{"flops":"-1"}',
+        f'"cost_estimate":{{"flops":"{"9" * 30}"}}',
+    ],
+)
+def test_of_a_kernel_of_which_nothing_is_stated_no_flops_are_counted(estimate):
+    assert kernel(f'"custom_call_config":{{{estimate}}}').flops == 0

@@ -90,6 +90,7 @@ _BYTES = (2, 6)  # element types s8 and u8
 CALLERS = {"fusion", "call", "async-start"}  # what they call runs once, as part of them
 _MATMUL_TARGET = re.compile(r"gemm|matmul|dot", re.IGNORECASE)
 _CYCLES = re.compile(rb'"estimated_cycles":\s*"?(\d{1,18})\b')
+_ESTIMATED = re.compile(rb'"cost_estimate":\s*\{\s*"flops":\s*"?(\d{1,18})"?\s*[,}]')
 _CONV_TARGET = re.compile(r"__cudnn\$conv|onednn\$convolution", re.IGNORECASE)
 _CONV_BACKWARD = re.compile(r"__cudnn\$convBackward(Input|Filter)", re.IGNORECASE)
 
@@ -125,6 +126,13 @@ def cycles_of(instruction: Any) -> float | None:
     return (float(found[1]) or None) if found else None
 
 
+def estimated_flops(instruction: Any) -> float:
+    """FLOPs of a call of a kernel that no compiler looks into, where its author states them (the `cost_estimate` of a
+    Pallas kernel); else 0."""
+    found = _ESTIMATED.search(instruction.backend_config)
+    return float(found[1]) if found else 0.0
+
+
 def flops_of(instruction: Any, operands: list[Any], applied: list[float]) -> float:
     """FLOPs of an instruction itself, without what it calls as a whole.
 
@@ -135,6 +143,8 @@ def flops_of(instruction: Any, operands: list[Any], applied: list[float]) -> flo
         return float(elements(instruction.shape))
     if product := product_of(instruction, operands):
         return float(product.flops)
+    if opcode == "custom-call":
+        return estimated_flops(instruction)
     if opcode in FREE or opcode in _TRANSCENDENTAL or opcode in CALLERS:
         return 0.0
     first = elements(operands[0].shape) if operands else 0

@@ -1,7 +1,8 @@
 """What an HLO module costs: FLOPs and bytes of its operations, its matrix products, its collectives, its loops.
 
 FLOPs follow XLA's own cost analysis (a multiply-add is two, transcendental functions are not counted), except that
-the body of a loop is counted as often as the loop runs, and that what runs an unknown number of times has no sum.
+the body of a loop is counted as often as the loop runs, that what runs an unknown number of times has no sum, and
+that a kernel which no compiler looks into counts with the FLOPs that its author states of it, if any.
 Bytes are those of operands and results, without what a fusion keeps to itself.
 """
 
