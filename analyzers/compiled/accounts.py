@@ -33,6 +33,11 @@ def from_program(tables: Tables, facts: Facts, machine: Hardware) -> Book:
             "this program did not compile, so it holds no chip time",
             advice="The page Compile for TPU says why; compile it for more chips, or with another mesh.",
         )
+    if result.flops_per_chip is None:
+        raise QuestionError(
+            "nobody tells how much this program computes",
+            advice="Its kernels came without a cost estimate (of Pallas, the argument `cost_estimate`).",
+        )
     least, peak, chips = result.floor, machine.peak_flops_per_s, machine.chips
     if least is None or not peak:
         raise QuestionError("peak and bandwidth of this chip are not known", advice="Name a chip of the catalogue.")

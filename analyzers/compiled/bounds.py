@@ -65,7 +65,7 @@ def bounds(
         Part("memory", moved, memory, "operand and result bytes of a chip's operations / its HBM bandwidth"),
         Part(
             "network",
-            None if flops is None else float(left["ici_bytes"].sum()),
+            None if flops is None and moved is None else float(left["ici_bytes"].sum()),
             links * link if links and link else None,
             "least bytes that leave a chip / all its links, one way",
         ),

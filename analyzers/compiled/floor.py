@@ -61,12 +61,12 @@ class Floor:
 def floor(
     tables: Tables, facts: Facts, machine: Hardware, flops: float | None, links: pd.DataFrame, rates: dict[str, float]
 ) -> Floor | None:
-    """None where the compiler gave no program, or peak or bandwidth are not known.
+    """None where the compiler gave no program, or its FLOPs, the peak or the bandwidth are not known.
 
     `flops`: of a chip in a step; `links`: what leaves a chip (`bounds.network`), at `rates` in bytes/s of a chip by
     column.
     """
-    if not flops or not machine.peak_flops_per_s:
+    if flops is None or not machine.peak_flops_per_s:
         return None
     roof, _ = spec_roof(tables, facts, {})
     rows = op_units(tables, facts, {}).rows

@@ -229,6 +229,43 @@ def test_what_the_compiler_cannot_tell_is_not_summed():
     assert "The compiler estimates no cycles for 2 of 3 operations." in result.notes
 
 
+KERNEL = {
+    **{"role": ["compute"], "op": ["kernel.1"], "category": ["custom-call"], "count": [32], "flops": [0.0]},
+    **{"bytes": [2e8], "cycles": [None], "source": ["a.py:1"], "shape": ["bf16[8,128]{1,0}"]},
+}
+
+
+def test_a_program_of_kernels_that_nobody_looks_into_computes_no_one_knows_what():
+    tables = {**TABLES, "ops": KERNEL, "matmuls": {}}
+    result = asked(tables)
+    assert result.flops_per_chip is None and result.floor is None
+    assert {p.name: p.seconds is None for p in result.bounds.parts} == {
+        "compute": True,
+        "memory": False,
+        "network": False,
+    }
+    assert any(n.startswith("Of 1 custom call nobody tells the FLOPs") for n in result.notes)
+    with pytest.raises(QuestionError, match="nobody tells how much this program computes"):
+        ledger.analyze(MemoryTables(tables), facts_of(FACTS), {"usd_per_chip_hour": None})
+
+
+def test_a_kernel_beside_known_work_is_told_of_and_left_out():
+    ops = {column: [*TABLES["ops"][column], *KERNEL[column]] for column in KERNEL}
+    result, without = asked({**TABLES, "ops": ops}), asked()
+    assert result.flops_per_chip == without.flops_per_chip and result.floor.seconds == without.floor.seconds
+    assert any("custom call nobody tells" in n for n in result.notes)
+    assert not any("custom call" in n for n in without.notes)
+    told = {**ops, "flops": [*TABLES["ops"]["flops"], 1e9]}
+    assert not any("custom call" in n for n in asked({**TABLES, "ops": told}).notes)
+
+
+def test_a_program_that_only_moves_data_has_a_least_time():
+    ops = {**KERNEL, "category": ["copy"]}
+    result = asked({"ops": ops})
+    assert result.flops_per_chip == 0 and result.floor.seconds == pytest.approx(32 * 2e8 / 1638e9)
+    assert result.floor.bound_by == "memory"
+
+
 def test_json_is_exact_and_has_no_nan():
     said = json.loads(json.dumps(asked().to_dict(), allow_nan=False))
     assert {
