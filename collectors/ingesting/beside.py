@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from pathlib import PurePath
 from typing import Protocol, TypeVar
 
-from collectors.device import viewer, xplane
+from collectors.device import compiled, viewer, xplane
+from collectors.ingesting import dumps
 from collectors.ingesting.unpack import SafeSource
 
 _WHOLE_HOST = "perfetto_trace"
@@ -26,10 +27,12 @@ J = TypeVar("J", bound=_Job)
 
 def left_out(jobs: Sequence[J]) -> tuple[list[J], list[tuple[str, str]]]:
     """(the jobs to be read; of the others name and reason). A trace for a viewer is left out where the profile that it
-    was made of lies in its folder, and a profile in pieces where the whole does; not where that is empty."""
+    was made of lies in its folder, and a profile in pieces where the whole does; not where that is empty. Of the dumps
+    of one program in a folder the one that is nearest to what runs is kept."""
     whole = {_place(job) for job in jobs if job.collector is xplane and job.size and not _in_pieces(job)}
     profiles = {_place(job) for job in jobs if job.collector is xplane and job.size}
     traces = {_place(job) for job in jobs if job.collector is viewer}
+    best = _best_dumps(jobs)
     kept, aside = [], []
     for job in jobs:
         folder, host = _place(job)
@@ -39,9 +42,27 @@ def left_out(jobs: Sequence[J]) -> tuple[list[J], list[tuple[str, str]]]:
             aside.append((job.source.name, "a trace for a viewer, left out: what it was made of lies beside it"))
         elif job.collector is xplane and _in_pieces(job) and (folder, host) in whole:
             aside.append((job.source.name, "a profile in pieces, left out: the whole of it lies beside it"))
+        elif (better := best.get(_dumped(job), job)) is not job:
+            aside.append((job.source.name, dumps.reason(job.source.name, better.source.name)))
         else:
             kept.append(job)
     return kept, aside
+
+
+def _dumped(job: _Job) -> dumps.Program | None:
+    return dumps.program_of(job.source.name) if job.collector is compiled else None
+
+
+def _best_dumps(jobs: Sequence[J]) -> dict[dumps.Program | None, J]:
+    """Of each program that XLA dumped the file that tells most of it; the first of several alike."""
+    found: dict[dumps.Program | None, J] = {}
+    for job in jobs:
+        program = _dumped(job)
+        if program is not None and job.size:
+            before = found.setdefault(program, job)
+            if dumps.rank(job.source.name) > dumps.rank(before.source.name):
+                found[program] = job
+    return found
 
 
 def _in_pieces(job: _Job) -> bool:
