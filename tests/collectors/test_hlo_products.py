@@ -70,3 +70,10 @@ def test_it_is_so_beside_batches():
 def test_a_window_that_slides_stays_a_convolution(size, window, out):
     found = product((8, size, 16), (3, 16, 32), (8, out, 32), window, "b0f_0io->b0f")
     assert found.kind == "convolution"
+
+
+def test_a_window_dilated_beyond_the_image_is_no_batch():
+    """Only its middle meets anything, and that is one matrix for all places: they are rows, and no batch."""
+    found = product((2, 16, 64), (3, 64, 32), (2, 16, 32), "size=3 pad=18_18 rhs_dilate=18", "b0f_0io->b0f")
+    assert (found.m, found.k, found.n, found.batch) == (32, 64, 32, 1)
+    assert found.flops == 2 * 32 * 64 * 32

@@ -290,7 +290,7 @@ def _convolution(instruction: Any, left: Any, right: Any, out: Any) -> Product |
             k *= valid
         elif size == 1 and valid == result == w.size:
             n *= result
-        elif valid == result and size == result:
+        elif valid == result == size == w.size:
             batch *= result
         else:
             m, kind = m * result, "convolution"
