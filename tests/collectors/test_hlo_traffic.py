@@ -136,3 +136,17 @@ ENTRY e {
   ROOT r = f32[4096,256]{1,0} fusion(a, u), kind=kLoop, calls=outer
 }""")
     assert found["r"].bytes == 2 * ROW
+
+
+def test_what_is_sent_is_read_once_and_what_is_received_is_written_once():
+    found = operations("""
+ENTRY e {
+  a = f32[4096,256]{1,0} parameter(0)
+  t = token[] after-all()
+  s = (f32[4096,256]{1,0}, u32[], token[]) send(a, t), channel_id=1
+  sent = token[] send-done(s), channel_id=1
+  r = (f32[4096,256]{1,0}, u32[], token[]) recv(sent), channel_id=2
+  ROOT got = (f32[4096,256]{1,0}, token[]) recv-done(r), channel_id=2
+}""")
+    assert (found["s"].bytes, found["sent"].bytes, found["got"].bytes) == (ROWS, 0, 0)
+    assert found["r"].bytes == ROWS + 4  # and a mark for waiting
