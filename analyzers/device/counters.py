@@ -8,50 +8,88 @@ import numpy as np
 import pandas as pd
 
 from analyzers.intervals import Spans, spans, union
+from analyzers.time.history import natural_key
+from errors import format as fmt
 from runs.tables import Tables, frame
 
 _NAMED = re.compile(r"^GPU (?P<device>\d{1,9}) (?P<name>.+)$", re.DOTALL)
 _OF_MOST = "%"  # the unit of what is a share of the most that is possible
 MOST = 256  # counters that are told
+MOST_SAID = 16  # devices with a sentence of their own: a machine's, or two's
 FIRST = re.compile(r"tensor|matrix|\bSMs? (active|issue)|DRAM|HBM|NVLink", re.IGNORECASE)
 
 
 def counters(tables: Tables) -> list[dict[str, Any]]:
-    """Of each device the counters that are shares of the most that is possible: mean and highest of their samples,
-    inside profiled steps where those are known. The order is by device, what tells of its units first."""
+    """Of each device of each host the counters that are shares of the most that is possible: mean and highest of their
+    samples, inside the profiled steps of its host where any are known. The order is by host and device, what tells of
+    its units first. `host` is None where nothing tells whose the samples are."""
     if not tables.rows("scalars"):
         return []
-    told = frame(tables, "scalars", ["ts_ns", "name", "value"], [("unit", "==", _OF_MOST)]).dropna()
-    inside = _steps(tables)
-    if len(inside.start):
-        at = told["ts_ns"].to_numpy(dtype=np.int64)
-        place = np.searchsorted(inside.start, at, "right") - 1
-        told = told[(place >= 0) & (at < inside.end[np.maximum(place, 0)])]
-    rows = [
-        found for name, values in told.groupby("name", observed=True)["value"] if (found := _told(str(name), values))
-    ]
-    return sorted(rows, key=lambda r: (r["device"], not FIRST.search(r["counter"]), r["counter"]))[:MOST]
+    told = frame(tables, "scalars", ["ts_ns", "name", "value", "source"], [("unit", "==", _OF_MOST)])
+    told = told.dropna(subset=["ts_ns", "name", "value"])
+    told = _inside(told.assign(host=_hosts(tables, told["source"])), tables)
+    groups = told.groupby(["host", "name"], observed=True, sort=False)["value"]
+    rows = [found for (host, name), values in groups if (found := _told(str(host), str(name), values))]
+    rows = sorted(rows, key=lambda r: (not FIRST.search(r["counter"]), *_whose(r), r["counter"]))[:MOST]
+    return sorted(rows, key=lambda r: (*_whose(r), not FIRST.search(r["counter"]), r["counter"]))
 
 
 def notes(rows: list[dict[str, Any]]) -> list[str]:
-    """A sentence for each device, with what tells of its units."""
-    out = []
-    for device in dict.fromkeys(r["device"] for r in rows):
-        some = [r for r in rows if r["device"] == device and FIRST.search(r["counter"])]
-        if some:
+    """A sentence for each of the first devices, with what tells of its units."""
+    out: list[str] = []
+    more = 0
+    hosts = {r["host"] for r in rows}
+    for host, device in dict.fromkeys((r["host"], r["device"]) for r in rows):
+        mine = [r for r in rows if (r["host"], r["device"]) == (host, device)]
+        some = [r for r in mine if FIRST.search(r["counter"])]
+        more += bool(some) and len(out) >= MOST_SAID
+        if some and len(out) < MOST_SAID:
+            whose = f" of {host or 'a host that is not told'}" if len(hosts) > 1 else ""
             said = ", ".join(f"{r['counter']} {r['mean_share'] * 100:.3g} %" for r in some)
-            most = max(r["samples"] for r in some)
-            out.append(f"By its own counters GPU {device} was in use, in the mean of {most:,} samples: {said}.")
-    return out
+            of = fmt.count(max(r["samples"] for r in some), "sample")
+            out.append(f"By its own counters GPU {device}{whose} was in use, in the mean of {of}: {said}.")
+    return [*out, f"Counters of {fmt.count(more, 'more GPU')} stand in the answer as JSON."] if more else out
 
 
-def _told(name: str, values: pd.Series) -> dict[str, Any] | None:
+def _whose(row: dict[str, Any]) -> tuple[list, int]:
+    return natural_key(row["host"] or ""), row["device"]
+
+
+def _hosts(tables: Tables, source: pd.Series) -> pd.Series:
+    """The host of each sample: that of the profile which it came with, else the input itself; "" where neither is
+    told."""
+    known = frame(tables, "captures", ["host", "source"]).dropna().astype(str).drop_duplicates()
+    known = known.drop_duplicates("source", keep=False)  # a profile of several hosts tells of none alone
+    host = dict(zip(known["source"], known["host"], strict=True))
+    texts = source.astype(object).where(source.notna(), "").astype(str)
+    return texts.map({text: host.get(text, text) for text in texts.unique()})
+
+
+def _inside(told: pd.DataFrame, tables: Tables) -> pd.DataFrame:
+    """The samples within steps of their host; where no step of it is known, of any."""
+    steps = frame(tables, "steps", ["capture", "host", "start_ns", "dur_ns"]).dropna(
+        subset=["capture", "start_ns", "dur_ns"]
+    )
+    if not len(steps):
+        return told
+    kept = []
+    for host, some in told.groupby("host", observed=True, sort=False):
+        mine = steps[steps["host"].astype(object) == host]
+        inside = _union(mine if len(mine) else steps)
+        at = some["ts_ns"].to_numpy(dtype=np.int64)
+        place = np.searchsorted(inside.start, at, "right") - 1
+        kept.append(some[(place >= 0) & (at < inside.end[np.maximum(place, 0)])])
+    return pd.concat(kept) if kept else told
+
+
+def _told(host: str, name: str, values: pd.Series) -> dict[str, Any] | None:
     match = _NAMED.match(name)
     shares = values.to_numpy(dtype=float) / 100
     shares = shares[(shares >= 0) & (shares < np.inf)]
     if not match or not len(shares):
         return None
     return {
+        "host": host or None,
         "device": int(match["device"]),
         "counter": match["name"],
         "mean_share": float(shares.mean()),
@@ -60,8 +98,6 @@ def _told(name: str, values: pd.Series) -> dict[str, Any] | None:
     }
 
 
-def _steps(tables: Tables) -> Spans:
-    """When profiled steps were taken."""
-    steps = frame(tables, "steps", ["capture", "start_ns", "dur_ns"]).dropna()
+def _union(steps: pd.DataFrame) -> Spans:
     start = steps["start_ns"].to_numpy(dtype=np.int64)
     return union(spans(start, start + steps["dur_ns"].to_numpy(dtype=np.int64)))

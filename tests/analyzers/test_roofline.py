@@ -66,6 +66,46 @@ def test_what_the_hardware_counted_is_told_of_steps_alone():
     assert ask([matmul(20, 1e12)]).counters == ()
 
 
+def test_what_counters_of_two_hosts_tell_is_not_added_up():
+    """Both number their GPUs from 0, and each has steps of its own."""
+    tensor = "GPU 0 Tensor Active"
+    samples = [(110, tensor, 90.0, "%", "a.sqlite"), (150, tensor, 70.0, "%", "a.sqlite")]
+    samples += [(120, tensor, 10.0, "%", "b.sqlite"), (320, tensor, 20.0, "%", "b.sqlite")]
+    names = ("ts_ns", "name", "value", "unit", "source")
+    columns = dict(zip(names, map(list, zip(*samples, strict=True)), strict=True))
+    captures = {"capture": [0, 1], "host": ["node-2", "node-10"], "source": ["a.sqlite", "b.sqlite"]}
+    steps = {"capture": [0, 1], "host": ["node-2", "node-10"], "step": [1, 1], "start_ns": [100, 300]}
+    more = {"scalars": columns, "captures": captures, "steps": {**steps, "dur_ns": [100, 100]}}
+    result = ask([matmul(20, 1e12)], more=more)
+    told = [(c["host"], c["device"], c["mean_share"], c["samples"]) for c in result.counters]
+    assert told == [("node-2", 0, pytest.approx(0.8), 2), ("node-10", 0, 0.2, 1)]
+    assert "By its own counters GPU 0 of node-10 was in use, in the mean of 1 sample: Tensor Active 20 %." in (
+        result.notes
+    )
+    unplaced = ask([matmul(20, 1e12)], more={"scalars": columns})
+    assert [(c["host"], c["samples"]) for c in unplaced.counters] == [("a.sqlite", 2), ("b.sqlite", 2)]
+    captures = {**captures, "host": ["node", "node0"]}
+    assert [c["host"] for c in ask([matmul(20, 1e12)], more={**more, "captures": captures}).counters] == [
+        "node",
+        "node0",
+    ]
+
+
+def test_of_many_devices_the_first_have_a_sentence_of_their_own():
+    names = [f"GPU {n} Tensor Active" for n in range(19)]
+    columns = {"ts_ns": [1] * 19, "name": names, "value": [50.0] * 19, "unit": ["%"] * 19}
+    result = ask([matmul(20, 1e12)], more={"scalars": columns})
+    assert len(result.counters) == 19 and sum("By its own counters" in note for note in result.notes) == 16
+    assert "Counters of 3 more GPUs stand in the answer as JSON." in result.notes
+
+
+def test_of_very_many_counters_those_that_tell_of_units_are_kept():
+    names = [f"GPU {n % 8} Counter {n:03}" for n in range(400)] + [f"GPU {n} Tensor Active" for n in range(8)]
+    columns = {"ts_ns": [1] * 408, "name": names, "value": [50.0] * 408, "unit": ["%"] * 408}
+    told = ask([matmul(20, 1e12)], more={"scalars": columns}).counters
+    assert len(told) == 256 and sum(c["counter"] == "Tensor Active" for c in told) == 8
+
+
 def test_the_answer_is_the_contract_and_fits_json():
     waits = {"op": "all-reduce.1", "category": "collective", "self_ns": 5 * MS, "total_ns": 5 * MS, "flops": -1.0}
     said = ask([matmul(20, 1e12), copy(10, 1e9), waits]).to_dict()
