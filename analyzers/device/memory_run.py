@@ -21,7 +21,7 @@ DEVICE_COLUMNS = [
     "limit_bytes",
     "lifetime_peak_bytes",
 ]
-SAMPLE_COLUMNS = ["host", "device", "allocator", "ts_ns", "used_bytes"]
+SAMPLE_COLUMNS = ["capture", "host", "device", "allocator", "ts_ns", "used_bytes"]
 PYTORCH = "PyTorch"  # the allocator of a trace of the PyTorch profiler
 TOTALS = ("arguments", "outputs", "temporaries", "code", "peak")
 _HOST = r"(?i)host|cpu|pinned"  # allocators of a host's memory, which belong to no device, by their names

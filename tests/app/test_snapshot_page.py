@@ -94,6 +94,20 @@ def test_the_picture_over_time_marks_the_peak_the_reserve_and_what_failed(tmp_pa
     assert figure.layout.yaxis.range[1] > 4.0 and len(figure.layout.shapes) == 2
 
 
+def test_the_picture_over_time_is_of_one_snapshot(place: Workspace, tmp_path):
+    """Two of one process, whose names differ in their ending alone: the fuller one is drawn, and what failed in it."""
+    other = steps(3)
+    other["device_traces"][0].append(event("oom", 1 << 20, 3 * 10**9, 400))
+    for name, told in (("rank0.pickle", steps(8, 20 * MB)), ("rank0.pkl", other)):
+        (tmp_path / name).write_bytes(dumped(told))
+    run = place.store.get(ingest([tmp_path / "rank0.pickle", tmp_path / "rank0.pkl"], place.store).run_id)
+    result, alone = ask(MEMORY, run, {}, place.registry), asked(tables_of(tmp_path, steps(8, 20 * MB)))
+    drawn, expected = over_time(result, result.snapshot), over_time(alone, alone.snapshot)
+    assert set(result.snapshot.devices["host"]) == {"rank0"} and len(result.snapshot.refused) == 1
+    assert list(drawn.data[0].x) == list(expected.data[0].x) and list(drawn.data[0].y) == list(expected.data[0].y)
+    assert not any("refused" in a.text for a in drawn.layout.annotations)
+
+
 def test_accounts_of_what_was_reserved_add_up(tmp_path):
     history = asked(tables_of(tmp_path, small())).snapshot
     rows = accounts(history)

@@ -17,7 +17,7 @@ TREE_COLUMNS = ["phase", "where", "callers", "bytes", "blocks"]
 SIZE_COLUMNS = ["each_bytes", "blocks", "bytes"]
 GROWTH_COLUMNS = ["where", "phase", "before_bytes", "after_bytes", "grew_bytes", "source"]
 DEVICE_COLUMNS = ["host", "device", "capture", "events", "peak_bytes", "peak_ns", "reserved_at_peak_bytes", "end_bytes"]
-REFUSED_COLUMNS = ["host", "device", "ts_ns", "asked_bytes", "device_free_bytes", "where"]
+REFUSED_COLUMNS = ["capture", "host", "device", "ts_ns", "asked_bytes", "device_free_bytes", "where"]
 JSON_ROWS = 200
 
 
@@ -101,7 +101,7 @@ class Snapshot:
                 "steady": self.points.steady and self.grows,
                 "lines": records(self.growth.head(JSON_ROWS)),
             },
-            "refused": records(self.refused.head(JSON_ROWS)),
+            "refused": records(self.refused.drop(columns="capture").head(JSON_ROWS)),
             "devices": records(self.devices),
         }
 

@@ -130,8 +130,7 @@ def treemap(history: Snapshot) -> go.Figure:
 def over_time(result: MemoryResult, history: Snapshot) -> go.Figure | None:
     """What was in use over time on the device that held most, the peak, what was reserved, and what failed."""
     device = history.devices.iloc[0]
-    samples = result.samples
-    samples = samples[(samples["host"] == device["host"]) & (samples["device"] == device["device"])]
+    samples = _of(device, result.samples)
     if len(samples) < 2:
         return None
     ns = samples["ts_ns"].to_numpy(dtype=np.int64)
@@ -167,6 +166,11 @@ def over_time(result: MemoryResult, history: Snapshot) -> go.Figure | None:
     )
 
 
+def _of(device: pd.Series, rows: pd.DataFrame) -> pd.DataFrame:
+    """The rows of one device in one snapshot: names of files may give two snapshots the same host."""
+    return rows[(rows["capture"] == device["capture"]) & (rows["device"] == device["device"])]
+
+
 def _marks(
     figure: go.Figure, peak: int, at: float | None, right: bool, lines: dict[str, int], factor: float, high: float
 ) -> None:
@@ -200,11 +204,11 @@ def _above(lines: list[float], peak: float, high: float) -> int:
 
 def _failures(figure: go.Figure, history: Snapshot, device: pd.Series, start: int, per_s: float) -> None:
     """A mark at each allocation that failed."""
-    rows = history.refused
-    rows = rows[(rows["host"] == device["host"]) & (rows["device"] == device["device"]) & rows["ts_ns"].notna()]
-    for row in rows.head(20).itertuples(index=False):
+    rows = _of(device, history.refused)
+    rows = rows[rows["ts_ns"].notna()]
+    for at in rows["ts_ns"].head(20).astype("int64").tolist():
         figure.add_vline(
-            x=(int(row.ts_ns) - start) / 1e9 * per_s,
+            x=(at - start) / 1e9 * per_s,
             line_color=theme.COLOURS["infrastructure_recovery"],
             line_width=1.5,
         )
