@@ -176,6 +176,28 @@ def test_gpu_kernels_copies_and_nccl(tmp_path):
 
 
 @pytest.mark.parametrize(
+    ("kernel", "of", "kind"),
+    [
+        ("ncclDevKernel_Generic_4(ncclDevKernelArgsStorage<4096ul>)", "all-reduce-start.1", "all-reduce"),
+        ("ncclDevKernel_Generic(ncclDevComm*, unsigned long)", None, None),
+        ("ncclSymkDevKernel_AllGather_LL(args)", None, "all-gather"),
+        ("ncclDevKernel_SendRecv(args)", "all-to-all.3", "all-to-all"),
+        ("ncclDevKernel_Reduce_Sum_f32_RING_LL(args)", None, "broadcast"),
+        ("void stream_executor::gpu::AllReduceKernelImpl<float, 0>(args)", "all-reduce.2", "all-reduce"),
+    ],
+)
+def test_kernels_that_do_not_name_their_collective_are_one(tmp_path, kernel, of, kind):
+    """RCCL has generic kernels alone: what they carry out, the operation tells that they are of."""
+    space = XSpace()
+    stats = {"hlo_op": of, "hlo_module": "jit_f", "program_id": 4} if of else {}
+    PlaneBuilder(space, "/device:GPU:1").line("Stream #14(Compute)", [(kernel, 60, 40, stats)])
+    environment(space)
+    read = got(tmp_path, space.SerializeToString())
+    assert [o["category"] for o in read.rows["ops"]] == ["collective"]
+    assert [(row["kind"], row["end_ns"] - row["start_ns"]) for row in read.rows["collectives"]] == [(kind, 40)]
+
+
+@pytest.mark.parametrize(
     ("parts", "memory", "bandwidth", "name"),
     [
         ((8, 0, 108), 42.5e9, 1555e9, "A100 SXM 40GB or A100 PCIe 40GB"),

@@ -13,9 +13,14 @@ _TPU_ROLES = {
     "Sparse Core Ops": "async",
 }
 
+# NCCL's kernels name what they do but for the generic one, which is all that RCCL has; those on symmetric memory are
+# called ncclSymkDevKernel. XLA has kernels of its own for exchanges of few bytes.
 _NCCL = re.compile(
-    r"nccl(?:Dev)?Kernel_?(AllReduce|AllGather|ReduceScatter|AllToAll|SendRecv|Broadcast|Reduce)", re.IGNORECASE
+    r"nccl(?:Symk?)?(?:Dev)?Kernel_?(AllReduce|AllGather|ReduceScatter|AllToAll|SendRecv|Broadcast|Reduce)|"
+    r"\b(AllReduce|RaggedAllToAll)KernelImpl\b",
+    re.IGNORECASE,
 )
+_LIBRARY = re.compile(r"^(?:nccl|rccl|msccl)\w*Kernel", re.IGNORECASE)
 _NCCL_KINDS = {
     "allreduce": "all-reduce",
     "allgather": "all-gather",
@@ -23,7 +28,8 @@ _NCCL_KINDS = {
     "alltoall": "all-to-all",
     "sendrecv": "permute",
     "broadcast": "broadcast",
-    "reduce": "all-reduce",
+    "raggedalltoall": "all-to-all",
+    "reduce": "broadcast",  # from all to one or from one to all: not all wait for the last
 }
 
 # Names of copies and fills: CUPTI's, those of three generations of ROCm's tracers, and ROCm's own kernels for them.
@@ -67,9 +73,14 @@ def line_role(plane: Plane, line: str) -> str:
 
 
 def nccl_kind(kernel: str) -> str | None:
-    """Kind of collective of an NCCL or RCCL kernel, None for other kernels."""
+    """Kind of collective of a kernel of NCCL, RCCL or XLA; None for those that do not tell, and for other kernels."""
     match = _NCCL.search(kernel)
-    return _NCCL_KINDS[match[1].lower()] if match else None
+    return _NCCL_KINDS[(match[1] or match[2]).lower()] if match else None
+
+
+def of_collective(kernel: str) -> bool:
+    """Whether a kernel carries out a collective, whatever it tells of its kind."""
+    return bool(_LIBRARY.match(kernel)) or nccl_kind(kernel) is not None
 
 
 def is_gpu_copy(kernel: str) -> bool:

@@ -17,7 +17,7 @@ from collectors.device.hlo.scopes import NOWHERE, Scope, scope_of
 from collectors.device.hlo.shapes import Collective
 from collectors.device.hlo.text import collective_of_text, fused_collective, transfer_of_text
 from collectors.device.xplane.arrays import batch, over
-from collectors.device.xplane.lines import Plane, is_gpu_copy, nccl_kind
+from collectors.device.xplane.lines import Plane, is_gpu_copy, nccl_kind, of_collective
 from collectors.device.xplane.planes import EventName, Value
 from collectors.device.xplane.tables import Ops
 
@@ -203,9 +203,9 @@ def describe_hlo(
     collective = hlo.collective if hlo else None
     if plane.kind == "gpu":
         kernel = event.name if hlo_op else None
-        kind = nccl_kind(event.name)
-        if kind:
-            known = collective or Collective(kind, "", None, None, None)
+        if of_collective(event.name):
+            said, _ = (collective_of(hlo_op) if hlo_op else None) or (nccl_kind(event.name), "")
+            known = collective or Collective(said, "", None, None, None)
             collective, category = replace(known, part=""), "collective"
         elif copies or is_gpu_copy(event.name):
             category = "copy"
