@@ -85,6 +85,19 @@ KERNELS = {
     "void deep_ep::internode::dispatch<x>(y)": "all-to-all",
     "void deep_ep::intranode::combine<x>(y)": "all-to-all",
     "ncclDevKernel_Reduce_Sum_f32(x)": "broadcast",
+    "ncclSymkDevKernel_ReduceScatter_LD_sum_bf16(x)": "reduce-scatter",
+    "void deep_ep::intranode::notify_dispatch<8>(x)": "all-to-all",
+    "void deep_ep::internode::cached_notify_combine<8>(x)": "all-to-all",
+    "void deep_ep::intranode::barrier<8>(x)": "all-reduce",
+    "void tensorrt_llm::kernels::twoShotAllReduceKernel<half, 8>(x)": "all-reduce",
+    "void flashinfer::trtllm_mnnvl_allreduce::oneshotAllreduceFusionKernel<8>(x)": "all-reduce",
+    "void flashinfer::moe_alltoall::moeA2ADispatchKernel<1>(x)": "all-to-all",
+    "void tensorrt_llm::kernels::moe_comm::moeAllToAllKernel(x)": "all-to-all",
+    "void c10d::(anonymous namespace)::barrier_kernel(x)": "all-reduce",
+    "void c10d::(anonymous namespace)::wait_signal_kernel(x)": "permute",
+    "all_to_all_vdev_2d_kernel": "all-to-all",
+    "void userbuffers_fp16_sum_inplace_gpu_mc<8>(x)": None,
+    "kuserbuffers_pushsendrecv(x)": "permute",
 }
 
 
@@ -92,6 +105,18 @@ KERNELS = {
 def test_kernels_that_communicate_are_collectives(got, name):
     result = got(trace([launch(0, 2, 1), kernel(name, 5, 10, 1)], deviceProperties=H100))
     assert [row["kind"] for row in result.rows["collectives"]] == [KERNELS[name]]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "void deep_ep::layout::get_dispatch_layout<256, 32, 8, 1>(x)",
+        "void flashinfer::moe_alltoall::moeA2APrepareDispatchKernel(x)",
+        "void at::native::reduce_kernel<512, 1>(x)",
+    ],
+)
+def test_kernels_beside_an_exchange_are_none(got, name):
+    assert "collectives" not in got(trace([launch(0, 2, 1), kernel(name, 5, 10, 1)], deviceProperties=H100)).rows
 
 
 @pytest.mark.parametrize("name", ["triton_poi_fused_convolution_relu_1", "triton_red_fused__scaled_mm_abs_0"])

@@ -2,13 +2,18 @@
 
 import re
 
-from collectors.device.xplane.lines import is_gpu_copy, nccl_kind
+from collectors.device.xplane.lines import is_gpu_copy, of_collective
 
 _NCCL = re.compile(
-    r"^(nccl|rccl|hccl|xccl|oneccl|gloo:|mscclKernel|oneshot_all_reduce|.*(cross_device_reduce|allreduce_fusion|"
-    # symmetric memory of PyTorch, quick reduce of ROCm, exchanges of mixtures of experts
-    r"(multimem|one_shot|two_shot)_(all_reduce|all_gather|reduce_scatter)|quickreduce::|"
-    r"deep_ep::\w+::(dispatch|combine)\b))",
+    r"^(nccl|rccl|hccl|xccl|oneccl|gloo:|mscclKernel|oneshot_all_reduce|(void )?nvshmem|.*("
+    # engines' own all-reduces (vLLM, SGLang, AITER, TensorRT-LLM, FlashInfer), and the parts of two-stage ones
+    r"cross_device_(reduce|store)|allreduce_?fusion|(one|two)_?shot_?all_?reduce|"
+    # symmetric memory of PyTorch with its signals, quick reduce of ROCm, Transformer Engine's tensor parallelism
+    r"(multimem|one_shot|two_shot)_(all_reduce|all_gather|reduce_scatter)|all_to_all_v(dev|2d)|"
+    r"c10d::.*\b(barrier|put_signal|wait_signal)_kernel|quickreduce::|userbuffers_(fp16|push)|"
+    # exchanges of mixtures of experts: what tells peers how much comes waits for them as well
+    r"deep_ep::\w+::((cached_)?notify_)?(dispatch|combine)\b|deep_ep::\w+::barrier\b|pplx::AllToAll|"
+    r"moe_?(A2A(Dispatch|Combine)|AllToAll)\w*Kernel))",
     re.IGNORECASE,
 )
 _ATTENTION = re.compile(
@@ -44,13 +49,13 @@ _MATMUL_CALLS = re.compile(
 _CONVOLUTION_CALLS = re.compile(r"^aten::(\w*conv\w*)$")
 _COLLECTIVES = (
     ("cross_device_reduce", "all-reduce"),  # of vLLM, SGLang and AITER, in one stage or two
-    (r"deep_ep::\w+::(dispatch|combine)", "all-to-all"),
+    (r"deep_ep::\w+::((cached_)?notify_)?(dispatch|combine)|moe_?a2a", "all-to-all"),
     ("all_?reduce", "all-reduce"),
     ("reduce_?scatter", "reduce-scatter"),
     ("all_?gather", "all-gather"),
     ("all_?to_?all", "all-to-all"),
     ("broadcast", "broadcast"),
-    ("send|recv|coalesced_p2p", "permute"),
+    ("send|recv|coalesced_p2p|(put|wait)_signal", "permute"),
     ("barrier", "all-reduce"),
     ("reduce", "broadcast"),  # from all to one or from one to all: not all wait for the last
     ("gather|scatter", "permute"),
@@ -60,7 +65,7 @@ _NAMED = tuple((re.compile(pattern, re.IGNORECASE), kind) for pattern, kind in _
 
 def is_collective(kernel: str) -> bool:
     """Whether a kernel is of a library of collectives."""
-    return bool(_NCCL.match(kernel)) or nccl_kind(kernel) is not None
+    return bool(_NCCL.match(kernel)) or of_collective(kernel)
 
 
 def collective_kind(name: str) -> str | None:
