@@ -26,6 +26,7 @@ _TYPES = {5: "<i", 18: "<Q", 22: "<Q"}  # of NVTX's numbers for types those of N
 _SIZE, _GROUP, _RANKS = "Message size [bytes]", "NCCL communicator ID", "No. of ranks"
 _START, _END = "ncclGroupStart", "ncclGroupEnd"
 _ASIDE = re.compile(r"^p?nccl(Comm|Group|Get|RedOp|Mem|Debug|Last)")  # calls that move nothing
+_OF_EACH = re.compile(r"ReduceScatter|AllToAll", re.IGNORECASE)  # of which the size is one rank's part of the operand
 _MOST = 1 << 19  # calls that are held, some 100 MB; further ones are events like any other
 
 
@@ -100,11 +101,11 @@ class Calls:
             yield self._sized(call)
 
     def _sized(self, call: Call) -> Call:
-        """With the ranks of its communicator. NCCL tells of a reduce-scatter what a rank gets: its operand is as much
-        for each rank."""
+        """With the ranks of its communicator. NCCL tells of a reduce-scatter what a rank gets, of an all-to-all what it
+        sends to each: its operand is as much for each rank."""
         ranks = None if call.group is None else self.ranks.get(call.group)
         size = call.size
-        if size is not None and "ReduceScatter" in (call.carries or call.name):
+        if size is not None and _OF_EACH.search(call.carries or call.name):
             size = None if ranks is None else size * ranks
         return replace(call, ranks=ranks, size=size)
 

@@ -53,6 +53,7 @@ def test_messages_of_nccl_are_sized_by_its_payloads(got):
         (["ncclAllReduce"], ("all-reduce", 4096.0)),
         (["ncclReduceScatter"], ("reduce-scatter", 8192.0)),
         (["ncclAllGather"], ("all-gather", 4096.0)),
+        (["ncclAlltoAll"], ("all-to-all", 8192.0)),
         (["ncclAllReduce", "ncclAllReduce"], ("all-reduce", None)),
         ([], ("all-reduce", None)),
     ],
