@@ -68,7 +68,8 @@ class InputResult:
     median_step_s   as all questions have it; fed_step_s: the same by `rows`, with the fetch of each step inside
     hosts           host, steps, fetch_s, beyond_s: of each host that a profile saw, and of the one that wrote the
                     job's own entries (host ""), its median fetch in usual steps that were profiled, and by how much its
-                    fetches were longer than the longest of other hosts, summed over steps
+                    fetches were longer than the longest of other hosts, summed over the steps that it shows (of others
+                    that do not show a step, their median counts)
     ledger          what the ledger books of kept steps; None where it books no device's time
     """
 
@@ -277,10 +278,9 @@ def _hosts(rows: pd.DataFrame, steps: pd.DataFrame) -> pd.DataFrame:
     if said.notna().all() and not same.any():  # else it is a host that is there already
         by_step[""] = said
     out = pd.DataFrame({"steps": by_step.notna().sum(), "fetch_s": by_step.median()})
-    each = by_step.fillna(0.0).to_numpy()
-    order = np.sort(each, axis=1)
-    next_s = order[:, -2] if each.shape[1] > 1 else order[:, -1]
-    beyond = np.clip(each - next_s[:, None], 0, None).sum(axis=0)  # of the longest alone it is more than nothing
+    usual = by_step.fillna(by_step.median())  # what a host fetched in a step that it does not show is not nothing
+    next_s = np.sort(usual.to_numpy(), axis=1)[:, -2:].min(axis=1)
+    beyond = by_step.sub(next_s, axis=0).clip(lower=0).sum()  # of the longest alone it is more than nothing
     return out.assign(beyond_s=beyond).reset_index(names="host")[HOSTS]
 
 

@@ -81,6 +81,22 @@ def test_a_fetch_under_the_devices_work_costs_nothing():
     assert result.median_fetch_s == pytest.approx(90e-9)
 
 
+@pytest.mark.parametrize(("first", "second", "beyond"), [(40, 41, (0, 3)), (60, 20, (360, 0)), (40, 40, (0, 0))])
+def test_a_host_that_a_step_does_not_show_fetched_for_as_long_as_it_usually_does(first, second, beyond):
+    """Of nine usual steps the second host was profiled in three: in the others the first is held against its median."""
+    shown = [("a", n, first) for n in range(10)] + [("b", n, second) for n in range(4)]
+    work = [(h, 0, "compute", "fusion", [(n * 100 + 70, n * 100 + 99) for n in range(10)]) for h in "ab"]
+    fetched = {
+        "kind": ["data_loading"] * len(shown),
+        "host": [host for host, *_ in shown],
+        "start_ns": [EPOCH + n * 100 for _, n, _ in shown],
+        "end_ns": [EPOCH + n * 100 + took for _, n, took in shown],
+    }
+    steps = [(host, n, n * 100, n * 100 + 100) for host, n, _ in shown]
+    hosts = ask(device_tables(work, steps=steps, extra={"lifecycle": fetched})).hosts.set_index("host")
+    assert hosts.loc[["a", "b"], "beyond_s"].tolist() == pytest.approx([ns * 1e-9 for ns in beyond], abs=1e-15)
+
+
 def test_infeed_is_waiting_for_input():
     steps = [("h", n, n * 100, n * 100 + 100) for n in range(10)]
     work = [
