@@ -24,6 +24,7 @@ from analyzers.ranks.mesh import Links, axis_of, members, mesh_of, ranks_along, 
 from analyzers.ranks.waits import FIRST_STEP, KIND, LONE, NAMELESS, UNEQUAL, waits
 from analyzers.time.booked import Booked, booked
 from errors import QuestionError
+from errors import format as fmt
 from errors.options import Option
 from runs.tables import Tables, frame
 
@@ -225,18 +226,21 @@ def _with_places(rows: pd.DataFrame, tables: Tables, facts: Facts, links: Links)
     program = frame(tables, "program_collectives", ["module", "op", "axis", "group_size"])
     program = program.assign(module=program["module"].astype(str), op=program["op"].astype(str))
     program = program.sort_values("axis", na_position="last").drop_duplicates(["module", "op"])
-    known = {(r.module, r.op): (r.axis, r.group_size) for r in program.itertuples()}
+    sizes = program["group_size"].fillna(0).astype("int64").tolist()
+    names = (program[name].tolist() for name in ("module", "op", "axis"))
+    known = {(module, op): (axis, n) for module, op, axis, n in zip(*names, sizes, strict=True)}
     mesh, places = mesh_of(facts), []
     sites = rows[["module", "op", "group", "places"]].drop_duplicates()
     for module, op, text, placed in sites.itertuples(index=False):
         group = members(text)
-        axis, size = known.get((module, op), (None, None))
+        axis, told = known.get((module, op), (None, 0))
         axis = axis if isinstance(axis, str) else axis_of(members(placed) or group, mesh)
-        link = links.of(group)
+        size = size_of(text) or told or None
+        link = links.among(group, size)
         places.append(
             (
                 axis or "",
-                size_of(text) or size or pd.NA,
+                size or pd.NA,
                 link.network if link else "",
                 link.bytes_per_s if link else np.nan,
             )
@@ -294,8 +298,9 @@ def _programmed(tables: Tables, facts: Facts, links: Links) -> pd.DataFrame:
     for column in ("op", "kind", "axis", "dtype"):
         rows[column] = rows[column].astype(object).where(rows[column].notna(), "").astype(str)
     mesh = mesh_of(facts)
-    found = {axis: links.of(ranks_along(axis, mesh) if mesh and axis else ()) for axis in rows["axis"].unique()}
-    of_rows = [found[a] for a in rows["axis"]]
+    groups = list(zip(rows["axis"], rows["group_size"].fillna(0).astype("int64").tolist(), strict=True))
+    found = {(a, n): links.among(ranks_along(a, mesh) if mesh and a else (), n or None) for a, n in {*groups}}
+    of_rows = [found[group] for group in groups]
     rows["network"] = [link.network if link else "" for link in of_rows]
     rows["link_bytes_per_s"] = [link.bytes_per_s if link else np.nan for link in of_rows]
     rows["count"] = rows["count"].fillna(1)
@@ -307,17 +312,8 @@ def _programmed(tables: Tables, facts: Facts, links: Links) -> pd.DataFrame:
             "ops": grouped["op"].agg(_names),
         }
     )
-    for name in (
-        "total_s",
-        "wait_s",
-        "unknown_s",
-        "transfer_s",
-        "uncovered_s",
-        "min_s",
-        "median_s",
-        "p99_s",
-        "transfer_median_s",
-    ):
+    times = ("total_s", "wait_s", "unknown_s", "transfer_s", "uncovered_s", "min_s", "median_s", "p99_s")
+    for name in (*times, "transfer_median_s"):
         out[name] = np.nan
     out["matched"] = pd.NA
     return out.reset_index()
@@ -402,6 +398,11 @@ def _notes(rows: pd.DataFrame, links: Links, measured: bool) -> tuple[str, ...]:
         notes.append(f"The catalogue does not know the links of {name}, so rates are held against nothing.")
     elif links.chip and "torus" in links.chip.scaleup:
         notes.append("A group along one axis of the torus can use two links of a chip at most, along two axes four.")
+    if links.of(()) and (unplaced := int(rows.loc[rows["network"].isna(), "count"].sum())):
+        notes.append(
+            f"Whether {fmt.count(unplaced, 'execution')} stayed within one network is not known, since nothing names "
+            "the ranks of their groups: they are held against no link."
+        )
     if not rows["axis"].notna().any():
         notes.append(
             "Which mesh axis a group runs along is not known: declare parallelism in chipledger.json, such as "

@@ -94,6 +94,15 @@ class Links:
         shared = f", shared by {self.devices_per_chip} devices" if self.devices_per_chip > 1 else ""
         return Link(SCALE_UP, links * rate / self.devices_per_chip, f"all {each} of a {self.chip.name}{shared}")
 
+    def among(self, group: tuple[int, ...], size: int | None) -> Link | None:
+        """The link that bounds a collective of `size` ranks (None: all of the job), of which `group` names them where
+        they are known. None where unnamed ranks may lie within one network or across several."""
+        domain = self._domain()
+        widest = size or self.devices
+        if group or not domain or max(self.devices, widest) <= domain:
+            return self.of(group)
+        return self.of((0, widest - 1)) if widest > domain else None
+
     def one_link(self) -> float | None:
         """Bytes/s one way of a single link."""
         rate = self.chip.value("link_oneway_bytes_per_s") if self.chip else None

@@ -180,6 +180,30 @@ def test_groups_that_leave_a_slice_or_a_host_go_over_the_data_centre():
     assert Links(facts_of({"chip": "a chip of my own"})).of((0, 1)) is None
 
 
+@pytest.mark.parametrize(
+    ("group", "chips", "network"),
+    [
+        ("?," * 15 + "?", 8, "data centre"),  # more ranks than one NVLink domain joins
+        ("?,?", 16, None),  # of two hosts: both ranks may be of one of them, or one of each
+        ("?,?", 8, "scale-up"),
+        (None, 16, "data centre"),  # all ranks of the job
+        (None, 8, "scale-up"),
+        ("0,8", 16, "data centre"),
+    ],
+)
+def test_ranks_that_nothing_names_are_not_taken_to_share_a_network(group, chips, network):
+    work = [("h", d, "compute", "collective", [(0, MS)]) for d in range(8)]
+    extra = collective_rows([(0, "h", d, "all-reduce", group, 1e6, 0, MS) for d in range(8)])
+    result = ask(device_tables(work, extra=extra), chip="H100 SXM", chips=chips)
+    (row,) = result.to_dict()["rows"]
+    assert (row["network"], row["link_bytes_per_s"]) == (network, {"data centre": 50e9, "scale-up": 450e9}.get(network))
+    assert any("Whether 8 executions stayed" in note for note in result.notes) == (network is None)
+    size = {None: None, "0,8": 2}.get(group, (group or "").count(",") + 1)
+    program = {"op": ["ar.1"], "kind": ["all-reduce"], "group_size": [size], "bytes": [1e6], "count": [8]}
+    (row,) = ask(MemoryTables({"program_collectives": program}), chip="H100 SXM", chips=chips).to_dict()["rows"]
+    assert row["network"] == (network if group != "0,8" else None)
+
+
 def test_a_program_alone_gives_counts_bytes_and_a_bound():
     program = {
         "module": ["jit_step"] * 2,
