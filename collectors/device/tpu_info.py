@@ -4,6 +4,8 @@
               memory_stats also peak_bytes_in_use and bytes_reserved, to the byte
     scalars   every other number of a table: `Duty cycle{Chip="0"}`, `TPU Host Compute Latency P50{Buffer Size="8MB+"}`
     facts     chip (column Type), chips_of_host
+A chip is one of the host that the statistics name, else of what the file is called, but for when it was written: each
+host counts its own from 0.
 Times are those of "Last update: ..." or of a line with a time alone (`date`) above a table; there may be none.
 """
 
@@ -42,6 +44,11 @@ _PAIR = re.compile(r"""["'](\w{1,60})["']\s*:\s*(-?\d{1,19})(?![\d.])""")
 _DEVICE = re.compile(r"(?:[TGC]PU_|Device\(id=|[Dd]evice[ _:#=]*)(\d{1,5})|^\s*+(\d{1,5})\s*+(?:[:,]\s*+)?\{")
 _KINDS = ("bytes_in_use", "bytes_limit", "peak_bytes_in_use", "bytes_reserved")
 _DEVICE_KEYS, _TIME_KEYS = ("device", "device_id", "id", "local_device", "index"), ("ts_ns", "time", "timestamp", "ts")
+_HOST_KEYS = ("host", "hostname")
+_ENDINGS = re.compile(r"(\.(txt|log|out|json|jsonl)(\.\d{1,4})?)*(\.gz)?$", re.IGNORECASE)  # rotated ones too
+_DATED = re.compile(
+    r"[-_.]?(?<!\d)(\d{4}([-_.]?)\d\d\2\d\d([-_.T]?\d\d[-_.:]?\d\d([-_.:]?\d\d)?Z?)?|\d{10})(?!\d)", re.ASCII
+)
 _IDS = ("Device", "Chip", "Chip ID", "Core ID", "Device ID")
 MAX_NAMES = 5_000
 MAX_DEPTH = 6
@@ -81,7 +88,8 @@ def read(source: Source) -> Iterator[Item]:
 class _Told:
     def __init__(self, source: Source):
         self.source = clean(source.name)
-        self.memory = Buffer("memory", "device", "ts_ns", "kind", "bytes")
+        self._host = clean(_DATED.sub("", _ENDINGS.sub("", source.name))) or self.source
+        self.memory = Buffer("memory", "host", "device", "ts_ns", "kind", "bytes")
         self.scalars = Buffer("scalars", "ts_ns", "name", "value", "unit", "source")
         self.rows = 0
         self._ts_ns: int | None = None
@@ -161,13 +169,13 @@ class _Told:
             device = int(match[1] or match[2])
         self._stats(stats, device, self._ts_ns)
 
-    def walk(self, entry: Any, device: int | None, ts_ns: int | None, depth: int) -> None:
-        """Statistics anywhere in a JSON object; device and time hold for what lies below."""
+    def walk(self, entry: Any, device: int | None, ts_ns: int | None, depth: int, host: str | None = None) -> None:
+        """Statistics anywhere in a JSON object; device, host and time hold for what lies below."""
         if depth > MAX_DEPTH:
             return
         if isinstance(entry, list):
             for n, part in enumerate(entry):
-                self.walk(part, n if device is None else device, ts_ns, depth + 1)
+                self.walk(part, n if device is None else device, ts_ns, depth + 1, host)
         if not isinstance(entry, dict):
             return
         for key in _DEVICE_KEYS:
@@ -175,25 +183,29 @@ class _Told:
                 device = number
                 break
         ts_ns = next((t for key in _TIME_KEYS if (t := _moment(entry.get(key))) is not None), ts_ns)
+        said = (entry.get(key) for key in _HOST_KEYS)
+        host = next((clean(name)[:200] for name in said if isinstance(name, str) and name.strip()), host)
         if whole(entry.get("bytes_in_use")) is not None:
-            self._stats({k: n for k, v in entry.items() if (n := whole(v)) is not None}, device, ts_ns)
+            self._stats({k: n for k, v in entry.items() if (n := whole(v)) is not None}, device, ts_ns, host)
         for key, part in entry.items():
             named = re.fullmatch(r"(?:\D*[_:])?(\d{1,5})", str(key)) if isinstance(part, dict) else None
-            self.walk(part, int(named[1]) if named else device, ts_ns, depth + 1)
+            self.walk(part, int(named[1]) if named else device, ts_ns, depth + 1, host)
 
-    def _stats(self, stats: dict[str, int], device: int | None, ts_ns: int | None) -> None:
+    def _stats(self, stats: dict[str, int], device: int | None, ts_ns: int | None, host: str | None = None) -> None:
         for kind in _KINDS:
             if kind in stats:
-                self._memory(device, ts_ns, kind, stats[kind])
+                self._memory(device, ts_ns, kind, stats[kind], host)
         for key, value in stats.items():
             if key not in (*_KINDS, *_DEVICE_KEYS, *_TIME_KEYS):
                 self._scalar(
                     clean(key) if device is None else f'{clean(key)}{{device="{device}"}}', float(value), None, ts_ns
                 )
 
-    def _memory(self, device: int | None, ts_ns: int | None, kind: str, value: int | None) -> None:
+    def _memory(
+        self, device: int | None, ts_ns: int | None, kind: str, value: int | None, host: str | None = None
+    ) -> None:
         if value is not None and 0 <= value < 1 << 62 and (device is None or 0 <= device < 1 << 31):
-            self.memory.add(device, ts_ns, kind, value)
+            self.memory.add(host or self._host, device, ts_ns, kind, value)
             self.rows += 1
 
     def _scalar(self, name: str, value: float, unit: str | None, ts_ns: int | None = None) -> None:

@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from collectors.base import Rows, Source
 from collectors.device import tpu_info
 from errors import InputError
 from tests.collectors.reading import read, source_of
@@ -83,6 +84,35 @@ def test_one_snapshot(tmp_path):
         "TPU gRPC TCP Delivery Rate P50": (12305.96, "Mbps"),
     }
     assert got.facts == {"chip": "v6e", "chips_of_host": 2}
+
+
+@pytest.mark.parametrize(
+    ("name", "host"),
+    [
+        ("node-3.txt", "node-3"),
+        ("node-3.log.2.gz", "node-3"),
+        ("slice.1/tpu-info.txt", "slice.1/tpu-info"),
+        (".txt", ".txt"),
+        ("tpu-info-20251130-0205.txt", "tpu-info"),
+        ("w-0_2025-11-30T02:05:10Z.log", "w-0"),
+        ("tpu_1764468300.txt", "tpu"),
+        ("t1v-n-0a1b2c3d-w-12.txt", "t1v-n-0a1b2c3d-w-12"),
+        ("10.128.0.17.txt", "10.128.0.17"),
+    ],
+)
+def test_chips_are_those_of_the_host_that_the_file_is_of(tmp_path, name, host):
+    """Each host counts its chips from 0."""
+    (tmp_path / "tables").write_text(TABLES)
+    got = list(tpu_info.read(Source(tmp_path / "tables", name)))
+    rows = [r for item in got if isinstance(item, Rows) and item.table == "memory" for r in item.batch.to_pylist()]
+    assert {r["host"] for r in rows} == {host} and len(rows) == 4
+
+
+def test_statistics_may_name_their_host(tmp_path):
+    lines = [{"hostname": h, "devices": [{"id": 0, "bytes_in_use": n}]} for n, h in enumerate(("a", "b", ""))]
+    got = told(tmp_path, "\n".join(json.dumps(line) for line in lines))
+    assert [(r["host"], r["bytes"]) for r in got.rows["memory"]][:2] == [("a", 0), ("b", 1)]
+    assert got.rows["memory"][2]["host"] not in ("a", "b", "", None)
 
 
 def test_boxes_and_colours(tmp_path):
