@@ -19,6 +19,7 @@ from analyzers.findings.rules.pace import NAMELESS
 from analyzers.findings.terms import TERMS as TERMS
 from analyzers.held import PRICE
 from analyzers.time.ledger import LedgerResult
+from analyzers.time.training_accounts import BADPUT
 from analyzers.time.useful import useful_share
 from catalog.cures import EFFORTS, WRONGS
 from errors import QuestionError
@@ -44,6 +45,10 @@ IDLE = {
 UNTOLD = NotTold(
     (), "nothing tells what their hosts did meanwhile", "a profile with events of the threads that feed them"
 )
+HALF = 0.5
+"""Of the chip time: where steps that are kept have less than this, and no finding takes the rest, that stands out."""
+UNEXPLAINED = NotTold((), "what was read tells how long that took and not why", "the output of its hosts")
+UNNAMED = NotTold((), "nothing tells what the job did then", "the job's goodput log, or a log that says what it does")
 _NEEDED = "Add a profile, the job's goodput log, or its text log with the time of each step."
 
 
@@ -118,18 +123,29 @@ class FindingsResult:
 
     @property
     def unjudged(self) -> tuple[str, float, NotTold] | None:
-        """Where devices are idle for much of the chip time besides what is found: the account, how much of the chip
-        time they all are, and why that cannot be judged. None: it can, or it is little."""
+        """Where devices are idle for much of the chip time besides what is found, or most of it went into no step that
+        was kept: the largest account, how much of the chip time they all are, and why that cannot be judged. None: it
+        can, or it is little."""
+        if self.blind:
+            return None
+        leaves = dict(self.gap)
+        idle = self._left({name: leaves[name] for name in IDLE if name in leaves})
+        lost = {} if self.serving else self._left({name: self.ledger.amount(name) for name in BADPUT})
+        if sum(lost.values()) >= HALF * self.whole:
+            largest = max(lost, key=lambda name: lost[name])
+            return largest, sum(lost.values()) / self.whole, UNNAMED if largest == "other" else UNEXPLAINED
+        if not idle or sum(idle.values()) < MUCH * self.whole:
+            return None
+        largest = max(idle, key=lambda name: idle[name])
+        why = next((gap for gap in self.not_told if IDLE[largest] in gap.causes), UNTOLD)
+        return largest, sum(idle.values()) / self.whole, why
+
+    def _left(self, held: Mapping[str, float]) -> dict[str, float]:
+        """Of these accounts what no finding draws, of those of which there is any, chip-seconds."""
         drawn = Counter[str]()
         for finding in self.findings:
-            drawn.update({name: seconds for name, seconds in finding.draws.items() if name in IDLE})
-        idle = sorted(((s - drawn[name], name) for name, s in self.gap if name in IDLE), reverse=True)
-        share = sum(seconds for seconds, _ in idle) / self.whole
-        if self.blind or not idle or share < MUCH:
-            return None
-        cause = IDLE[idle[0][1]]
-        why = next((gap for gap in self.not_told if cause in gap.causes), UNTOLD)
-        return idle[0][1], share, why
+            drawn.update(finding.draws)
+        return {name: seconds - drawn[name] for name, seconds in held.items() if seconds > drawn[name]}
 
     @property
     def gap(self) -> list[tuple[str, float]]:

@@ -1,6 +1,6 @@
 """Findings in words: the verdict over all questions, and the findings as a terminal prints them."""
 
-from analyzers.findings import FindingsResult
+from analyzers.findings import IDLE, FindingsResult
 from analyzers.findings.base import Finding, NotTold
 from app import theme
 from app.words import Table, Verdict, headline
@@ -24,7 +24,15 @@ def verdict(result: FindingsResult) -> Verdict:
 
 
 def _unjudged(account: str, share: float, gap: NotTold) -> tuple[str, str]:
-    """That devices are idle, and why nothing can be said of it."""
+    """That devices are idle, or that most of the time went into no step that was kept, and why nothing can be said of
+    it."""
+    if account not in IDLE:
+        largest = "entered as other" if account == "other" else theme.title(account).lower()
+        return (
+            f"No finding explains {fmt.whole_share(share)} of the chip time, which went into no step that was kept; "
+            f"the largest part of it is {largest}.",
+            _why(gap),
+        )
     what = "" if account == "device_idle" else f", the largest part of it {theme.title(account).lower()}"
     return (
         f"Devices are idle for {fmt.whole_share(share)} of the chip time{what}; whether that can be mended is not "
@@ -35,6 +43,8 @@ def _unjudged(account: str, share: float, gap: NotTold) -> tuple[str, str]:
 
 def _besides(account: str, share: float, gap: NotTold) -> tuple[str, str]:
     """The same beside what is found."""
+    if account not in IDLE:
+        return _unjudged(account, share, gap)
     return f"Devices are idle otherwise for {fmt.whole_share(share)} of the chip time, which is not judged.", _why(gap)
 
 
