@@ -279,3 +279,17 @@ def test_a_hang_among_slower_steps_is_no_part_of_what_these_cost(place):
     assert given == pytest.approx({"hang": 2995 * 4, "step_change": 199 * 4})
     pattern = ask(question("steps"), run, {}, place.registry).pattern
     assert pattern.excess_s == pytest.approx(199) and (pattern.first_step, pattern.last_step) == (300, 499)
+
+
+def test_slower_steps_give_back_no_more_than_the_ledger_holds_of_them(place):
+    """Steps begin 50 s apart and are said to take 100 s each: the finding gave back all of the chip time."""
+    apart = [1] * 100 + [50] * 60
+    steps = made_runs.step_columns([s * S for s in apart])
+    steps["dur_ns"] = [s * S * (2 if s == 50 else 1) for s in apart]
+    life = {"kind": ["job"], "start_ns": [steps["start_ns"][0]], "end_ns": [steps["start_ns"][0] + sum(apart) * S]}
+    life |= {"attempt": [0], "order": [0], "source": ["train.log"]}
+    run = made_runs.write(place.store, "overlapping", {"steps": steps, "lifecycle": life}, {"chips": 4})
+    result = ask(FINDINGS, run, {}, place.registry)
+    (found,) = (f for f in result.findings if f.cause == "step_change")
+    assert result.ledger.amount("productive") == pytest.approx(sum(apart) * 4)
+    assert found.likely == pytest.approx(60 * 99 * 4 * sum(apart) / (100 + 60 * 100), rel=0.01)

@@ -104,8 +104,17 @@ def _patterns(seen: Seen, but: Sequence[str] = ()) -> tuple[list[StepPattern], b
     taken_off = float(np.median(whole)) > PLAIN * float(rows["dur_s"].median()) if len(rows) else False
     found = _joined(step_patterns(changes_of(rows)))
     grown = max((p.slow_s - p.usual_s for p in found if p.kind == "growing"), default=0.0)
+    fits = _as_held(seen, rows)
     told = [p for p in found if _referred(p, rows) and not _of_growth(p, grown) and not _of_captures(seen, p)]
+    told = [replace(p, excess_s=p.excess_s * fits) for p in told]
     return [p for p in told if p.excess_s * seen.chips >= _least(seen, p)], taken_off
+
+
+def _as_held(seen: Seen, rows: pd.DataFrame) -> float:
+    """Which part of what steps are said to take the ledger holds: durations may reach into one another, and no more can
+    be given back than kept steps have."""
+    said = float(rows["dur_s"].sum()) * seen.chips
+    return min(1.0, seen.amount("productive") / said) if said else 1.0
 
 
 def _of_growth(pattern: StepPattern, grown_s: float) -> bool:
