@@ -23,14 +23,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import lambertw
 
+from catalog.save_interval import best_interval_s
 from errors import QuestionError
 
 FIRST_ORDER_LIMIT = 0.1  # of the MTTF: up to it the first-order form is within 0.02 of the exact one
 LONGEST_S = 1e12  # some thirty thousand years: what is longer was mistyped
-_SMALL = 0.03  # sqrt(2 b/M) below which 1 + W is taken from its series: there W itself cancels against 1
-_SERIES = (1.0, -1 / 3, 1 / 36, 1 / 270, 1 / 4320, -1 / 17010)  # of 1 + W(-e^(-1 - s^2/2)) in powers of s
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,15 +109,7 @@ def daly_interval_s(save_s: float, mttf_s: float) -> float:
 
 def optimal_s(job: Job) -> float:
     """The interval of the greatest goodput by the exact form, to 1e-10; not below what the write allows."""
-    return max(_optimum(job.blocking_s / job.mttf_s) * job.mttf_s, job.shortest_s)
-
-
-def _optimum(save: float) -> float:
-    """1 + W(-e^(-1 - save)): where tau / (e^(tau + save) - 1) is greatest. `save` in units of the MTTF."""
-    s = math.sqrt(2 * save)
-    if s < _SMALL:
-        return sum(a * s ** (k + 1) for k, a in enumerate(_SERIES))
-    return 1 + float(lambertw(-math.exp(-1 - save)).real)
+    return max(best_interval_s(job.blocking_s, job.mttf_s), job.shortest_s)
 
 
 def goodput(job: Job, interval_s: ArrayLike) -> np.ndarray:

@@ -1,13 +1,13 @@
 """Saves that cost more than they protect, saves too far apart, and saves and restores that are slow in themselves.
 
-What saves and lost work cost together is least at an interval of sqrt(2 C M) - C of work (Young 1974, Daly 2006; C: how
-long a save blocks, M: mean time to failure). A job that never failed gives a least M, and so a least best interval.
+What saves and lost work cost together is least at one interval of work, which follows from how long a save blocks and
+the mean time to failure (`catalog.save_interval`, as planners have it). A job that never failed gives a least mean time
+to failure, and so a least best interval.
 """
-
-import math
 
 from analyzers.findings.base import Band, Evidence, Finding, NotTold, Rule, RuledOut, Seen, Told
 from analyzers.lost.checkpoints import CheckpointsResult
+from catalog.save_interval import best_interval_s
 from errors import format as fmt
 
 QUESTION = "checkpoints"
@@ -45,7 +45,7 @@ def _best_s(found: CheckpointsResult) -> float | None:
     mttf_s, save_s = found.mttf.mean_s or found.mttf.low_s, found.save.mean_s
     if not found.interval_s or not save_s or mttf_s is None:
         return None
-    return max(math.sqrt(2 * save_s * mttf_s) - save_s, save_s)
+    return best_interval_s(save_s, mttf_s)
 
 
 def _why_none(found: CheckpointsResult, best_s: float) -> str:
