@@ -16,6 +16,7 @@ from simulators.placement.mesh import LogicalAxis, shown
 from simulators.topology.lattice import AXES, twist_of
 from simulators.topology.network import KIND_OF, Network
 from simulators.topology.spec import Spec
+from simulators.topology.systems.fat_tree import DOWN, NODE, UNIT
 
 HOP_S = 1e-6  # across one link, as the scaling book reckons
 DCN_HOP_S = 1e-5  # host, switches, host: assumed, an order more
@@ -138,6 +139,7 @@ def _levels(network: Network, hop_s: float, given: Given, notes: list[str]) -> l
         kind: _share(network, kind, given)
         for kind in ("board", "copper", "ocs", "nvlink", "direct", "rail", "spine", "core")
     }
+    leaf, spine = _leaf(network, "unit" in names)
     notes.append(
         "Logical axes are nested in one another over the levels, and the links between parts of a level count "
         "as shared equally by its chips; ways through other chips take no time of their own."
@@ -147,6 +149,7 @@ def _levels(network: Network, hop_s: float, given: Given, notes: list[str]) -> l
         if length == 1:
             continue
         kind, oneway, hops = _level(network.kind, name, rate)
+        slower = name == "node" and spine is not None and oneway is not None and spine < oneway
         found.append(
             PhysicalAxis(
                 name=name,
@@ -155,9 +158,27 @@ def _levels(network: Network, hop_s: float, given: Given, notes: list[str]) -> l
                 oneway_bytes_per_s=oneway,
                 hop_s=hops * hop_s,
                 wrapped=kind == "link" and length > 2,
+                leaf=leaf if slower else 1,
+                spine_bytes_per_s=spine if slower else None,
             )
         )
+        if slower and spine is not None:
+            notes.append(
+                f"Leaves have fewer links up than down: beyond {leaf} neighbouring nodes a chip has "
+                f"{spine / 1e9:.4g} GB/s one way."
+            )
     return found
+
+
+def _leaf(network: Network, units: bool) -> tuple[int, float | None]:
+    """(neighbouring nodes below the same leaves, bytes/s one way of one chip beyond full ones). None where nodes meet
+    no others beyond theirs: on rails where units are a level of their own."""
+    spines = network.links[network.link_kind == KIND_OF["spine"]]
+    known = network.oneway_bytes_per_s.get("spine")
+    if not len(spines) or known is None or (network.kind == "rail" and units):
+        return 1, None
+    each = len(spines) / len(np.unique(spines[:, 0]))  # uplinks of a leaf
+    return (UNIT if network.kind == "rail" else DOWN // NODE), known * each / DOWN
 
 
 def _level(system: str, name: str, rate: dict[str, float | None]) -> tuple[str, float | None, int]:
@@ -171,11 +192,7 @@ def _level(system: str, name: str, rate: dict[str, float | None]) -> tuple[str, 
         }[name]
     if name == "gpu":
         return ("switch", rate["nvlink"], 2) if rate["nvlink"] else ("direct", rate["direct"], 1)
-    outer = [
-        r
-        for r in ((rate["rail"], rate["spine"]) if name == "unit" or system == "fat tree" else (rate["rail"],))
-        if r is not None
-    ]
+    outer = [r for r in ((rate["rail"], rate["spine"]) if name == "unit" else (rate["rail"],)) if r is not None]
     return "switch", min(outer, default=None), 4 if name == "unit" else 2
 
 

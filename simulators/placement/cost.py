@@ -13,6 +13,7 @@ Levels (a switch, the data-centre network, cores of a chip), each device with w 
     permute                     (V / N) / w
 
 plus the hop. Levels run one after another, outermost first, as the hierarchical all-reduce of How to Scale Your Model.
+Of a level whose switches have fewer links up than down, what lies below one switch and what lies beyond are two.
 """
 
 from collections.abc import Sequence
@@ -45,13 +46,26 @@ def seconds(kind: str, array_bytes: float, pieces: Sequence[Piece], machine: Mac
     for piece in reversed(levels):  # from the innermost outwards
         axis = machine.axes[piece.axis]
         before = 1 if axis.kind == "core" else inside
-        found.append(_level(kind, array_bytes, piece.count, before, chips, _rate(axis, piece), axis.hop_s))
+        for devices, rate in _parts(axis, piece):
+            found.append(_level(kind, array_bytes, devices, before, chips, rate, axis.hop_s))
+            before *= devices
         inside *= piece.count
     if links:
         cores = prod(p.count for p in levels if machine.axes[p.axis].kind == "core")
         part = inner / chips if kind in ("all_to_all", "permute") else 1 / cores
         found.append(_on_links(kind, array_bytes * part, links, machine))
     return max(found) if kind == "permute" else sum(found)
+
+
+def _parts(axis: PhysicalAxis, piece: Piece) -> list[tuple[int, float | None]]:
+    """(devices, bytes/s one way of one) of a piece, from the innermost outwards: below one switch, and beyond it where
+    that is slower."""
+    rate = _rate(axis, piece)
+    if axis.spine_bytes_per_s is None:
+        return [(piece.count, rate)]
+    near = min(max(axis.leaf // piece.stride, 1), piece.count)
+    far = -(-piece.count // near)
+    return [(devices, each) for devices, each in ((near, rate), (far, axis.spine_bytes_per_s)) if devices > 1]
 
 
 def _rate(axis: PhysicalAxis, piece: Piece) -> float | None:

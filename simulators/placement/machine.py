@@ -20,6 +20,8 @@ class PhysicalAxis:
     oneway_bytes_per_s   of one device: over one link one way; elsewhere all that it can send; None: taken as free
     hop_s                to the next device
     twisted_with         axes of a twisted torus on which its wrap shifts: it is a ring only together with them
+    leaf, spine_bytes_per_s  of a level over switches with fewer links up than down: so many neighbours are joined below
+                         those, and what goes on from there has this rate of one device; None: all are joined alike
     """
 
     name: str
@@ -29,6 +31,8 @@ class PhysicalAxis:
     hop_s: float
     wrapped: bool = False
     twisted_with: tuple[int, ...] = ()
+    leaf: int = 1
+    spine_bytes_per_s: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

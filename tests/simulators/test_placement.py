@@ -114,6 +114,30 @@ def test_a_level_shares_its_links():
     assert {a.name: a.oneway_bytes_per_s for a in rail.axes} == {"node": 5e10, "gpu": 4.5e11}
 
 
+def gathered(text: str) -> float:
+    """Seconds in which all GPUs of a network gather 1 GB."""
+    whole = built(text, f"data={topology.parse(text).chips}", Given())
+    return seconds("all_gather", 1e9, [Piece(i, a.length, 1) for i, a in enumerate(whole.axes)], whole)
+
+
+def test_fewer_uplinks_hold_nodes_back_beyond_their_leaves_alone():
+    """Of a rail network whose last unit is not full they held back nothing, of a fat tree each node."""
+    assert gathered("rail:384:oversubscription=8") == pytest.approx(gathered("rail:512:oversubscription=8"), rel=0.01)
+    assert gathered("rail:384:oversubscription=8") > 1.05 * gathered("rail:384")
+    within, beyond = 1 / 8 / 50 * 3 / 4, 1 / 32 / 6.25 * 15 / 16  # 4 nodes to a leaf, 16 leaves
+    assert gathered("fattree:512:oversubscription=8") == pytest.approx(7 / 8 / 450 + within + beyond, rel=0.01)
+    tree = built("fattree:512:oversubscription=8", "data=64,tensor=8", Given())
+    node = next(i for i, a in enumerate(tree.axes) if a.name == "node")
+    near, apart = (seconds("all_gather", 1e9, [Piece(node, 4, stride)], tree) for stride in (1, 8))
+    assert near == pytest.approx(3 / 4 / 50, rel=0.01) and apart == pytest.approx(3 / 4 / 6.25, rel=0.01)
+    assert any("beyond 4 neighbouring nodes a chip has 6.25 GB/s" in note for note in tree.notes)
+
+
+@pytest.mark.parametrize("text", ["rail:384", "rail:512", "fattree:288", "fattree:512"])
+def test_where_leaves_have_as_many_links_up_as_down_all_nodes_are_joined_alike(text):
+    assert all(a.spine_bytes_per_s is None for a in built(text, f"data={topology.parse(text).chips}", Given()).axes)
+
+
 def test_the_best_by_search_is_the_best_by_hand():
     """Whole axes by hand: all injections of the physical axes into two logical ones, the same formula for each."""
     sizes, dims, w = {"data": 8, "model": 16}, (4, 4, 8), 9e10
