@@ -128,6 +128,7 @@ class _Log:
         self.job: list[int | None] = [None, None, self.attempt]  # start, end, attempt
         self.save_step: int | None = None
         self.save_ns: int | None = None
+        self.told_after: dict[str, tuple[int | None, str | None]] = {}  # iteration and host of the last pause of a kind
         self.loaded_step: int | None = None
         self.restoring, self.restore_ns = False, 0
         self.printed = Timers()
@@ -138,11 +139,11 @@ class _Log:
 
     def line(self, offset: int, line: str, whole: bool) -> None:
         if self.printed.by_rank and whole and (ended := self.printed.below(line)) is not None:
-            return self.timed(offset, ended)
+            return self.timed(offset, ended, line)
         for needle, handle in self.handlers:
             if needle in line:
                 if self.printed.by_rank:
-                    self.timed(offset, self.printed.end())
+                    self.timed(offset, self.printed.end(), line)
                 for piece in pieces(line):
                     handle(offset, piece, whole)
                 break
@@ -292,22 +293,34 @@ class _Log:
     # --- what the log times
 
     def timers(self, offset: int, line: str, whole: bool) -> None:
-        self.timed(offset, self.printed.on_line(line) if whole else [])
+        self.timed(offset, self.printed.on_line(line) if whole else [], line)
 
-    def timed(self, offset: int, timers: list[tuple[str, str]]) -> None:
+    def timed(self, offset: int, timers: list[tuple[str, str]], line: str = "") -> None:
         for name, milliseconds in timers:
             dur_ns = seconds_to_ns(float(milliseconds) / 1e3)
             if dur_ns is None:
                 continue
             if name == "save-checkpoint":
-                self._pause("checkpoint_save", self.save_ns, dur_ns, self.save_step, offset)
+                if self._first_told("checkpoint_save", line, offset):
+                    self._pause("checkpoint_save", self.save_ns, dur_ns, self.save_step, offset)
                 self.save_step = self.save_ns = None
             elif name in ("evaluate", "eval-time"):
-                self._pause("eval", None, dur_ns, self.last_step, offset)
+                if self._first_told("eval", line, offset):
+                    self._pause("eval", None, dur_ns, self.last_step, offset)
             elif name == "load-checkpoint":
                 self.restore_ns = dur_ns
             else:
                 self.scalars.add(None, self.last_step, f"timers/{name}", float(milliseconds), "ms", self.name)
+
+    def _first_told(self, kind: str, line: str, offset: int) -> bool:
+        """Whether no other of several hosts that write into one log has timed this pause before."""
+        host, told = host_prefix(line), self.told_after.get(kind)
+        several = sum(len(lanes.now) for lanes in self.hosts.values()) > 1
+        if several and told is not None and told[0] == self.last_step and (host is None or host != told[1]):
+            self.tally.add("saves and evaluations", "another host of the same log timed them too: entered once", offset)
+            return False
+        self.told_after[kind] = self.last_step, host
+        return True
 
     def _pause(self, kind: str, start: int | None, dur_ns: int, step: int | None, offset: int) -> None:
         """An interval between two iterations."""

@@ -87,3 +87,31 @@ def test_steps_of_lines_without_a_time_come_after_the_save_before_them(tmp_path,
         at(5, 37 + saved_s),
         at(5, 47 + saved_s),
     ]
+
+
+@pytest.mark.parametrize(("kind", "lines"), [("checkpoint_save", "save-checkpoint"), ("eval", "evaluate")])
+@pytest.mark.parametrize("prefixes", [("[node-0]: ", "[node-1]: "), ("", "")], ids=["named", "nameless"])
+def test_a_pause_that_two_hosts_of_one_log_time_is_one(tmp_path, kind, lines, prefixes):
+    """Steps of 2 s, and 4 s before the sixth, whose printed time holds them: they were 8 s, and it 6 s."""
+    text = EVERY + START
+    for step in range(1, 9):
+        ended, took = 2 * step + (4 if step > 5 else 0), 6000.0 if step == 6 else 2000.0
+        for host, prefix in enumerate(prefixes):
+            text += prefix + new(ended, step, took + host / 10)
+        if step == 5:
+            said = [prefix + line for prefix in prefixes for line in timer(lines, 4000.0).splitlines(keepends=True)]
+            text += "".join(said)
+    got = log(tmp_path, text)
+    (pause,) = got.rows["lifecycle"]
+    assert (pause["kind"], pause["start_ns"], pause["end_ns"]) == (kind, at(5, 10, 500), at(5, 14, 500))
+    assert all(abs(ns - 2 * S) < S for ns in got.column("steps", "dur_ns"))
+    assert "entered once" in got.reasons()
+
+
+def test_one_host_may_evaluate_twice_after_its_last_step(tmp_path):
+    """On the validation set, then on the test set; another host that prints steps times neither."""
+    text = EVERY + START
+    text += "".join(f"[node-{h}]: {new(2 * n, n, 2000.0 + h)}" for n in range(1, 6) for h in range(2))
+    text += "".join(f"[node-0]: {line}" for ms in (4000.0, 3000.0) for line in timer("evaluate", ms).splitlines(True))
+    took = [(r["end_ns"] - r["start_ns"]) / S for r in log(tmp_path, text).rows["lifecycle"]]
+    assert took == [4.0, 3.0]
