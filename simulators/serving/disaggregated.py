@@ -1,8 +1,9 @@
 """Prefill and decode on machines of their own, with the key-value cache sent from the one to the other.
 
 A request is read in the prefill pool, which gives its first token; its cache then goes over the network, layer after
-layer of nothing overlapped, and the decode pool generates the rest. The pools are the same engine, simulated one after
-the other; in the decode pool the cache that comes with a request takes room of its own.
+layer of nothing overlapped, and the decode pool generates the rest, the first that a client sees among it where answers
+begin with a header. The pools are the same engine, simulated one after the other; in the decode pool the cache that
+comes with a request takes room of its own.
 
     balance: prefill replicas by decode replicas = (time to read a prompt) (batch) / (decode step x tokens generated)
     transfer: cache of the prompt / (chips of a group, which hold it, x link, one way)
@@ -130,8 +131,13 @@ def serve(
             traffic.name,
             own_cache=True,
         )
-        made = simulate(split.decode, after, efficiency, routing=routing, seed=seed, record=False).requests
+        hidden = split.decode.silent_tokens
+        decode = replace(split.decode, silent_tokens=max(hidden - 1, 0))
+        made = simulate(decode, after, efficiency, routing=routing, seed=seed, record=False).requests
         last[order] = made["last_token_s"].to_numpy() + sent[order[0]]
+        if hidden:  # the first that a client sees is one of the decode pool's
+            first = first.copy()
+            first[order] = made["first_token_s"].to_numpy() + sent[order[0]]
     rows = pd.DataFrame({"arrival_s": traffic.arrival_s, "first_token_s": first, "last_token_s": last})
     rows["ttft_s"], rows["e2e_s"] = rows["first_token_s"] - rows["arrival_s"], rows["last_token_s"] - rows["arrival_s"]
     rows["tpot_s"] = np.where(output > 1, (last - first) / np.maximum(output - 1, 1), np.nan)

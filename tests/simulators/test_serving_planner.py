@@ -294,6 +294,22 @@ def test_one_token_needs_no_second_pool():
     assert np.allclose(rows["first_token_s"], rows["last_token_s"]) and rows["tpot_s"].isna().all()
 
 
+def test_the_first_token_that_a_client_sees_may_be_one_of_the_second_pool():
+    """Of answers with a header of three tokens it is the fourth: the time until it was that of the first."""
+    split, traffic = pools(setup(chips=2, tensor=1, replicas=2), 1, 1), Shape(500, 9).at(0.05, 20)
+    header = replace(
+        split, prefill=replace(split.prefill, silent_tokens=3), decode=replace(split.decode, silent_tokens=3)
+    )
+    plain, rows = serve(split, traffic), serve(header, traffic)
+    assert np.allclose(rows["last_token_s"], plain["last_token_s"])
+    step = decode_s(step_model(setup()), 1, 500)
+    later = (rows["ttft_s"] - plain["ttft_s"]).to_numpy()
+    assert np.median(later) == pytest.approx(split.transfer_s(500) + 3 * step, rel=0.01)  # of those served alone
+    assert later.min() == pytest.approx(np.median(later))
+    short = serve(header, Shape(500, 2).at(0.05, 20))  # all of it is header: its last token stands for the first seen
+    assert np.allclose(short["first_token_s"], short["last_token_s"])
+
+
 def test_the_balance_of_pools():
     one = setup()
     machine = step_model(one, SLOW)
