@@ -5,7 +5,8 @@ Weights are multiplied in their format where the chip has a peak for it; else th
 
 A group of chips that share every matrix talks over the scale-up network (ICI, NVLink) where that joins so many chips;
 over the host's bus where the chip has no such network; else over the data-centre network. Of ICI a slice of so many
-chips has two links of each axis that wraps and one of each that does not, at whose end a chip has no other.
+chips has two links of each axis that wraps and one of each that does not, at whose end a chip has no other. Where each
+chip sends to all others, what goes far takes several links, and the busiest of them counts.
 """
 
 from collections.abc import Mapping
@@ -16,6 +17,7 @@ from catalog.chips import Chip, chips
 from catalog.formats import WIDE, Kept
 from catalog.slices import families
 from errors import QuestionError
+from simulators.collectives.rings import all_to_all
 from simulators.topology.systems.shapes import shapes_of, wraps
 
 PEAKS = {
@@ -36,7 +38,8 @@ HOP_S = {"NVLink": 0.7e-6, "ICI": 1e-6, "Infinity Fabric": 1.5e-6, "PCIe": 5e-6,
 class Machine:
     """One chip and its way to the others. `flops_per_s`: the dense peak of `computes_in`, in which most weights are
     multiplied; `peaks`: the peak for each format that weights are multiplied in, bf16 always. `link_bytes_per_s`: what
-    one chip can send to the rest of its group, one way. `hop_s`: latency of one hop of a collective (assumed).
+    one chip can send to the rest of its group, one way; `spread_bytes_per_s`: where each sends as much to every other.
+    `hop_s`: latency of one hop of a collective (assumed).
     `stand_ins`: for each number that is another chip's, which and why.
     """
 
@@ -48,6 +51,7 @@ class Machine:
     memory_bytes: float
     link: str
     link_bytes_per_s: float
+    spread_bytes_per_s: float
     hop_s: float
     notes: tuple[str, ...] = ()
     stand_ins: tuple[str, ...] = ()
@@ -77,6 +81,7 @@ def machine(chip: Chip, held: Kept, group: int, peak_flops_per_s: float | None =
         memory_bytes=memory,
         link=link,
         link_bytes_per_s=rate,
+        spread_bytes_per_s=min(rate, _spread_bytes_per_s(chip, group)) if link == "ICI" else rate,
         hop_s=HOP_S.get(link, 0.0),
         notes=(*notes, *stand_ins),
         stand_ins=tuple(stand_ins),
@@ -172,3 +177,21 @@ def _links(name: str, group: int) -> int:
     family = families()[name]
     shapes = [zip(dims, wraps(family, dims), strict=True) for dims in shapes_of(family, group)]
     return max((sum(1 + wrapped for length, wrapped in axes if length > 1) for axes in shapes), default=1)
+
+
+def _spread_bytes_per_s(chip: Chip, group: int) -> float:
+    """Bytes/s one way that each chip of a slice of so many sends to all others alike, in the best of its shapes; chips
+    that are no slice of their own are a line. No bound for chips of no torus."""
+    family = families().get(chip.name)
+    if family is None or not family.axes:
+        return float("inf")
+    return _spread(family.name, group) * float(chip.need("link_oneway_bytes_per_s"))
+
+
+@cache
+def _spread(name: str, group: int) -> float:
+    """The same over links of 1 byte/s: what a chip sends of an array of 1 byte, by the time that takes."""
+    family = families()[name]
+    shapes = [(dims, wraps(family, dims)) for dims in shapes_of(family, group)] or [((group,), (False,))]
+    least = min(all_to_all(1.0, dims, closed, 1.0, 0.0).bandwidth_s for dims, closed in shapes)
+    return (group - 1) / group**2 / least

@@ -158,6 +158,7 @@ def _communication(setup: Setup, efficiency: Efficiency) -> tuple[float, float]:
         per_token += reduces * 2 * (n - 1) / n * size / setup.groups / rate
         per_step += reduces * 2 * (n - 1) * hop
     if (m := setup.expert) > 1:
+        rate = machine.spread_bytes_per_s * efficiency.communication
         for f in model.feedforward:
             if f.experts:
                 per_token += 2 * (m - 1) / m * f.experts_per_token * size / m / rate

@@ -1,6 +1,8 @@
 """How long a step takes: by hand, and against numbers that are published for the models and chips."""
 
 import math
+from collections import defaultdict
+from itertools import product
 
 import numpy as np
 import pytest
@@ -16,10 +18,10 @@ from simulators.collectives.rings import all_reduce
 from simulators.serving.efficiency import FAST, IDEAL, SLOW, TYPICAL, Efficiency
 from simulators.serving.engine import simulate
 from simulators.serving.known import anchored, traffic_of
-from simulators.serving.machine import scaleup_bytes_per_s
+from simulators.serving.machine import machine, scaleup_bytes_per_s
 from simulators.serving.memory import kv_capacity_bytes, kv_capacity_tokens, max_sequences, room
 from simulators.serving.setup import Setup, Speculation
-from simulators.serving.step import decode_s, positions, prefill_s, step_model, step_time
+from simulators.serving.step import COMM_S_PER_TOKEN, decode_s, positions, prefill_s, step_model, step_time
 
 
 def made(name: str, on: str, chips: int = 1, **more) -> Setup:
@@ -249,3 +251,47 @@ def test_a_group_of_tpus_has_the_links_of_its_slice(name, chips, dims, wraps):
 def test_a_switch_and_a_full_pod_give_all_links_of_a_chip():
     for name, chips in (("h100", 2), ("h100", 8), ("v5e", 256), ("TPU 8i", 8)):
         assert scaleup_bytes_per_s(chip(name), chips) == chip(name).need("scaleup_bidi_bytes_per_s") / 2
+
+
+def busiest(dims: list[int], wraps: list[bool]) -> float:
+    """Pairs of chips whose ways, one axis after another, take the busiest link one way."""
+    loads: dict[tuple, float] = defaultdict(float)
+    for here, there in product(product(*map(range, dims)), repeat=2):
+        at = list(here)
+        for axis, k in enumerate(dims):
+            off = (there[axis] - at[axis]) % k if wraps[axis] else there[axis] - at[axis]
+            ways = [(off, 1.0)] if not wraps[axis] or 2 * off < k else [(off - k, 1.0)]
+            ways = [(off, 0.5), (off - k, 0.5)] if wraps[axis] and 2 * off == k else ways
+            for hops, part in ways:
+                for n in range(abs(hops)):
+                    sign = 1 if hops > 0 else -1
+                    place = (*at[:axis], (at[axis] + sign * n) % k, *at[axis + 1 :])
+                    loads[place, axis, sign] += part
+            at[axis] = there[axis]
+    return max(loads.values())
+
+
+@pytest.mark.parametrize(
+    ("name", "chips", "dims", "wraps"),
+    [
+        ("v6e", 8, [2, 4], [False, False]),
+        ("v5e", 16, [4, 4], [False, False]),
+        ("v5p", 64, [4, 4, 4], [True, True, True]),
+        ("v6e", 5, [5], [False]),
+        ("h100", 8, None, None),
+    ],
+)
+def test_experts_over_a_mesh_wait_for_its_busiest_link(name, chips, dims, wraps):
+    """On 16 TPU v5e tokens went to their experts over both links of a chip, in less than half of the time."""
+    setup = made("qwen3-30b-a3b", name, chips, expert=chips) if chips != 5 else None
+    on = setup.machine if setup else machine(chip(name), made("qwen3-30b-a3b", name, 4).kept, chips)
+    if dims is None:
+        assert on.spread_bytes_per_s == on.link_bytes_per_s
+        return
+    link = chip(name).need("link_oneway_bytes_per_s")
+    assert on.spread_bytes_per_s == pytest.approx(min(link * (chips - 1) / busiest(dims, wraps), on.link_bytes_per_s))
+    if setup:
+        size = setup.model.d_model * 2 * 8  # of a token, for the 8 experts that it visits
+        per_token = step_model(setup, IDEAL).scalars[COMM_S_PER_TOKEN]
+        told = 2 * setup.model.layers * size * busiest(dims, wraps) / chips**2 / link
+        assert per_token == pytest.approx(told)
