@@ -17,6 +17,7 @@ from itertools import chain, pairwise
 import numpy as np
 import pandas as pd
 
+from analyzers.time.clocks_put_back import put_back, put_back_said
 from analyzers.time.source_clocks import COARSE_NS, apart
 from analyzers.time.step_streams import NS_PER_S, UNTIMED, Stream, natural_key, spoken, streams
 
@@ -99,6 +100,8 @@ def _named(told: Sequence[Stream]) -> str:
 def on_one_clock(told: Sequence[Stream], clock: Stream | None = None) -> tuple[list[Stream], dict[str, int], list[str]]:
     """The streams by one clock: `clock`'s, else that which most of those go by that tell of the same steps; how far
     each source was moved. Parts of one log that follow one another are compared as a whole."""
+    behind = put_back(told)
+    told = [one.moved(ns) for one, ns in zip(told, behind, strict=True)]
     firsts = [clock] if clock is not None else []  # of those that share steps, each by its own clock
     more: list[tuple[int, Stream]] = []  # others, by the clock of the first whose steps they share
     alike: list[list[tuple[int, list[int]]]] = [[] for _ in firsts]  # gaps from that clock, and whose they are
@@ -118,15 +121,21 @@ def on_one_clock(told: Sequence[Stream], clock: Stream | None = None) -> tuple[l
         for gap, parts in found:
             for i in parts:
                 moves[i] = 0 if abs(gap - base) <= told[i].usual_ns / 2 else gap - base
-    far = [(one, gap) for one, gap in zip(told, moves, strict=True) if abs(gap) > COARSE_NS]
+    moved = [ns + gap for ns, gap in zip(behind, moves, strict=True)]
+    far = [(one, gap) for one, gap in zip(told, moved, strict=True) if abs(gap) > COARSE_NS]
     notes = [
         f"{one.name or 'One input'}: its clock is {spoken(gap)} {'behind' if gap > 0 else 'ahead of'} that of the "
         "others, which took the same steps; its times were moved."
-        for one, gap in far
+        for one, gap, more in zip(told, moved, moves, strict=True)
+        if abs(gap) > COARSE_NS and abs(more) > COARSE_NS
     ]
-    right = {one.source for one, gap in zip(told, moves, strict=True) if abs(gap) <= COARSE_NS}
+    right = {one.source for one, gap in zip(told, moved, strict=True) if abs(gap) <= COARSE_NS}
     shifts = {one.source: gap for one, gap in reversed(far) if one.source and one.source not in right}
-    return [one.moved(gap) for one, gap in zip(told, moves, strict=True)], shifts, notes
+    return (
+        [one.moved(gap) for one, gap in zip(told, moves, strict=True)],
+        shifts,
+        put_back_said(told, behind, moves) + notes,
+    )
 
 
 def _chains(told: Sequence[Stream]) -> list[list[int]]:

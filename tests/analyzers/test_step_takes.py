@@ -120,3 +120,24 @@ def test_rotated_logs_without_times_follow_by_number_and_parts_by_their_steps():
     apart = taken(stream("z", range(5)), stream("a", range(7, 10), first_row=5))
     assert apart.step.tolist() == [0, 1, 2, 3, 4, 7, 8, 9] and apart.opens.sum() <= 1
     assert "by their steps: z, a." in apart.notes[0]
+
+
+def test_a_log_that_goes_on_by_a_clock_put_back_since_is_moved_on_and_so_are_those_after_it():
+    """Three parts of a log, rotated every 1,000 s; after the first the clock was put back by an hour. They were left
+    out as another job's, and where they were longer two steps were taken at once."""
+    last, after = stream("a", range(100), 0), stream("b", range(100, 200), 1003 - 3600, first_row=100)
+    more = stream("c", range(200, 300), 2003 - 3600, first_row=200)
+    found = taken(more, last, after)
+    assert found.step.tolist() == list(range(300)) and found.opens.sum() == 1
+    assert np.diff(found.start_ns).max() <= 13 * S and np.diff(found.start_ns).min() >= 10 * S
+    assert found.shifts == {"b": 3600 * S, "c": 3600 * S}
+    assert sum("with the next step 1 h before the log that it follows ended" in note for note in found.notes) == 2
+    by_another = stream("utc", range(300), 7200, first_row=300)
+    beside = taken(more, last, after, by_another)
+    assert np.diff(beside.start_ns).max() <= 13 * S and beside.step.tolist() == list(range(300))
+
+
+@pytest.mark.parametrize("at_s", [1003 - 3500, 1003 + 3600])
+def test_neither_another_time_back_nor_a_pause_of_an_hour_is_a_clock_put_back(at_s):
+    found = taken(stream("a", range(100), 0), stream("b", range(100, 150), at_s, first_row=100))
+    assert found.shifts == {}
