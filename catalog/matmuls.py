@@ -9,6 +9,7 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from math import ceil
 
+from catalog.flops import seen_tokens
 from catalog.models import Attention, FeedForward, Model
 from errors import QuestionError
 
@@ -50,7 +51,8 @@ def matmuls(model: Model, seq: int, tp: int = 1, batch: int = 1) -> tuple[Matmul
         lm_head       T x d x vocab / tp (rounded up: the last device's part is filled up)
 
     `pairs_fraction` of qk and pv: full attention 1/2 (`_global`, and a window that spans the sequence), a sliding
-    window W (seq W - W^2/2) / seq^2 (`_local`), chunks of C tokens C / (2 seq) (`_chunk`).
+    window W (seq W - W^2/2) / seq^2 (`_local`), chunks of C tokens the sum of C^2/2 / seq^2, the last chunk as long as
+    it is (`_chunk`).
     Raises QuestionError where a dimension is below 1 or tp does not divide heads or a feed-forward width.
     """
     for name, value in (("seq", seq), ("tp", tp), ("batch", batch)):
@@ -88,11 +90,10 @@ def valid_tp(model: Model, tp: int) -> bool:
 def pairs_fraction(attention: Attention, seq: int) -> tuple[str, float]:
     """(kind of span, part of the seq x seq pairs of query and key that attention wants)."""
     window = attention.window_tokens or seq
+    part = seen_tokens(attention, seq) / seq
     if attention.span == "chunked":
-        return "chunk", min(window, seq) / (2 * seq)
-    if attention.span == "sliding" and window < seq:
-        return "local", (seq * window - window * window / 2) / (seq * seq)
-    return "global", 0.5
+        return "chunk", part
+    return ("local" if attention.span == "sliding" and window < seq else "global"), part
 
 
 def _attention(a: Attention, d: int, seq: int, tp: int, batch: int) -> list[Matmul]:

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from catalog import model, parameters
+from catalog.flops import forward_flops_per_token
 from catalog.matmuls import matmuls, pairs_fraction, valid_tp
 from catalog.models import models
 from errors import QuestionError
@@ -41,6 +42,19 @@ def test_a_small_window_is_counted_pair_by_pair():
     assert pairs_fraction(a, seq) == ("local", pytest.approx((inside - 2) / seq**2, abs=1e-12))
     assert pairs_fraction(a, 4) == ("global", 0.5)
     assert pairs_fraction(replace(a, span="chunked"), seq) == ("chunk", 4 / (2 * seq))
+
+
+def test_a_last_chunk_that_is_short_is_counted_pair_by_pair():
+    a, seq = replace(model("llama4-17b-16e").attention[0], span="chunked", window_tokens=4), 10
+    inside = sum(1 for i in range(seq) for j in range(i + 1) if i // 4 == j // 4)
+    assert pairs_fraction(a, seq) == ("chunk", pytest.approx((inside - seq / 2) / seq**2, abs=1e-12))
+
+
+@pytest.mark.parametrize("seq", [1000, 12_000])
+@pytest.mark.parametrize("name", models())
+def test_the_products_of_a_pass_do_what_its_flops_are_counted_as(name, seq):
+    m = model(name)
+    assert sum(p.useful_flops for p in matmuls(m, seq)) / seq == pytest.approx(forward_flops_per_token(m, seq))
 
 
 @pytest.mark.parametrize("name", ["llama3.1-8b", "mixtral-8x7b", "gemma4-26b", "deepseek3-671b", "palm-540b"])
