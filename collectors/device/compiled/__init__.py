@@ -14,7 +14,8 @@ NAME = "compiled"
 TITLE = "compiled program"
 HELP = (
     "Programs compiled and not run: what `chipledger compile` writes (`*.compiled.json`), and XLA's dumps of one "
-    "program (`*.hlo.pb`, or HLO text where jaxlib is installed): memory, collectives, layouts, estimated cycles."
+    "program (`*.hlo.pb`, or HLO text where jaxlib is installed; of its stages in a folder the last): memory, "
+    "collectives, layouts, estimated cycles."
 )
 _FORMAT = re.compile(rb'"format"\s*:\s*"chipledger\.compiled"')
 _DUMPS = (".hlo.pb", ".hlo_proto.pb", ".hlo_module.pb", ".hlo.pb.gz", ".hlo_proto.pb.gz", ".hlo_module.pb.gz")
