@@ -154,7 +154,8 @@ def _cell(value: Any) -> Any:
 def _plain(value: Any) -> Any:
     """A value as JSON has it: a number that is not finite is null, lists and structs stay, all else is text."""
     if isinstance(value, Decimal):
-        return float(value) if value % 1 else int(value)
+        whole, parts = value.as_integer_ratio()  # `%` refuses more digits than decimals are computed with
+        return whole if parts == 1 else float(value)
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, dict):

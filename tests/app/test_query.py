@@ -46,6 +46,17 @@ def test_an_answer_is_json_with_values_that_json_has(capsys, run):
     assert told["rows"] == [[1, None, [1.5, None], [["k", "2026-01-02"]], None, 3, 1.25]]
 
 
+def test_numbers_of_up_to_38_digits_are_json(capsys, run):
+    sql = "select sum(9223372036854775807::hugeint * 4000000000) as sum from range(3)"
+    code, text, _ = out(capsys, "query", "run a", sql, "--json")
+    assert code == 0 and json.loads(text)["rows"] == [[9223372036854775807 * 4_000_000_000 * 3]]
+    sql = f"select -{10**37 + 7}::decimal(38, 0) as whole, {10**35 + 7}.25::decimal(38, 2) as parts, 3.00 as three"
+    code, text, _ = out(capsys, "query", "run a", sql, "--json")
+    assert code == 0 and json.loads(text)["rows"] == [[-(10**37) - 7, 10**35 + 7.25, 3]]
+    _, text, _ = out(capsys, "query", "run a", f"select [{10**37}::hugeint] as list", "--csv")
+    assert text.splitlines()[1] == f"[{10**37}]"
+
+
 def test_rows_that_are_cut_off_are_told(capsys, run):
     assert json.loads(out(capsys, "query", "run a", "select * from steps", "--rows", "3", "--json")[1])["cut"]
     text = out(capsys, "query", "run a", "select step from steps", "--rows", "3")[1]
