@@ -49,13 +49,14 @@ class OpenedRun:
 
     def query(self, sql: str, timeout: float = 30, rows: int = ROWS) -> "pd.DataFrame":
         """The answer to one SELECT over the tables, within `timeout` seconds. Where there are more than `rows` rows, or
-        than 64 MiB, the rest is cut off with a warning. Raises QuestionError for SQL that cannot be answered."""
+        than 64 MiB, the rest is cut off with a warning. Whole numbers are nullable, as in `table`. Raises QuestionError
+        for SQL that cannot be answered."""
         from runs.query import query
 
         answer = query(self.run, sql, timeout, rows)
         if answer.cut:
             warnings.warn(f"cut off after {answer.table.num_rows:,} rows; there are more", stacklevel=2)
-        return answer.table.to_pandas()
+        return answer.table.to_pandas(types_mapper=_whole)
 
     def ask(self, name: str, **options: Any) -> Result:
         """The answer to a question, as `chipledger show` has it: its figures are attributes, `.to_dict()` is its JSON.
@@ -64,6 +65,17 @@ class OpenedRun:
         from app.questions.asking import ask
 
         return ask(question(name), self.run, options, self.place.registry)
+
+
+def _whole(kind: Any) -> Any:
+    """What keeps every digit of whole numbers where some are null: pandas' own would be real numbers, and a time in ns
+    some hundred of them off."""
+    import pandas as pd
+    import pyarrow as pa
+
+    if not pa.types.is_integer(kind):
+        return None
+    return pd.api.types.pandas_dtype(str(kind).replace("uint", "UInt").replace("int", "Int", 1))
 
 
 def open_run(name: str, store: str | None = None) -> OpenedRun:

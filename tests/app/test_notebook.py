@@ -44,6 +44,16 @@ def test_tables_are_frames_and_one_that_the_run_lacks_is_empty(opened):
     assert opened.table("scalars").empty and "value" in opened.table("scalars").columns
 
 
+def test_whole_numbers_of_an_answer_keep_every_digit_beside_nulls(opened):
+    ns = 1_795_177_051_653_751_373
+    for kind in ("tinyint", "smallint", "integer", "bigint", "utinyint", "usmallint", "uinteger", "ubigint"):
+        answer = opened.query(f"select unnest([1, null]::{kind}[]) as n")["n"]
+        assert str(answer.dtype).lower().startswith(("int", "uint")) and answer.isna().tolist() == [False, True]
+    answer = opened.query(f"select unnest([{ns}, null]) as start_ns, 1.5::double as seconds")
+    assert answer["start_ns"].dtype == opened.table("steps")["start_ns"].dtype and answer["seconds"].dtype == "float64"
+    assert int(answer["start_ns"][0]) == ns
+
+
 def test_an_answer_that_was_cut_warns(opened):
     with pytest.warns(UserWarning, match="cut off after 3 rows"):
         assert opened.query("select step from steps order by step", rows=3)["step"].tolist() == [0, 1, 2]
