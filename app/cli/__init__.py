@@ -79,8 +79,8 @@ def _run(given: list[str]) -> int:
 
 def _tell(error: "ChipledgerError", *, as_json: bool) -> None:
     """One line on stderr; on stdout its parts, for scripts that read JSON from there whatever comes."""
-    print(f"error: {error}", file=sys.stderr)
-    if as_json:
-        from app.cli.commands.base import print_json
+    from app.cli.commands.base import print_json, printable
 
+    print(f"error: {printable(str(error))}", file=sys.stderr)
+    if as_json:
         print_json({"error": error.to_dict()})

@@ -119,6 +119,26 @@ def test_text_for_people(place, capsys):
     assert "9 steps were lost" in out(capsys, "show", run.run_id, "steps")[1]
 
 
+def test_what_inputs_say_does_nothing_to_a_terminal_in_notes_and_errors(place, capsys):
+    """Of two hosts that tell of each step one counts: a note names the other."""
+    esc = "\x1b]0;x\x07"
+    tables = {
+        "steps": {
+            "step": [s for s in range(20) for _ in "ab"],
+            "host": [f"{esc}a", f"{esc}b"] * 20,
+            "start_ns": [made_runs.START_NS + s * 10**9 for s in range(20) for _ in "ab"],
+            "dur_ns": [10**9, 9 * 10**8] * 20,
+            "attempt": [0] * 40,
+        },
+        "evidence": {"ts_ns": [made_runs.START_NS], "severity": ["error"], "text": [f"bad {esc} line"], "order": [0]},
+    }
+    run = made_runs.write(place.store, "two hosts", tables, {"chip": "v5p", "chips": 2}).run_id
+    code, text, _ = out(capsys, "show", run, "steps")
+    assert code == 0 and "nothing was taken from ?]0;x?" in text and not set(text) & {"\x1b", "\x07"}
+    code, _, error = out(capsys, "show", run, "latency")
+    assert code == 2 and "bad ?]0;x? line" in error and not set(error) & {"\x1b", "\x07"}
+
+
 def test_one_broken_run_hides_no_other(place, capsys):
     made_runs.interrupted(place.store, "whole")
     (made_runs.interrupted(place.store, "broken").folder / "run.json").write_text("{")

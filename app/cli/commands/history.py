@@ -2,7 +2,7 @@
 
 import argparse
 
-from app.cli.commands.base import JSON, print_json, print_table, print_verdict
+from app.cli.commands.base import JSON, print_json, print_table, print_verdict, printable
 from app.history.options import ASKED, METRIC
 from app.options import add_arguments, add_flags, values
 from app.workspace import workspace
@@ -30,4 +30,4 @@ def run(args: argparse.Namespace) -> None:
     print_verdict(told.verdict)
     print_table(told.table.head, told.table.rows, right=told.table.right)
     for note in (*told.leads, *told.notes):
-        print(f"- {note}")
+        print(f"- {printable(note)}")

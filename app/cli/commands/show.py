@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from app.cli.commands.base import JSON, model_config, pairs, print_json, print_table, print_verdict
+from app.cli.commands.base import JSON, model_config, pairs, print_json, print_table, print_verdict, printable
 from app.options import add_arguments, add_flags
 from app.workspace import Workspace, workspace
 from errors.options import SWITCH, Option
@@ -85,7 +85,7 @@ def show(
     if result.notes:
         print()
     for note in result.notes:
-        print(f"- {note}")
+        print(f"- {printable(note)}")
     if terms:
         print()
     for term in terms:

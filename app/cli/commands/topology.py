@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from app.cli.commands.base import JSON, print_json, print_table, print_verdict
+from app.cli.commands.base import JSON, print_json, print_table, print_verdict, printable
 from app.options import add_arguments, add_flags
 from app.topology_options import FAIL, SPEC
 from app.workspace import workspace
@@ -44,7 +44,7 @@ def told(reports: "Sequence[Report]", *, as_json: bool) -> None:
     print()
     truths = [t for r in reports if r.after for t in r.after["truth"][1:]]
     for note in dict.fromkeys([*truths, *(n for r in reports for n in (f"{r.spec.text}: {r.basis}.", *r.notes))]):
-        print(f"- {note}")
+        print(f"- {printable(note)}")
 
 
 def _report(text: str, failed: Sequence[str], store: str | None) -> "Report":

@@ -2,7 +2,7 @@
 
 import argparse
 
-from app.cli.commands.base import JSON, print_json, print_table, print_verdict
+from app.cli.commands.base import JSON, print_json, print_table, print_verdict, printable
 from app.options import add_flags, from_args
 from app.whatif import WHATIFS
 from app.whatif.base import named
@@ -44,4 +44,4 @@ def run(args: argparse.Namespace) -> None:
     if said.notes:
         print()
     for note in said.notes:
-        print(f"- {note}")
+        print(f"- {printable(note)}")
