@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 
 from app.cells import harmless
 from errors import InputError, QuestionError
+from errors import format as fmt
 from errors.options import Option
 from runs.query import Answer, query, sql_type
 from runs.query_options import OPTIONS
@@ -30,6 +31,8 @@ MEDIA = {"json": JSON, "csv": "text/csv; charset=utf-8", "parquet": "application
 SQL = Option("sql", str, "", "one SELECT statement over the tables of the run")
 FORMAT = Option("format", tuple(MEDIA), "json", "as what the answer is given")
 ASKED = (SQL, FORMAT, *OPTIONS)  # over the API
+MORE = "there are more, which were cut off"
+CUT_HEADER = "Chipledger-Cut"  # over the API, of a file that does not hold all
 AT_ONCE, WAIT_S = 2, 30  # each may take a gigabyte and both cores
 free = threading.BoundedSemaphore(AT_ONCE)
 
@@ -45,13 +48,18 @@ def answered(run: Run, sql: str, **options: Any) -> Answer:
         free.release()
 
 
-def given_out(run: Run, sql: str = "", format: str = "json", **options: Any) -> tuple[str, bytes]:
-    """The answer as the API gives it: its media type, and the bytes."""
+def given_out(run: Run, sql: str = "", format: str = "json", **options: Any) -> tuple[Answer, bytes]:
+    """The answer, and the bytes as which the API gives it."""
     answer = answered(run, sql, **options)
     if format == "parquet":
-        return MEDIA[format], parquet_bytes(answer)
+        return answer, parquet_bytes(answer)
     text = csv_text(answer) if format == "csv" else json.dumps(as_json(answer), ensure_ascii=False, allow_nan=False)
-    return MEDIA[format], text.encode()
+    return answer, text.encode()
+
+
+def file_stem(answer: Answer) -> str:
+    """The name of a file of it, without its ending: a file cannot say itself that it was cut off."""
+    return f"query-first-{answer.table.num_rows}-rows" if answer.cut else "query"
 
 
 def tables(run: Run) -> list[dict[str, Any]]:
@@ -82,8 +90,13 @@ def rows(answer: Answer) -> list[list[Any]]:
 
 def note(answer: Answer) -> str:
     n = answer.table.num_rows
-    more = "; there are more, which were cut off" if answer.cut else ""
+    more = f"; {MORE}" if answer.cut else ""
     return f"{n:,} row{'' if n == 1 else 's'} in {answer.seconds:.2f} s{more}"
+
+
+def cut_off(answer: Answer) -> str:
+    """Of an answer that was cut off: where, for who gets a file of it."""
+    return f"the first {fmt.count(answer.table.num_rows, 'row')} alone; {MORE}"
 
 
 def as_json(answer: Answer) -> dict[str, Any]:

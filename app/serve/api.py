@@ -186,14 +186,17 @@ class Api:
 
     @_answering
     async def query(self, request: Request) -> Any:
-        """The answer to SQL over the tables of a run, as JSON or as a file."""
+        """The answer to SQL over the tables of a run, as JSON or as a file. Of one that was cut off JSON says `cut`; a
+        file says so in its name and in the header `Chipledger-Cut`."""
         given = from_query(request.query_params.multi_items(), querying.ASKED)
         run = self._run(request)
-        media, data = await run_in_threadpool(querying.given_out, run, **given)
-        if media == querying.JSON:
-            return Response(data, media_type=media)
-        name = f"attachment; filename=query.{given['format']}"
-        return Response(data, media_type=media, headers={"Content-Disposition": name})
+        answer, data = await run_in_threadpool(querying.given_out, run, **given)
+        form = given.get(querying.FORMAT.name, querying.FORMAT.default)
+        if querying.MEDIA[form] == querying.JSON:
+            return Response(data, media_type=querying.JSON)
+        headers = {"Content-Disposition": f"attachment; filename={querying.file_stem(answer)}.{form}"}
+        headers |= {querying.CUT_HEADER: "true"} if answer.cut else {}
+        return Response(data, media_type=querying.MEDIA[form], headers=headers)
 
     @_answering
     async def questions(self, request: Request) -> Any:

@@ -63,6 +63,14 @@ def test_rows_that_are_cut_off_are_told(capsys, run):
     assert text.splitlines()[-1].startswith("3 rows in ") and text.endswith("; there are more, which were cut off\n")
 
 
+def test_that_a_file_does_not_hold_all_rows_is_told_beside_it(capsys, run, tmp_path):
+    for to in (["--csv"], ["--parquet", tmp_path / "answer.parquet"]):
+        code, text, error = out(capsys, "query", "run a", "select step from steps", "--rows", "3", *to)
+        assert code == 0 and len(text.splitlines()) in (0, 4)
+        assert error.startswith("warning: the first 3 rows alone; there are more") and "--rows takes" in error
+    assert out(capsys, "query", "run a", "select step from steps", "--csv")[2] == ""
+
+
 def test_cells_of_csv_do_nothing_in_a_spreadsheet(capsys, run):
     sql = "select '=1+1' as a, -2 as b, ['=x'] as c, '-3' as d, 'x,\"y' as e, null as \"=f\""
     code, text, _ = out(capsys, "query", "run a", sql, "--csv")
@@ -137,7 +145,15 @@ def test_the_api_lists_tables_and_answers_as_json_csv_and_parquet(served):
         with urllib.request.urlopen(f"{at}/query?{urlencode({'sql': STEPS, 'format': form})}") as answer:
             assert answer.headers["Content-Disposition"] == f"attachment; filename=query.{form}"
             found = read(answer.read())
+            assert "Chipledger-Cut" not in answer.headers
         assert found == "attempt,steps\n0,100\n1,160\n" if form == "csv" else found["steps"].to_pylist() == [100, 160]
+
+
+@pytest.mark.parametrize("form", ["csv", "parquet"])
+def test_the_api_tells_of_a_file_that_it_does_not_hold_all_rows(served, form):
+    with urllib.request.urlopen(f"{served[0]}/query?{urlencode({'sql': STEPS, 'format': form, 'rows': 1})}") as answer:
+        assert answer.headers["Content-Disposition"] == f"attachment; filename=query-first-1-rows.{form}"
+        assert answer.headers["Chipledger-Cut"] == "true"
 
 
 @pytest.mark.parametrize(
@@ -193,6 +209,12 @@ def test_the_page_answers_the_sql_in_its_address_and_offers_what_fits_the_run(ru
     assert "2 rows in" in words(at) and [b.label for b in at.download_button] == ["CSV", "Parquet"]
     examples = [b.label for b in at.button if b.label != "Run"]
     assert examples == [e.label for e in fitting({"steps": 1, "lifecycle": 1})] == [e.label for e in EXAMPLES[:2]]
+
+
+def test_the_page_says_what_its_files_hold(run):
+    said = words(page(run, "select * from range(10_001)"))
+    assert "there are more, which were cut off" in said and "the files below hold the first 10,000 alone" in said
+    assert "the files below hold all" in words(page(run, "select * from range(10_000)"))
 
 
 def test_the_page_keeps_what_is_entered_in_its_address(run):

@@ -1,6 +1,7 @@
 """`chipledger query RUN SQL`: SQL over the tables of a run."""
 
 import argparse
+import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -72,6 +73,8 @@ def answer(found: "Run", sql: str, asked: Asked) -> None:
     from runs import query as asking
 
     told = asking.query(found, sql, asked.timeout, asked.rows)
+    if told.cut and (asked.parquet or asked.csv):  # neither can say it itself
+        print(f"warning: {querying.cut_off(told)}. {ROWS.flag} takes {ROWS.expected}.", file=sys.stderr)
     if asked.parquet:
         querying.write_parquet(told, asked.parquet)
     elif asked.csv:

@@ -19,7 +19,7 @@ from runs.query import ANSWER_BYTES, MEMORY_MIB, Answer
 from runs.query_options import ROWS, TIMEOUT
 from runs.run import Run
 
-SHOWN_ROWS = 2000  # of the answer, which the files hold whole
+SHOWN_ROWS = 2000  # of the answer, of which the files hold all that was not cut off
 KEPT = "query answer"  # of this visitor: a page that is drawn again does not ask again
 HELP = (
     f"One SELECT of DuckDB's SQL. It ends after {TIMEOUT.default} s, within {MEMORY_MIB} MiB of memory; the answer is "
@@ -76,8 +76,9 @@ def answered(run: Run, sql: str, answer: Answer, frame: pd.DataFrame) -> None:
     st.markdown(f"**{md(querying.note(answer))}.**")
     st.dataframe(frame, hide_index=True)
     if answer.table.num_rows > len(frame):
-        st.caption(f"The first {len(frame):,} are shown; the files below hold all.")
-    name = f"{run.manifest.name}-query"
+        held = f"the first {answer.table.num_rows:,} alone" if answer.cut else "all"
+        st.caption(f"The first {len(frame):,} are shown; the files below hold {held}.")
+    name = f"{run.manifest.name}-{querying.file_stem(answer)}"
     with st.container(horizontal=True):
         _download("CSV", lambda: querying.csv_text(answer).encode(), f"{name}.csv", querying.MEDIA["csv"])
         _download("Parquet", lambda: querying.parquet_bytes(answer), f"{name}.parquet", querying.MEDIA["parquet"])
