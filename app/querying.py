@@ -124,12 +124,15 @@ def parquet_bytes(answer: Answer) -> bytes:
 
 
 def write_parquet(answer: Answer, path: str) -> None:
-    """Raises InputError where the file cannot be written, or is there already."""
-    data = parquet_bytes(answer)
+    """Whole or not at all. Raises InputError where the file cannot be written, or is there already."""
+    data, made = parquet_bytes(answer), False
     try:
         with Path(path).open("xb") as f:
+            made = True
             f.write(data)
     except OSError as e:
+        if made:
+            Path(path).unlink(missing_ok=True)
         raise InputError(f"cannot be written ({e.strerror})", where=path) from e
 
 

@@ -2,6 +2,7 @@
 `--json` as an object on stdout too; 3 what was to be checked is not as it should be; 4 that could not be told; 1 a
 defect."""
 
+import errno
 import gc
 import os
 import sys
@@ -17,6 +18,7 @@ YOUNG = (20_000, 20, 20)  # objects until garbage is looked for: loading code ma
 # NumPy's threads look for work 2^26 times before they sleep, unless told otherwise: a twentieth of a second of another
 # processor whenever it is loaded. 2^4 times is the least that they take.
 LOOKS_FOR_WORK = ("OPENBLAS_THREAD_TIMEOUT", "4")
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 def parser(words: Sequence[str] = ()) -> "argparse.ArgumentParser":
@@ -28,6 +30,7 @@ def parser(words: Sequence[str] = ()) -> "argparse.ArgumentParser":
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Without `argv` it is a program of its own, which ends with it."""
+    _open_what_is_closed()
     if argv is not None:
         return _begun(list(argv))
     os.environ.setdefault(*LOOKS_FOR_WORK)
@@ -35,6 +38,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     code = _begun(sys.argv[1:])
     gc.freeze()  # or all there is would be looked through once more before the end
     return code
+
+
+def _open_what_is_closed() -> None:
+    """Whoever closed stdout or stderr wants nothing from there: it goes nowhere, and no file gets their numbers."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_WRONLY), "w", encoding="utf-8"))
 
 
 def _begun(given: list[str]) -> int:
@@ -67,14 +77,24 @@ def _run(given: list[str]) -> int:
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python complains once more at its end
+        _no_more()
         return 0
-    except Exception:
+    except Exception as e:
+        if isinstance(e, OSError) and e.errno in NO_ROOM:
+            where = f"{e.filename}: " if e.filename else "the output "
+            print(f"error: {where}cannot be written ({e.strerror}). Is the disk full?", file=sys.stderr)
+            _no_more()
+            return 2
         import traceback
 
         traceback.print_exc()
         print("This is a defect of Chipledger. Please report it with the lines above.", file=sys.stderr)
         return 1
+
+
+def _no_more() -> None:
+    """What is left of the output goes nowhere, or Python would complain once more at its end."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _tell(error: "ChipledgerError", *, as_json: bool) -> None:

@@ -1,6 +1,8 @@
 """The command line as a contract: exit codes, one line of error, JSON with the keys that scripts rely on."""
 
 import json
+import subprocess
+import sys
 
 import pytest
 
@@ -8,7 +10,7 @@ from app.workspace import workspace
 from runs.store import Store
 from tests.app import made_runs
 from tests.app.commands import out
-from tests.app.serving import command
+from tests.app.serving import command, environment
 
 
 @pytest.fixture
@@ -97,6 +99,19 @@ def test_a_defect_is_exit_1(place, capsys, monkeypatch):
     assert "ZeroDivisionError" in error and "defect of Chipledger" in error
 
 
+def test_output_that_does_not_fit_is_no_defect_and_closed_output_is_none(tmp_path):
+    made_runs.interrupted(Store(tmp_path / "s"), "here")
+    words = [sys.executable, "-m", "app.cli", "runs", "--json", "--store", str(tmp_path / "s")]
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(words, stdout=full, stderr=subprocess.PIPE, text=True, env=environment())
+    said = "error: the output cannot be written (No space left on device). Is the disk full?\n"
+    assert (done.returncode, done.stderr) == (2, said)
+    for closed in (">&-", "2>&-", ">&- 2>&-"):
+        shell = ["sh", "-c", f'"$@" {closed}', "sh", *words]
+        done = subprocess.run(shell, capture_output=True, text=True, env=environment())
+        assert (done.returncode, done.stderr) == (0, "") and bool(done.stdout) == (closed == "2>&-")
+
+
 def test_store_may_stand_before_or_after_the_command(tmp_path, capsys):
     made_runs.interrupted(Store(tmp_path / "s"), "here")
     assert "here" in out(capsys, "--store", tmp_path / "s", "runs")[1]
@@ -172,11 +187,6 @@ def test_doctor_finds_without_making(tmp_path, capsys):
 
 
 def test_a_closed_pipe_is_no_defect(place):
-    import subprocess
-    import sys
-
-    from tests.app.serving import environment
-
     process = subprocess.Popen(
         [sys.executable, "-m", "app.cli", "catalog", "chips"],
         stdout=subprocess.PIPE,

@@ -4,6 +4,8 @@ import csv
 import io
 import json
 import re
+import resource
+import signal
 import urllib.request
 from urllib.parse import urlencode
 
@@ -14,7 +16,8 @@ import pytest
 
 from app import querying
 from app.pages.query.examples import EXAMPLES, fitting
-from errors import QuestionError
+from errors import InputError, QuestionError
+from runs.query import query
 from runs.schema import TABLES
 from runs.store import Store
 from tests.app import made_runs
@@ -88,6 +91,20 @@ def test_an_answer_becomes_a_parquet_file_that_is_never_overwritten(capsys, run,
     before = path.read_bytes()
     code, text, error = out(capsys, "query", "run a", "select 1", "--parquet", path)
     assert (code, text, path.read_bytes()) == (2, "", before) and "cannot be written (File exists)" in error
+
+
+def test_a_parquet_file_that_does_not_fit_leaves_nothing(capsys, run, tmp_path, monkeypatch):
+    """More than a file of this process may hold is refused as a full disk refuses it."""
+    monkeypatch.setattr(querying, "parquet_bytes", lambda _: bytes(1 << 20))
+    before, handler = resource.getrlimit(resource.RLIMIT_FSIZE), signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 16, before[1]))
+    try:
+        with pytest.raises(InputError, match="cannot be written .File too large"):
+            querying.write_parquet(query(run, "select 1"), str(tmp_path / "answer.parquet"))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        signal.signal(signal.SIGXFSZ, handler)
+    assert not list(tmp_path.glob("*.parquet"))
 
 
 def test_without_sql_every_table_is_listed_with_its_columns(capsys, run):
