@@ -23,6 +23,7 @@ from runs.run import Run
 
 DAY_NS = 86_400_000_000_000
 KEEP_TAG = "keep"  # a run with this tag stays, whatever its value
+TAGGED = f"tagged {KEEP_TAG}"
 WHO = "retention"
 
 
@@ -114,13 +115,14 @@ def apply(place: Workspace, planned: Plan) -> tuple[list[Judged], list[str]]:
 def kept(place: Workspace, runs: Iterable[Run]) -> dict[str, str]:
     """Why runs stay whatever a rule says, by run."""
     found: dict[str, str] = {}
-    owners = place.registry.owners(run.run_id for run in runs)
+    tagged = {run.run_id: KEEP_TAG in run.manifest.tags for run in runs}  # as they came; what people set is below
+    owners = place.registry.owners(tagged)
     for why, ids in _KEEPERS:
         there = ids(place)
         for run_id, owner in owners.items():
             if run_id in there or owner in there:
                 found.setdefault(run_id, why)
-    return found
+    return {run_id: TAGGED for run_id, stays in tagged.items() if stays} | found
 
 
 def _followed(place: Workspace) -> set[str]:
@@ -137,7 +139,7 @@ _KEEPERS: Sequence[tuple[str, Callable[[Workspace], set[str]]]] = (
     ("a baseline", lambda place: {str(m.run_id) for m in BaselineBook(place.registry.at).standing()}),
     ("promised", lambda place: {p.run_id for p in PromiseBook(place.registry.at).standing()}),
     ("followed", _followed),
-    (f"tagged {KEEP_TAG}", _tagged),
+    (TAGGED, _tagged),
     ("bundled", lambda place: place.demo.ids()),
 )
 

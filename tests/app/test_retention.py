@@ -84,6 +84,15 @@ def test_what_is_starred_a_baseline_promised_followed_tagged_or_bundled_stays(pl
     assert [j.run_id for j in plan(place, Policy(older_than_days=0)).going] == [stored[1]]
 
 
+def test_a_run_that_came_with_the_tag_keep_stays(place, stored):
+    run = made_runs.interrupted(place.store, "golden", tags={"keep": "release"}).run_id
+    planned = plan(place, Policy(older_than_days=0))
+    assert [(j.run_id, j.kept) for j in planned.kept] == [(run, "tagged keep")]
+    went, problems = apply(place, planned)
+    assert [j.run_id for j in went] == stored and problems == []
+    assert [r.run_id for r in place.store.runs()] == [run]
+
+
 def test_what_was_planned_and_starred_since_stays_and_the_rest_lies_in_the_bin(place, stored):
     planned = plan(place, Policy(older_than_days=0))
     changes.star(place, [stored[1]])
