@@ -6,7 +6,7 @@ from typing import Any
 from errors import ChipledgerError
 from errors import format as fmt
 from runs.live import TAG, Live
-from runs.registry import Extras
+from runs.registry import PRICE, Extras
 from runs.run import Run
 
 
@@ -55,7 +55,7 @@ def model_text(run: Run) -> str | None:
 def run_dict(run: Run, extras: Extras, live: Live | None = None) -> dict[str, Any]:
     """A run as the API and `runs --json` list it; `live`: the live run that it is the newest snapshot of. `problem`:
     what is damaged of it, null where nothing is."""
-    manifest = run.manifest
+    manifest, price = run.manifest, extras.usd_per_chip_hour
     return {
         "run_id": run.run_id,
         "name": manifest.name,
@@ -67,7 +67,7 @@ def run_dict(run: Run, extras: Extras, live: Live | None = None) -> dict[str, An
         "chips_text": chips_text(run),
         "model": model_text(run),
         "tags": tags_of(run, extras),
-        "usd_per_chip_hour": extras.usd_per_chip_hour,
+        "usd_per_chip_hour": manifest.fact(PRICE) if price is None else price,
         "tables": manifest.tables,
         "live": live.to_dict() if live else None,
         "problem": run.damage,

@@ -27,7 +27,7 @@ class Row:
 
     `address`: what leads to it wherever a run is asked for. `stored_name`: what it was called when it was stored.
     `created_ns`: when it was stored. `demo`: it came with the product. `groups`: those of people who
-    alone see it; none: all do. `usd_per_chip_hour`: as people said. `tables`:
+    alone see it; none: all do. `usd_per_chip_hour`: as people said, else as its inputs do. `tables`:
     rows by table. `numbers`: by column, those that are known. `largest_loss`: the account of the ledger that cost most,
     and its share of the run. `bar`: (account, what it is, share of the chip time), a picture of the ledger. `under`:
     the amount in words. `spent`: what fleets add up (`analyzers.fleet.spent`), as JSON. `pending`: its numbers are

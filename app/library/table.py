@@ -424,6 +424,7 @@ class Table:
 def _row_of(run_id: str, told: Told, added: Added, live: Live | None) -> Row:
     known: dict[str, Any] = {name: value for name, value in told.items() if name not in ("facts_price", "mark")}
     tags = {k: v for k, v in {**told["tags"], **added.extras.tags}.items() if k != TAG}
+    price = added.extras.usd_per_chip_hour
     return Row(
         **known | {"name": added.said.name or told["name"], "tags": tags},
         run_id=run_id,
@@ -435,7 +436,7 @@ def _row_of(run_id: str, told: Told, added: Added, live: Live | None) -> Row:
         archived=added.where.archived,
         demo=added.demo,
         groups=tuple(sorted(added.groups)),
-        usd_per_chip_hour=added.extras.usd_per_chip_hour,
+        usd_per_chip_hour=told["facts_price"] if price is None else price,
         live=live,
         under=UNDER_PENDING,
         pending=True,

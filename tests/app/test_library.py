@@ -31,6 +31,17 @@ def test_a_row_shows_the_ledger_in_four_parts_that_fill_it(place):
     assert told.to_dict()["numbers"]["goodput"] == pytest.approx(0.738, abs=1e-3)
 
 
+def test_the_price_that_a_run_came_with_is_told_where_nobody_said_another(place):
+    steps = {"steps": made_runs.step_columns([10**9] * 30)}
+    run = made_runs.write(place.store, "priced", steps, {"chips": 4, "chip": "v5p", "usd_per_chip_hour": 2.5})
+    for price in (2.5, 4.0):
+        (row,) = library(place, numbers="now").rows
+        listed, alone = row.to_dict(), run_dict(run, place.registry.extras(run.run_id))
+        assert listed["usd_per_chip_hour"] == alone["usd_per_chip_hour"] == price
+        assert listed["numbers"]["cost"] == pytest.approx(price * listed["numbers"]["chip_hours"])
+        place.registry.price(run.run_id, 4.0)
+
+
 def test_a_run_without_a_ledger_says_so(place):
     made_runs.write(place.store, "bare", {"scalars": {"name": ["x"], "value": [1.0]}}, {})
     assert shown(place)[0]["cells"]["time"] == "no ledger: opens with why"
