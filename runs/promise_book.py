@@ -21,6 +21,8 @@ create unique index if not exists standing_promises on promises (run_id, cause, 
 create index if not exists promises_by_job on promises (job);
 """
 MOST = 500  # promises that are listed, the newest
+_ABOUT = "run_id = ? and cause = ? and place = ? and withdrawn_ns is null"
+_OTHERWISE = "(" + " or ".join(f"abs({of}_share - ?) > 1e-9" for of in ("low", "likely", "high")) + ")"
 TEXT = 2000  # characters of a title: a sentence, not a file
 
 
@@ -51,19 +53,22 @@ class PromiseBook(Database):
     SCHEMA = _SCHEMA
 
     def keep(self, promise: Promise) -> int:
-        """Keep it, once: the same again changes nothing. Returns its number."""
+        """Keep it, once: the same again changes nothing, and one that says more or less takes its place. Returns its
+        number."""
         place = json.dumps(promise.place, sort_keys=True)
         about = (promise.run_id, promise.cause, place)
         said = (promise.low_share, promise.likely_share, promise.high_share, json.dumps(promise.draws))
+        now = time.time_ns()
         with self._connect() as db:
+            db.execute(
+                f"update promises set withdrawn_ns = ? where {_ABOUT} and {_OTHERWISE}", (now, *about, *said[:3])
+            )
             db.execute(
                 "insert into promises (run_id, cause, place, job, title, low_share, likely_share, "
                 "high_share, draws, made_ns) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) on conflict do nothing",
-                (*about, promise.job, promise.title[:TEXT], *said, time.time_ns()),
+                (*about, promise.job, promise.title[:TEXT], *said, now),
             )
-            row = db.execute(
-                "select id from promises where run_id = ? and cause = ? and place = ? and withdrawn_ns is null", about
-            ).fetchone()
+            row = db.execute(f"select id from promises where {_ABOUT}", about).fetchone()
         return int(row[0])
 
     def withdraw(self, number: int) -> None:

@@ -158,6 +158,23 @@ def test_the_same_promise_is_kept_once_and_can_be_withdrawn(store, capsys):
     assert "no promise" in capsys.readouterr().err
 
 
+def test_a_promise_of_another_part_takes_the_place_of_the_one_before(store, capsys):
+    place, take = store
+    before = take("case-006")
+    root = ["--store", str(place.store.root)]
+    result = ask(FINDINGS, before, {}, place.registry)
+    whole = result.findings[0].likely / result.whole
+    numbers = []
+    for part in ("1", "0.5", "0.5"):
+        assert main([*root, "promise", before.run_id, "--keep", "all", "--part", part]) == 0
+        (one,) = promises.book(place).standing()
+        assert one.likely_share == pytest.approx(float(part) * whole)
+        numbers.append(one.id)
+    assert numbers[0] < numbers[1] == numbers[2]
+    assert main([*root, "promise", before.run_id, "--keep", "all", "--part", "0"]) == 2
+    assert "a share above 0 and up to 1" in capsys.readouterr().err
+
+
 def test_what_is_not_found_cannot_be_promised(store, capsys):
     place, take = store
     run = take("case-000")

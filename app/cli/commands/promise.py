@@ -8,7 +8,7 @@ from app.options import add_arguments, add_flags, values
 from app.workspace import workspace
 from errors import QuestionError
 from errors import format as fmt
-from errors.numbers import COUNT, SHARE
+from errors.numbers import COUNT, SHARE_OF_SOME
 from errors.options import Option
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ ARGUMENTS = (
     ),
 )
 KEEP = Option("keep", str, (), f"cause of a finding to promise, or {ALL}", local=True, several=True, form="CAUSE")
-PART = Option("part", SHARE, 1.0, "share of each that is set out to be mended", local=True)
+PART = Option("part", SHARE_OF_SOME, 1.0, "share of each that is set out to be mended", local=True)
 WITHDRAW = Option("withdraw", COUNT, None, "number of a promise that stands no longer", local=True, form="NUMBER")
 OPTIONS = (KEEP, PART, WITHDRAW, JSON)
 MAY_LACK = ARGUMENTS
