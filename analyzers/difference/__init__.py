@@ -61,7 +61,8 @@ class DifferenceResult:
     chip-seconds that all chips held a kept step, badput included, by account; `ops`: operations of a step and device;
     `unexplained_s`: of the change, what no account tells; `tokens`: of a step on a chip; `stalls_s`: what
     stalls, which are set apart, add to a step. `bound`: which of the two, "a" or "b", is a compiler's bound where the
-    other ran; empty where none is. `kinds`: of the two. `why`: what cannot be compared, and what would tell."""
+    other ran; empty where none is. `kinds`: of the two. `may_be`: by account, seconds of a step of A and of B that are
+    entered elsewhere and may be its own. `why`: what cannot be compared, and what would tell."""
 
     a: str
     b: str
@@ -78,6 +79,7 @@ class DifferenceResult:
     figures: tuple[FigureChange, ...] = ()
     bound: str = ""
     kinds: tuple[str, str] = ("", "")
+    may_be: Mapping[str, tuple[float, float]] = field(default_factory=dict[str, tuple[float, float]])
     why: tuple[str, ...] = ()
     notes: tuple[str, ...] = field(default=())
 
@@ -100,7 +102,14 @@ class DifferenceResult:
     def makers(self) -> tuple[AccountChange, ...]:
         """Accounts that clearly changed in the direction of the whole, the largest first."""
         way = self.change_s or 0.0
-        return tuple(c for c in self.ledger if c.account not in UNTOLD and c.clear and c.change * way > 0)
+        return tuple(c for c in self.ledger if c.account not in UNTOLD and self.sure(c) and c.change * way > 0)
+
+    def sure(self, c: AccountChange) -> bool:
+        """Whether an account clearly changed, and not for one of the two entering elsewhere what the other tells."""
+        a, b = self.may_be.get(c.account, (0.0, 0.0))
+        if not c.clear or c.low is None or c.high is None:
+            return False
+        return c.low + b - a > 0 if c.low > 0 else c.high + b - a < 0
 
     @property
     def because(self) -> Because:
@@ -167,6 +176,7 @@ def difference(a: Side, b: Side, floor: float, ops: tuple[OpChange, ...] = ()) -
         tokens=_tokens(a, b),
         bound=_bound(a, b),
         kinds=(a.kind, b.kind),
+        may_be=_may_be(a, b),
         figures=changes(a.figures, b.figures),
         stalls_s=(a.steps.stalls_s if a.steps else 0.0, b.steps.stalls_s if b.steps else 0.0),
         why=why,
@@ -231,6 +241,11 @@ def _step_accounts(side: Side) -> StepAccounts | Mapping[str, float] | None:
     if side.kind != "compiled":
         return side.profiled
     return None if side.ledger is None else leaves(side.ledger.account, side.ledger.chips)
+
+
+def _may_be(a: Side, b: Side) -> Mapping[str, tuple[float, float]]:
+    one, other = (s.profiled.may_be if s.kind != "compiled" and s.profiled is not None else {} for s in (a, b))
+    return {name: (one.get(name, 0.0), other.get(name, 0.0)) for name in dict.fromkeys([*one, *other])}
 
 
 def _whole(a: Side, b: Side) -> tuple[AccountChange, ...]:

@@ -14,26 +14,29 @@ class Extra:
 
     `recomputed`: rematerialised operations, a part of those FLOPs. `padding`: what the matrix unit does besides, for
     the zeros of its tiles; `padding_low` where it may swap operands as it likes. All are 0 where the FLOPs of programs
-    that ran, `unknown` by name, are not known.
+    that ran, `unknown` by name, are not known. `untold`: which of the two accounts nothing tells of: its 0 is none.
     """
 
     recomputed: float = 0.0
     padding: float = 0.0
     padding_low: float = 0.0
     unknown: tuple[str, ...] = ()
+    untold: tuple[str, ...] = ()
 
 
 def extra(tables: Tables, facts: Facts) -> Extra:
     """0 where no program was kept; no padding where the chip's matrix unit is not known."""
     if unknown := unknown_programs(tables):
-        return Extra(unknown=unknown)
+        return Extra(unknown=unknown, untold=("recomputation", "padding"))
     chip = chip_of(facts)
     side = chip.value("mxu_side") if chip else None
     excess = program_excess(tables, int(side)) if side else None
+    recomputed = recomputed_share(tables)
     return Extra(
-        recomputed=recomputed_share(tables) or 0.0,
+        recomputed=recomputed or 0.0,
         padding=excess.padded_share if excess else 0.0,
         padding_low=excess.padded_share_optimistic if excess else 0.0,
+        untold=(*(("recomputation",) if recomputed is None else ()), *(() if excess else ("padding",))),
     )
 
 

@@ -6,7 +6,7 @@ interval. Steps outside every profile are in none of them.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pandas as pd
@@ -28,18 +28,24 @@ from runs.tables import Tables
 
 STRETCHES = 16  # of the profiled steps: enough for an interval, and each costs a painting of every device
 MOST_STEPS = 160  # of longer profiles so many, evenly spread: each costs a painting of its own
+MAY_BE = {  # of what no account tells: those that it can belong to
+    "compute_unsplit": ("useful_maths", "recomputation", "padding", "below_roofline"),
+    "communication_or_wait": ("exposed_communication", "straggler_wait"),
+}
 
 
 @dataclass(frozen=True)
 class StepAccounts:
     """`seconds`: a row a stretch, a column an account: seconds of a step on one chip. `steps`: of each stretch.
     `devices`: over which it is the mean. `device_steps`: steps that a profile shows, of all devices together, also
-    those that are in no stretch."""
+    those that are in no stretch. `may_be`: by account, seconds of a step that are entered in none or in another, of
+    which nothing tells that they are not its own."""
 
     seconds: pd.DataFrame
     steps: np.ndarray
     devices: int
     device_steps: int
+    may_be: Mapping[str, float] = field(default_factory=dict[str, float])
 
     @property
     def mean(self) -> Mapping[str, float]:
@@ -67,17 +73,26 @@ def step_accounts(tables: Tables, facts: Facts, only: np.ndarray | None = None) 
         numbers = numbers[np.linspace(0, len(numbers) - 1, MOST_STEPS).round().astype(int)]
     stretches = [part for part in np.array_split(numbers, min(STRETCHES, len(numbers))) if len(part)]
     totals: list[dict[str, float]] = [{} for _ in stretches]
-    more = extra(tables, facts)
+    more, untold = extra(tables, facts), dict.fromkeys(MAY_BE, 0.0)
     for trace, shift in moved:
         taken = _kept_steps(trace, shift, past, days)
         for total, part in zip(totals, stretches, strict=True):
             mine = taken[taken["step"].isin(part)]
-            for name, seconds in _entered(trace, shift, mine, past, days, machine, more).items():
+            for name, seconds in _entered(trace, shift, mine, past, days, machine, more, untold).items():
                 total[name] = total.get(name, 0.0) + seconds
     counts = np.array([len(part) for part in stretches])
     chips = len(moved) / machine.devices_per_chip
     rows = pd.DataFrame(totals).fillna(0.0).div(counts * chips, axis=0)
-    return StepAccounts(rows, counts, len(moved), sum(len(trace.steps) for trace in traces))
+    found = StepAccounts(rows, counts, len(moved), sum(len(trace.steps) for trace in traces))
+    each = {part: seconds / (counts.sum() * chips) for part, seconds in untold.items()}
+    return replace(found, may_be=_may_be(each, more, found.mean.get("below_roofline", 0.0)))
+
+
+def _may_be(untold: Mapping[str, float], more: Extra, below: float) -> Mapping[str, float]:
+    """What no program tells of lies below the roofline, with all else that computing took."""
+    found = {name: untold[part] for part, names in MAY_BE.items() for name in names}
+    found |= {name: found[name] + below for name in more.untold}
+    return {name: float(seconds) for name, seconds in found.items() if seconds > 0}
 
 
 def _common_steps(of: list[pd.DataFrame]) -> np.ndarray:
@@ -114,8 +129,9 @@ def _entered(
     days: Calendar | None,
     machine: Hardware,
     more: Extra,
+    untold: dict[str, float],
 ) -> dict[str, float]:
-    """Chip-seconds of these steps of one device, by account."""
+    """Chip-seconds of these steps of one device, by account; added to `untold`: what no account tells, by its kind."""
     uses, blamed = Uses(), dict[str, float]()
     steps = steps[steps["end_ns"] > steps["start_ns"]]
     kept = spans(steps["start_ns"].to_numpy(), steps["end_ns"].to_numpy())
@@ -124,6 +140,8 @@ def _entered(
         near = _near(trace, int(start) + shift, int(end) + shift)
         taken = replace(past, rows=past.rows[past.rows["step"] == step])  # FLOPs are those of all steps that it has
         enter_device(near, one, days, taken, machine, more, shift, uses, blamed)
+    untold["compute_unsplit"] += uses.unsplit
+    untold["communication_or_wait"] += uses.untold
     return dict(_leaves(productive(uses, {}, machine, past.origin), sum(blamed.values())))
 
 

@@ -12,6 +12,7 @@ from analyzers.serving.ab import RATE, AbResult
 from analyzers.serving.bootstrap import STATISTICS
 from app.comparing.job_words import signed
 from app.workspace import Workspace
+from errors import format as fmt
 from runs.accounts import ACCOUNTS
 from runs.run import Run
 
@@ -56,13 +57,15 @@ class Sides:
 @dataclass(frozen=True, kw_only=True)
 class Found:
     """A change from A to B: shares of A's, or points as a share. `low`, `high`: its range, None where it has none, and
-    `why` says so. `beside`: what is no part of it and adds to it all the same, such as stalls."""
+    `why` says so. `beside`: what is no part of it and adds to it all the same, such as stalls. `dark`: a sentence on
+    what its range is wide for, beside scatter."""
 
     change: float | None = None
     low: float | None = None
     high: float | None = None
     why: str = ""
     beside: float = 0.0
+    dark: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -147,9 +150,17 @@ def _account(name: str) -> Callable[[Sides], Found]:
         if any(c.low is None or c.high is None for c in mine):
             return Found(change=found, why="too few profiled steps")
         low, high = (sum(getattr(c, end) for c in mine) / whole for end in ("low", "high"))
-        return Found(change=found, low=low, high=high)
+        a, b = sides.jobs.may_be.get(name, (0.0, 0.0))
+        return Found(change=found, low=low - a / whole, high=high + b / whole, dark=_may_be(a, b))
 
     return change
+
+
+def _may_be(a: float, b: float) -> str:
+    """What is entered elsewhere of a step of either, and may belong to an account."""
+    if not a and not b:
+        return ""
+    return f" Nothing tells whether {fmt.duration(a)} of a step of A and {fmt.duration(b)} of one of B are of it."
 
 
 def _tokens(sides: Sides) -> Found:

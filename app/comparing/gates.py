@@ -91,7 +91,7 @@ class Gate:
             change += f" ({self.figure.shown(told.low)} to {self.figure.shown(told.high)})"
         beside = f" {self.figure.shown(told.beside)} more by stalls, which are set apart." if told.beside else ""
         if self._outcome(told) == NOT_TOLD:
-            return f"{change}: one beyond {self.figure.shown(self.bound)} cannot be ruled out.{beside}"
+            return f"{change}: one beyond {self.figure.shown(self.bound)} cannot be ruled out.{beside}{told.dark}"
         return f"{change}.{beside}"
 
 

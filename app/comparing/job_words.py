@@ -179,7 +179,7 @@ def _makers(result: DifferenceResult) -> str:
     makers = _named(result)
     way = _way(result)
     if makers and makers[0].change / change > BEYOND:
-        against = [c for c in result.ledger if c.account not in UNTOLD and c.clear and c.change * change < 0][:1]
+        against = [c for c in result.ledger if c.account not in UNTOLD and result.sure(c) and c.change * change < 0][:1]
         said = listed([_account(c, way) for c in makers])
         return f"{said}, against {_account(against[0], way)}" if against else said
     return listed([f"{_account(c, way)} ({_of_it(c.change / change)})" for c in makers]) if makers else ""
@@ -240,6 +240,15 @@ def _why(result: DifferenceResult) -> str:
     return "" if result.step is None or not said else f"{'; '.join(said)[:1].upper()}{'; '.join(said)[1:]}."
 
 
+def _doubt(result: DifferenceResult, c: AccountChange) -> str:
+    """Why a change of an account is none that is sure; empty of one that is."""
+    if c.low is None:
+        return "too few profiled steps"
+    if not c.clear:
+        return "may be chance"
+    return "" if result.sure(c) else "one of them tells less of it"
+
+
 def table(result: DifferenceResult) -> Table:
     """Accounts of a step and chip."""
     rows = [
@@ -249,7 +258,7 @@ def table(result: DifferenceResult) -> Table:
             fmt.duration(c.b),
             seconds(c.change),
             fmt.NO_VALUE if c.low is None or c.high is None else f"{seconds(c.low)} to {seconds(c.high)}",
-            "" if c.clear else "too few profiled steps" if c.low is None else "may be chance",
+            _doubt(result, c),
         )
         for c in result.ledger
     ]

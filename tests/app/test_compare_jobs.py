@@ -1,6 +1,7 @@
 """Two jobs compared: the command and its gates, the page, the API's answer, and steps whose accounts sum to them."""
 
 import json
+import shutil
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ from analyzers.difference.step_time import step_times
 from analyzers.time.step_accounts import step_accounts
 from app.cli import main
 from app.comparing import job_words
+from app.comparing.answer import Compared
 from app.comparing.gates import FAILED, NOT_TOLD, PASSED, gate
 from app.comparing.sides import compare_jobs
 from app.mcp.calling import call
@@ -126,6 +128,19 @@ def test_accounts_of_bundled_steps_sum_to_them_and_to_the_ledger(tmp_path_factor
     took = rows[rows["step"].isin(times.step[:5])]["dur_ns"].mean() / 1e9
     assert sum(some.mean.values()) == pytest.approx(took, rel=1e-6)
     assert (every.seconds >= 0).all().all()
+
+
+def test_the_trace_of_one_rank_of_a_job_fails_and_passes_no_gate_on_what_ranks_wait(place, tmp_path):
+    alone = tmp_path / "alone"
+    shutil.copytree(RUNS / "pytorch", alone, ignore=shutil.ignore_patterns("rank-1*"))
+    whole, one = (place.store.get(ingest([p], place.store).run_id) for p in (RUNS / "pytorch", alone))
+    told = step_accounts(one.tables, one.manifest.facts)
+    assert told.may_be["exposed_communication"] == pytest.approx(told.mean["unattributed"])
+    assert told.may_be["padding"] == pytest.approx(told.mean["below_roofline"]), "no trace of PyTorch tells it"
+    for a, b in ((whole, one), (one, whole)):
+        sides = Compared(a, b, place).sides
+        for name in ("exposed_communication", "straggler_wait", "padding", "recomputation"):
+            assert gate(f"{name}>+1%").look(sides).outcome == NOT_TOLD, name
 
 
 def test_compiled_programs_differ_by_account_and_nearly_all_of_their_time_is_matched(place):
