@@ -5,7 +5,8 @@
                  whole weeks of seven days up to now in which the team had begun; modelled
 
 A range of what was, and no forecast: a team that starts or ends something will do otherwise. It is told from two whole
-weeks on.
+weeks on. A week in which chips were held and nothing of it can be counted is none that is known, and no week of
+nothing; where some of a week cannot be counted, the month comes to at least what is told.
 """
 
 import unicodedata
@@ -38,7 +39,8 @@ class Left:
     `runs`: of the team, in the month. `spent`: None where nothing of it is known (no run has a price, or none could be
     counted). `unpriced_chip_hours`: held in runs without a price, which a budget in dollars cannot count. `left_out`:
     runs of the team that may have held chips in the month and are not counted, by reason: what is spent is at least
-    that, here as there. `projected`: (low, likely, high) at the month's end, None with `why_not`.
+    that, here as there. `projected`: (low, likely, high) at the month's end, None with `why_not`;
+    `projected_at_least`: of what it rests on, too, not all could be counted.
     """
 
     team: str
@@ -50,6 +52,7 @@ class Left:
     unpriced_chip_hours: float = 0.0
     left_out: Mapping[str, int] = field(default_factory=dict[str, int])
     projected: tuple[float, float, float] | None = None
+    projected_at_least: bool = False
     why_not: str = ""
 
     @property
@@ -62,6 +65,11 @@ class Left:
         return bool(self.left_out) or (self.unit == "usd" and self.unpriced_chip_hours > 0)
 
     @property
+    def end_at_least(self) -> bool:
+        """Whether the month comes to at least what is projected."""
+        return self.at_least or self.projected_at_least
+
+    @property
     def state(self) -> str:
         """Empty where it cannot be told."""
         if self.spent is None:
@@ -72,7 +80,7 @@ class Left:
             return NEAR_END
         if self.projected is not None and self.projected[1] > self.amount:
             return AHEAD
-        return "" if self.at_least else WITHIN
+        return "" if self.end_at_least else WITHIN
 
     def to_dict(self) -> dict[str, Any]:
         low, likely, high = self.projected or (None, None, None)
@@ -91,7 +99,8 @@ class Left:
             "unpriced_chip_hours": self.unpriced_chip_hours,
             "undated_runs": self.left_out.get("undated", 0),
             "left_out": dict(self.left_out),
-            "projected": {"low": low, "likely": likely, "high": high, "basis": "modelled"},
+            "projected": {"low": low, "likely": likely, "high": high, "basis": "modelled"}
+            | {"is_at_least": None if low is None else self.end_at_least},
             "why_no_projection": self.why_not or None,
         }
 
@@ -124,12 +133,11 @@ def left_of(
     asked = FleetAsked(zone=zone)
 
     def between(since_ns: int | None, until_ns: int) -> FleetResult:
-        return fleet(mine, replace(asked, since_ns=since_ns, until_ns=until_ns), known)
+        held = mine if since_ns is None else mine.only(~_apart(mine, since_ns, until_ns))
+        return fleet(held, replace(asked, since_ns=since_ns, until_ns=until_ns), known)
 
-    in_month = replace(asked, since_ns=month.start_ns, until_ns=max(now_ns, month.start_ns + 1))
-    found = fleet(mine.only(~_before(mine, month)), in_month, known)
-    left_out = {why: count for why, count in found.left_out.items() if why not in ELSEWHERE}
-    spent = None if left_out and not found.total.runs else _in(found.total, unit)
+    found = between(month.start_ns, max(now_ns, month.start_ns + 1))
+    left_out, spent = _lacking(found), _counted(found, unit)
     told = Left(
         team=team,
         unit=unit,
@@ -143,25 +151,43 @@ def left_of(
     return told if spent is None else _projected(told, between, now_ns)
 
 
-def _before(runs: Chosen, month: Period) -> np.ndarray:
-    """Of each run whether it held no chip in the month: it was over, or stored, before that began."""
+def _apart(runs: Chosen, since_ns: int, until_ns: int) -> np.ndarray:
+    """Of each run whether it held no chip in that time: it was over, or stored, before that began, or began after."""
     created_ns = runs.known("created_ns")
-    stored = (created_ns > 0) & (created_ns <= month.start_ns)
-    return np.where(runs.known("dated"), runs.known("to_ns") <= month.start_ns, stored)
+    stored = (created_ns > 0) & (created_ns <= since_ns)
+    over = (runs.known("to_ns") <= since_ns) | (runs.known("from_ns") >= until_ns)
+    return np.where(runs.known("dated"), over, stored)
+
+
+def _lacking(found: FleetResult) -> Mapping[str, int]:
+    """Runs that may have held chips and are not counted, by reason."""
+    return {why: count for why, count in found.left_out.items() if why not in ELSEWHERE}
+
+
+def _counted(found: FleetResult, unit: str) -> float | None:
+    """What was spent; None where chips were held, or may have been, and nothing of it can be counted."""
+    return None if _lacking(found) and not found.total.runs else _in(found.total, unit)
 
 
 def _projected(told: Left, between: Callable[[int | None, int], FleetResult], now_ns: int) -> Left:
     begun = between(None, now_ns).first_ns
     whole = 0 if begun is None else min(WEEKS, (now_ns - begun) // WEEK_NS)
-    if whole < LEAST_WEEKS:
-        weeks = fmt.count(max(int(whole), 0), "whole week")
+    found = [between(now_ns - (n + 1) * WEEK_NS, now_ns - n * WEEK_NS) for n in range(int(whole))]
+    known = [week for week in found if _counted(week, told.unit) is not None]
+    if len(known) < LEAST_WEEKS:
+        weeks = fmt.count(len(known), "whole week")
         return replace(told, why_not=f"{weeks} of the team are known, {LEAST_WEEKS} are needed")
-    weeks_ = [between(now_ns - (n + 1) * WEEK_NS, now_ns - n * WEEK_NS).total for n in range(int(whole))]
-    rates = [(_in(week, told.unit) or 0.0) / WEEK_NS for week in weeks_]
+    rates = [(_counted(week, told.unit) or 0.0) / WEEK_NS for week in known]
     to_come = max(told.month.end_ns - now_ns, 0)
     spent = told.spent or 0.0
     low, likely, high = min(rates), sum(rates) / len(rates), max(rates)
-    return replace(told, projected=(spent + low * to_come, spent + likely * to_come, spent + high * to_come))
+    return replace(
+        told,
+        projected=(spent + low * to_come, spent + likely * to_come, spent + high * to_come),
+        projected_at_least=any(
+            _lacking(week) or (told.unit == "usd" and week.total.unpriced_runs > 0) for week in known
+        ),
+    )
 
 
 def _in(total: Sum, unit: str) -> float | None:

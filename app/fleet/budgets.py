@@ -82,7 +82,7 @@ def sentence(told: Left) -> str:
 def _comes_to(told: Left) -> str:
     if told.projected is None:
         return f" What the month will come to cannot be told: {told.why_not}."
-    least, of = ("at least ", " of what is counted") if told.at_least else ("", "")
+    least, of = ("at least ", " of what is counted") if told.end_at_least else ("", "")
     low, likely, high = (amount(told, value) for value in told.projected)
     return f" If it goes on as in the weeks before: {least}{likely} by the month's end ({low} to {high}{of}), modelled."
 
@@ -97,7 +97,7 @@ def _not_counted(told: Left) -> str:
 def _end(told: Left) -> str:
     if told.projected is None:
         return fmt.NO_VALUE
-    return ("≥ " if told.at_least else "") + " to ".join(amount(told, told.projected[i]) for i in (0, 2))
+    return ("≥ " if told.end_at_least else "") + " to ".join(amount(told, told.projected[i]) for i in (0, 2))
 
 
 def table(told: Sequence[Left]) -> Table:

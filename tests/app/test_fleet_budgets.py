@@ -3,7 +3,7 @@
 import time
 import unicodedata
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import numpy as np
 import pytest
@@ -88,6 +88,35 @@ def test_where_chips_have_no_price_at_most_the_rest_is_left_and_it_comes_to_at_l
     assert "weeks before: at least $" in said and "of what is counted" in said
     row = budgets.table([left]).rows[0]
     assert row[4] == "≤ $850" and row[5].startswith("≥ ") and row[6] == "not known"
+
+
+def weeks_before(now, **of_week):
+    """A run of each of the last four weeks, all of it, at the same pace; `of_week`: how one of them differs."""
+    runs = [steady(now - timedelta(days=7 * (n + 1)), 168, usd=1344.0, name=f"w{n}") for n in range(4)]
+    return [replace(r, spent=replace(r.spent, **of_week.get(r.name, {}))) for r in runs]
+
+
+def test_a_week_of_which_nothing_can_be_counted_is_no_week_of_nothing():
+    now = datetime(2026, 1, 8, tzinfo=UTC)
+    at, ends = {"now_ns": int(now.timestamp()) * S, "amount": 5000.0}, 1344 * (1 + 24 / 7)
+    dark = {"usd": None}
+    one = standing_of(weeks_before(now, w2=dark), "usd", **at)
+    assert one.projected == pytest.approx((ends,) * 3) and one.state == "on its way over"
+    assert not one.projected_at_least and "at least" not in budgets.sentence(one)
+    most = standing_of(weeks_before(now, w1=dark, w2=dark, w3=dark), "usd", **at)
+    assert most.projected is None and "1 whole week of the team are known, 2 are needed" in most.why_not
+    held = standing_of(weeks_before(now, w2={"chips_known": False}), **at)
+    assert held.projected == pytest.approx((ends,) * 3) and held.spent == pytest.approx(1344)
+
+
+def test_a_week_of_which_some_cannot_be_counted_makes_a_month_that_comes_to_at_least_that():
+    now = datetime(2026, 1, 8, tzinfo=UTC)
+    beside = steady(now - timedelta(days=20), 24, name="beside")
+    left = standing_of([*weeks_before(now), beside], "usd", 9000.0, now_ns=int(now.timestamp()) * S)
+    assert left.projected_at_least and not left.at_least and left.state == ""
+    assert left.to_dict()["projected"]["is_at_least"] and not left.to_dict()["spent_is_at_least"]
+    assert "weeks before: at least $" in budgets.sentence(left) and budgets.table([left]).rows[0][5].startswith("≥ ")
+    assert "at least" not in budgets.sentence(left).partition("If it")[0]
 
 
 def test_a_budget_finds_its_team_however_that_is_written(place):
