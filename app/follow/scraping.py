@@ -4,7 +4,8 @@
     <store>/live/<name>/cursor.json       how much of it is whole; written anew after each answer
 
 The file is one gzip member an answer: text that repeats itself shrinks to a tenth. A kill leaves half a member behind
-what the cursor knows, which the next start cuts off. Snapshots, pointer and retirement are those of
+what the cursor knows, which the next start cuts off. Where the cursor is gone, damaged, or of another version, it is
+made anew of the answers. Snapshots, pointer and retirement are those of
 `app/follow/watching.py`.
 """
 
@@ -19,6 +20,8 @@ import threading
 import time
 import urllib.error
 import urllib.request
+import zlib
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -132,6 +135,20 @@ class Cursor:
     def heard(self) -> int | None:
         return self.newest
 
+    def answered(self, began: str, at_ns: int) -> None:
+        if self.began and began and began != self.began:
+            self._count("restarts")
+        self.began, self.silent = began or self.began, False
+        self.entries += 1
+        self.newest = at_ns
+
+    def silenced(self) -> None:
+        self.silent = True
+        self._count("gaps")
+
+    def _count(self, what: str) -> None:
+        self.counts[what] = self.counts.get(what, 0) + 1
+
 
 class Spool:
     """A server's answers on disk, written by one process alone. Raises InputError where they cannot be."""
@@ -153,24 +170,15 @@ class Spool:
 
     def answer(self, body: bytes, at_ns: int) -> None:
         """Keep an answer. What it says of the metrics themselves (HELP, TYPE) is kept of the first one alone."""
-        began = match[1].decode("ascii", "replace") if (match := _BEGAN.search(body)) else ""
-        if self.cursor.began and began and began != self.cursor.began:
-            self._count("restarts")
         text = body if not self.cursor.entries else _REPEATED.sub(b"", body)
-        self.cursor.began, self.cursor.silent = began or self.cursor.began, False
-        self.cursor.entries += 1
-        self.cursor.newest = at_ns
+        self.cursor.answered(_began(body), at_ns)
         self._append(f"{SCRAPED_AT}{_stamp(at_ns)}\n".encode() + text.rstrip(b"\n") + b"\n")
 
     def silence(self, at_ns: int, why: str) -> None:
         """Note that there was no answer; a silence that lasts is one gap."""
         if not self.cursor.silent:
-            self.cursor.silent = True
-            self._count("gaps")
+            self.cursor.silenced()
             self._append(f"{NO_ANSWER}{_stamp(at_ns)} {' '.join(why.split())[:200]}\n".encode())
-
-    def _count(self, what: str) -> None:
-        self.cursor.counts[what] = self.cursor.counts.get(what, 0) + 1
 
     def _append(self, text: bytes) -> None:
         member = gzip.compress(text, 6)
@@ -188,7 +196,37 @@ class Spool:
         try:
             return Cursor(**json.loads(self._cursor_path.read_text()))
         except (FileNotFoundError, ValueError, TypeError):
-            return Cursor()
+            return self._read_again()
+
+    def _read_again(self) -> Cursor:
+        """What all answers tell that are whole in the file."""
+        cursor = Cursor()
+        for text, end in _members(self.path) if self.path.exists() else ():
+            head, _, body = text.partition(b"\n")
+            if head.startswith(SCRAPED_AT.encode()):
+                cursor.answered(_began(body), int(head.removeprefix(SCRAPED_AT.encode()).replace(b".", b"")))
+            else:
+                cursor.silenced()
+            cursor.bytes = end
+        return cursor
+
+
+def _began(body: bytes) -> str:
+    return match[1].decode("ascii", "replace") if (match := _BEGAN.search(body)) else ""
+
+
+def _members(path: Path) -> Iterator[tuple[bytes, int]]:
+    """(text, where it ends) of each whole gzip member of a file, up to what is none."""
+    unpack, text, end = zlib.decompressobj(wbits=31), bytearray(), 0
+    with path.open("rb") as f, contextlib.suppress(zlib.error):
+        while piece := f.read(1 << 20):
+            while piece:
+                text += unpack.decompress(piece)
+                end += len(piece) - len(unpack.unused_data)
+                piece = unpack.unused_data
+                if unpack.eof:
+                    yield bytes(text), end
+                    unpack, text = zlib.decompressobj(wbits=31), bytearray()
 
 
 def _stamp(ns: int) -> str:

@@ -249,6 +249,37 @@ def test_the_spool_takes_up_where_it_was(tmp_path):
     assert text.startswith("# no_answer 1767571300.123456789 no route\n# scraped_at 1767571300.123456791\n")
 
 
+def _gone(cursor):
+    cursor.unlink()
+
+
+def _cut(cursor):
+    cursor.write_text(cursor.read_text()[:30])
+
+
+def _of_a_newer_version(cursor):
+    cursor.write_text(json.dumps({**json.loads(cursor.read_text()), "another": 1}))
+
+
+@pytest.mark.parametrize("harm", [_gone, _cut, _of_a_newer_version])
+def test_a_cursor_that_cannot_be_read_is_made_anew_of_the_answers_and_none_of_them_is_lost(tmp_path, harm):
+    spool = Spool(tmp_path / "s")
+    for n in range(40):
+        began = b"process_start_time_seconds 1.0\n" if n < 30 else b"process_start_time_seconds 2.0\n"
+        spool.answer(began + b"vllm:num_requests_running %d\n" % n, FIRST_NS + n)
+        if n == 20:
+            spool.silence(FIRST_NS + n, "it does not answer")
+    before, known = spool.path.read_bytes(), spool.cursor
+    harm(tmp_path / "s" / scraping.CURSOR)
+    spool.path.write_bytes(before + gzip.compress(b"# scraped_at 1.0\n" * 99)[:20])  # half an answer
+    again = Spool(tmp_path / "s")
+    assert again.cursor == known and again.path.read_bytes() == before
+    assert (known.entries, known.counts, known.newest) == (40, {"gaps": 1, "restarts": 1}, FIRST_NS + 39)
+    again.silence(FIRST_NS + 50, "gone")
+    (tmp_path / "s" / scraping.CURSOR).unlink()
+    assert Spool(tmp_path / "s").cursor == again.cursor and again.cursor.silent
+
+
 @pytest.mark.parametrize(
     ("given", "asked"),
     [
