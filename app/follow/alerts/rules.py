@@ -12,6 +12,8 @@ from runs.live import Live
 from runs.registry import Registry
 from runs.run import Run
 
+CLEARLY, CLEAR = 0.01, 0.8  # by how much, or to which part of its threshold, a figure is clearly over it
+
 
 @dataclass(frozen=True)
 class Found:
@@ -77,7 +79,7 @@ def _goodput(run: Run, registry: Registry, threshold: float, live: Live | None) 
     return Found(
         share,
         below,
-        share >= threshold + 0.01,
+        share >= min(threshold + CLEARLY, (1 + threshold) / 2),  # or one near 1 is never over
         f"goodput is {fmt.share(share)}" + (f", below {fmt.share(threshold)}{why}." if below else "."),
     )
 
@@ -92,7 +94,7 @@ def _mfu_drop(run: Run, registry: Registry, threshold: float, live: Live | None)
     return Found(
         drop,
         drop > threshold,
-        drop <= threshold * 0.8,
+        drop <= threshold * CLEAR,
         f"MFU of the last {RECENT_STEPS} steps is {fmt.share(recent)}; before it was {fmt.share(before)}.",
     )
 
@@ -109,7 +111,7 @@ def _straggler(run: Run, registry: Registry, threshold: float, live: Live | None
     return Found(
         share,
         share >= threshold,
-        share < threshold,
+        share <= threshold * CLEAR,
         f"rank {worst['rank']} is last in {fmt.share(share)} of the steps{cost}; cause: {worst['cause']}.",
     )
 
@@ -137,9 +139,10 @@ def _hang(run: Run, registry: Registry, threshold: float, live: Live | None) -> 
 
 
 def _ended(run: Run, last_step_ns: int) -> bool:
-    """Whether the job said that it ended, after its last step."""
-    rows = run.tables.arrow("lifecycle", ["kind", "end_ns"], [("kind", "==", "job")])
-    return any(end is not None and end >= last_step_ns for end in rows.column("end_ns").to_pylist())
+    """Whether the job said that it ended, after its last step, and has not begun anew since."""
+    rows = run.tables.arrow("lifecycle", ["start_ns", "end_ns"], [("kind", "==", "job")])
+    begun, ended = ([at for at in rows.column(name).to_pylist() if at is not None] for name in ("start_ns", "end_ns"))
+    return bool(ended) and max(ended) >= last_step_ns and max(begun, default=0) <= max(ended)
 
 
 RULES: tuple[Rule, ...] = (
