@@ -6,7 +6,10 @@ machines, networks and neighbours stay as they are for days, so n runs count for
     outliers   a value further than CLIP deviations from the median of five around it counts as if it lay there
     levels     for one change, two, three ... the places that leave the least squared deviations (`ruptures`, optimal
                partitioning), with SHORTEST runs or more between two
-    told       the most changes of which each is sure; after TRIES numbers in a row that were not, none is looked for
+    told       the most changes, up to MOST, of which each is sure: of four levels one or two changes leave the others
+               in the scatter, and are not sure where all three are
+    drift      three changes or more must leave less than a curve of degree DEGREE does: of what moves all the while
+               many levels look sure, and none of them is one
     order      where all of these are sure, the values in another order must hardly ever show as much (`shuffles`):
                a few odd runs side by side are a level by any t, and no rarity among very many runs
 
@@ -22,6 +25,7 @@ The correlation of neighbours, r, is taken of what the levels leave, and higher 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,7 +35,8 @@ from analyzers.history_of_metric.shuffles import chance_of_order
 
 LEAST, SHORTEST = 12, 3  # runs of a history, and on either side of a change
 AROUND, CLIP = 5, 3.0
-TRIES, MOST = 2, 12  # numbers of changes
+MOST = 12  # changes
+MANY, DEGREE = 3, 5  # changes that may be a drift in pieces; degree of a curve that a drift follows
 ALPHA, RANGE = 0.005, 0.99  # of each change; what the range of one holds
 NOISE, FLOOR = 0.001, 0.005  # as in comparisons of two: what two starts differ by, and the least change that is told
 ROBUST = 1.4826  # deviations of a normal scatter by its median absolute deviation
@@ -59,14 +64,22 @@ def change_points(values: Floats) -> tuple[ChangePoint, ...]:
     """In order. Empty where nothing changed, or there are fewer values than LEAST."""
     if len(values) < LEAST:
         return ()
-    y, told, missed, count = without_outliers(values), list[ChangePoint](), 0, 0
-    while missed < TRIES and count < min(MOST, len(y) // SHORTEST - 1):
-        count += 1
+    y, told = without_outliers(values), list[ChangePoint]()
+    for count in range(1, min(MOST, len(y) // SHORTEST - 1) + 1):
         found = _tested(y, _best(y, count))
-        if all(map(_sure, found)):
+        if all(map(_sure, found)) and (count < MANY or not _drifts(y, found)):
             found = _in_any_order(values, told, found)
-        told, missed = (found, 0) if all(map(_sure, found)) else (told, missed + 1)
+            told = found if all(map(_sure, found)) else told
     return tuple(told)
+
+
+def _drifts(y: Floats, found: Sequence[ChangePoint]) -> bool:
+    """Whether a curve leaves as little scatter as these levels, each by the numbers that it takes."""
+    bounds, x = [0, *(c.at for c in found), len(y)], np.linspace(-1.0, 1.0, len(y))
+    levels = sum(float(((part := y[a:b]) - part.mean()) @ (part - part.mean())) for a, b in pairwise(bounds))
+    rest = y - np.polynomial.Legendre.fit(x, y, DEGREE, domain=[-1, 1])(x)
+    freedom = max(len(y) - 2 * len(found) - 1, 1)
+    return levels / freedom >= float(rest @ rest) / (len(y) - DEGREE - 1)
 
 
 def _in_any_order(values: Floats, told: Sequence[ChangePoint], found: Sequence[ChangePoint]) -> list[ChangePoint]:

@@ -129,3 +129,16 @@ def test_values_that_are_no_amounts_are_left_out_and_said(odd):
     if odd != 1e308:
         with pytest.raises(QuestionError, match="none of these runs"):
             told([odd])
+
+
+@pytest.mark.parametrize("levels", [(0, 1, 2, 3), (4, 3, 2, 1, 0), (0, 1, 0, 1, 0), (0, 1, 3, 2, 4, 5, 7, 6)])
+@pytest.mark.parametrize("length", [12, 20])
+def test_of_many_levels_each_change_is_told_though_no_few_of_them_are_sure(levels, length):
+    values = np.repeat(0.1 * np.array(levels), length) + scatter(length * len(levels), 5)
+    assert [c.at for c in change_points(values)] == list(range(length, len(values), length))
+
+
+@pytest.mark.parametrize("shape", [lambda x: 0.6 * x, lambda x: x**2, lambda x: np.exp(-6 * x), lambda x: -(x**0.5)])
+def test_what_moves_all_the_while_is_no_row_of_levels(shape):
+    for n in (60, 200):
+        assert change_points(shape(np.linspace(0, 1, n)) + scatter(n, 6)) == ()
