@@ -20,7 +20,7 @@ is left out, by name. Which run the others are held to is the one by which most 
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -63,19 +63,21 @@ long the job runs."""
 @dataclass(frozen=True, kw_only=True)
 class Grown:
     """A run that may be part of a series. `batch`: what a step works on, of all chips: sequences or tokens; `accounts`:
-    seconds of a profiled step on one chip, None where no profile shows steps."""
+    seconds of a profiled step on one chip, None where no profile shows steps; `may_be`: as of `StepAccounts`."""
 
     member: Member
     chips: int
     times: StepTimes
     batch: float | None
     accounts: Mapping[str, float] | None = None
+    may_be: Mapping[str, float] = field(default_factory=dict[str, float])
 
 
 @dataclass(frozen=True)
 class Point:
     """A run of the series. `low`, `high`: of its efficiency; None where its steps tell no range, and for the first.
-    `accounts`, `eaten`: by account, None where either profile lacks."""
+    `accounts`, `eaten`: by account, None where either profile lacks; `moved`: accounts that grew for no more than that
+    the first run enters elsewhere what this one tells."""
 
     run_id: str
     name: str
@@ -86,6 +88,7 @@ class Point:
     high: float | None
     accounts: Mapping[str, float] | None
     eaten: Mapping[str, float] | None
+    moved: frozenset[str] = frozenset()
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -250,7 +253,15 @@ def _point(first: Grown, g: Grown, kind: Kind) -> Point:
         low,
         high,
         g.accounts,
-        None if g is first else eaten(first, g, kind),
+        took := None if g is first else eaten(first, g, kind),
+        _moved(first, g, ideal, took or {}),
+    )
+
+
+def _moved(first: Grown, g: Grown, times: float, took: Mapping[str, float]) -> frozenset[str]:
+    whole = sum((g.accounts or {}).values())
+    return frozenset(
+        n for n, v in took.items() if v * whole + g.may_be.get(n, 0.0) - times * first.may_be.get(n, 0.0) <= 0
     )
 
 

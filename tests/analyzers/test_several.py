@@ -2,6 +2,7 @@
 series is strong or weak by what its steps work on."""
 
 import math
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -16,6 +17,7 @@ from analyzers.several.curves import Curve, curve, reduced, smoothed
 from analyzers.several.differing import MOST, Member, differing
 from analyzers.several.front import MOST_LINES, front, iso_line, iso_values
 from analyzers.several.scaling import Grown, eaten, scaling, serial_share
+from app.comparing.several.scaling_words import sentence
 from errors import QuestionError
 from runs.run import facts_of
 
@@ -335,3 +337,13 @@ def test_efficiency_falls_where_steps_do_not_shorten():
     runs = [grown(f"s{n}", n, 10, 64, seed=n) for n in (8, 16, 32)]
     (series,) = scaling(runs).series
     assert all(a.efficiency > b.efficiency for a, b in pairwise(series.points))
+
+
+def test_what_fewer_chips_enter_elsewhere_is_not_said_to_eat_what_more_of_them_lose():
+    one = {"useful_maths": 6.0, "device_idle": 1.0, "unattributed": 3.0}
+    many = {"useful_maths": 3.0, "device_idle": 1.0, "exposed_communication": 1.5}
+    first, last = grown("a", 8, 10.0, 64, accounts=one), grown("b", 16, 5.5, 64, accounts=many)
+    assert "exposed communication 27 %" in sentence(scaling([first, last]).series[0])
+    (series,) = scaling([replace(first, may_be={"exposed_communication": 3.0}), last]).series
+    assert "more went into device idle 9.1 %." in sentence(series) and "communication" not in sentence(series)
+    assert series.points[-1].moved >= {"exposed_communication"} and series.points[0].moved == frozenset()

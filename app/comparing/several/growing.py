@@ -24,7 +24,8 @@ def grown(found: Several) -> Scaling:
     some = _of_one_measure(found, some)
     first = scaling(list(some.values()), others)
     used = {p.run_id for s in first.series for p in s.points}
-    some |= {i: replace(some[i], accounts=accounts_of(runs[i])) for i in used}
+    profiled = {i: told for i in used if (told := accounts_of(runs[i])) is not None}
+    some |= {i: replace(some[i], accounts=told.mean, may_be=told.may_be) for i, told in profiled.items()}
     return scaling(list(some.values()), others) if used else first
 
 

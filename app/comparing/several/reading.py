@@ -1,12 +1,10 @@
 """What has to be read of a run itself: its settled steps and its curves. Both are kept, since a run never changes."""
 
-from collections.abc import Mapping
-
 import numpy as np
 
 from analyzers.difference.step_time import StepTimes, step_times
 from analyzers.several.curves import COLUMNS, Curve, curve
-from analyzers.time.step_accounts import step_accounts
+from analyzers.time.step_accounts import StepAccounts, step_accounts
 from app.menu import kind_of
 from app.questions.asking import ask
 from app.questions.mfu import MFU
@@ -32,16 +30,15 @@ def steps_of(run: Run) -> StepTimes | None:
         return None
 
 
-def accounts_of(run: Run) -> Mapping[str, float] | None:
-    """Seconds of a profiled, settled step on one chip, by account; None where no profile shows any."""
+def accounts_of(run: Run) -> StepAccounts | None:
+    """Of profiled, settled steps; None where no profile shows any."""
     times = steps_of(run)
     if times is None or not run.manifest.tables.get("captures"):
         return None
     try:
-        found = _accounts.get(run.writing, lambda: step_accounts(run.tables, run.manifest.facts, times.step))
+        return _accounts.get(run.writing, lambda: step_accounts(run.tables, run.manifest.facts, times.step))
     except ChipledgerError:
         return None
-    return None if found is None else found.mean
 
 
 def tokens_of(run: Run, place: Workspace) -> float | None:

@@ -39,9 +39,10 @@ def _eaters(last: Point) -> str:
     """Of the chip time at the most chips, what grew most."""
     if last.eaten is None:
         return ""
-    grew = sorted(((v, n) for n, v in last.eaten.items() if v >= LEAST_EATEN), reverse=True)[:MOST_EATERS]
-    told = [f"{title(n).lower()} {fmt.share(v, 2)}" for v, n in grew]
-    return f"Of its chip time more went into {listed(told)}." if told else ""
+    told = {n: v for n, v in last.eaten.items() if n not in last.moved}
+    grew = sorted(((v, n) for n, v in told.items() if v >= LEAST_EATEN), reverse=True)[:MOST_EATERS]
+    said = [f"{title(n).lower()} {fmt.share(v, 2)}" for v, n in grew]
+    return f"Of its chip time more went into {listed(said)}." if said else ""
 
 
 def _serial(series: Series) -> str:
