@@ -23,6 +23,7 @@ from analyzers.time.device_uses import Uses, enter_device, shifted
 from analyzers.time.history import History
 from analyzers.time.job_past import job_past
 from analyzers.time.training_accounts import clock_shift, productive
+from runs.accounts import ACCOUNTS
 from runs.ledger import Account
 from runs.tables import Tables
 
@@ -32,6 +33,9 @@ MAY_BE = {  # of what no account tells: those that it can belong to
     "compute_unsplit": ("useful_maths", "recomputation", "padding", "below_roofline"),
     "communication_or_wait": ("exposed_communication", "straggler_wait"),
 }
+
+IDLE = tuple(name for name in ACCOUNTS if name.startswith("idle_"))
+HOSTS = (*IDLE, "compilation", "input_wait")  # what idle devices waited for, as far as their hosts were profiled
 
 
 @dataclass(frozen=True)
@@ -85,13 +89,18 @@ def step_accounts(tables: Tables, facts: Facts, only: np.ndarray | None = None) 
     rows = pd.DataFrame(totals).fillna(0.0).div(counts * chips, axis=0)
     found = StepAccounts(rows, counts, len(moved), sum(len(trace.steps) for trace in traces))
     each = {part: seconds / (counts.sum() * chips) for part, seconds in untold.items()}
-    return replace(found, may_be=_may_be(each, more, found.mean.get("below_roofline", 0.0)))
+    return replace(found, may_be=_may_be(each, more, found.mean))
 
 
-def _may_be(untold: Mapping[str, float], more: Extra, below: float) -> Mapping[str, float]:
-    """What no program tells of lies below the roofline, with all else that computing took."""
+def _may_be(untold: Mapping[str, float], more: Extra, mean: Mapping[str, float]) -> Mapping[str, float]:
+    """What no program tells of lies below the roofline, with all else that computing took. Where no profile tells what
+    hosts did while devices were idle, all of that is idle time, which with the others is what is left of it."""
     found = {name: untold[part] for part, names in MAY_BE.items() for name in names}
-    found |= {name: found[name] + below for name in more.untold}
+    found |= {name: found[name] + mean.get("below_roofline", 0.0) for name in more.untold}
+    if idle := mean.get("device_idle", 0.0):
+        found |= {name: idle for name in HOSTS if name in IDLE or not mean.get(name)}
+    else:
+        found["device_idle"] = sum(mean.get(name, 0.0) for name in HOSTS)
     return {name: float(seconds) for name, seconds in found.items() if seconds > 0}
 
 

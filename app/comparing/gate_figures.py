@@ -132,6 +132,8 @@ def _dark(name: str, jobs: DifferenceResult) -> str:
     told = {c.account for c in jobs.ledger}
     if name in IDLE and "device_idle" in told and told.isdisjoint(IDLE):
         return "no profile tells what hosts did while devices were idle"
+    if name in PARTS and name in told and not told.isdisjoint(IDLE):  # it may hold waits for input, and compiling
+        return "of one of them alone a profile tells what hosts did while devices were idle"
     return ""
 
 
@@ -150,7 +152,7 @@ def _account(name: str) -> Callable[[Sides], Found]:
         if any(c.low is None or c.high is None for c in mine):
             return Found(change=found, why="too few profiled steps")
         low, high = (sum(getattr(c, end) for c in mine) / whole for end in ("low", "high"))
-        a, b = sides.jobs.may_be.get(name, (0.0, 0.0))
+        a, b = (0.0, 0.0) if name in PARTS else sides.jobs.may_be.get(name, (0.0, 0.0))  # of parts all are in it
         return Found(change=found, low=low - a / whole, high=high + b / whole, dark=_may_be(a, b))
 
     return change

@@ -2,12 +2,15 @@
 
 import json
 import shutil
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from analyzers.difference.step_time import step_times
-from analyzers.time.step_accounts import step_accounts
+from analyzers.difference import Side, difference
+from analyzers.difference.step_time import FLOOR, settled, step_times
+from analyzers.flops.executed import Extra
+from analyzers.time.step_accounts import _may_be, step_accounts
 from app.cli import main
 from app.comparing import job_words
 from app.comparing.answer import Compared
@@ -141,6 +144,28 @@ def test_the_trace_of_one_rank_of_a_job_fails_and_passes_no_gate_on_what_ranks_w
         sides = Compared(a, b, place).sides
         for name in ("exposed_communication", "straggler_wait", "padding", "recomputation"):
             assert gate(f"{name}>+1%").look(sides).outcome == NOT_TOLD, name
+
+
+def test_the_trace_of_devices_alone_beside_one_with_hosts_makes_no_host_slow(tmp_path_factory):
+    run = bundled(tmp_path_factory, "pytorch")
+    hosts = step_accounts(run.tables, run.manifest.facts)
+    idle = {n: s for n, s in hosts.seconds.items() if n.startswith("idle_") or n == "input_wait"}
+    rows = hosts.seconds.drop(columns=list(idle)).assign(device_idle=sum(idle.values()))
+    extra = Extra(untold=("recomputation", "padding"))
+    none = {"compute_unsplit": 0.0, "communication_or_wait": 0.0}
+    alone = replace(hosts, seconds=rows, may_be=_may_be(none, extra, replace(hosts, seconds=rows).mean))
+    assert hosts.may_be["device_idle"] == pytest.approx(alone.mean["device_idle"]) == alone.may_be["idle_host_code"]
+    assert alone.may_be["input_wait"] == alone.may_be["compilation"] == alone.may_be["idle_host_code"]
+    took = settled(np.arange(100), 1 + 0.001 * np.arange(100) % 0.004, np.zeros(100, bool), np.zeros(100, bool))
+    sides = [
+        Side(name=name, kind="training", facts={}, steps=replace(took, seconds=took.seconds * times), profiled=of)
+        for name, times, of in (("alone", 1.0, alone), ("hosts", 1.1, hosts))
+    ]
+    for a, b in (sides, sides[::-1]):
+        found = difference(a, b, FLOOR)
+        assert found.told and found.makers == () and "on the host" not in job_words.verdict(found).whole
+        for name in ("idle_host_code", "input_wait", "device_idle"):
+            assert gate(f"{name}>+1%").judge(found) == NOT_TOLD, name
 
 
 def test_compiled_programs_differ_by_account_and_nearly_all_of_their_time_is_matched(place):
