@@ -37,6 +37,7 @@ class Target:
 @dataclass(frozen=True, kw_only=True)
 class Alert:
     """One alert. `subject`: what it is about, a job rather than a run, so that a live job's next snapshot continues it.
+    `value`, `threshold`: as they were judged last, of one that is over those that closed it.
 
     `told_ns`, `resolution_told_ns`: when the message went out; None: not yet. `problem`: why the last try failed.
     """
@@ -134,9 +135,9 @@ class AlertBook(Database):
                 )
             elif found.state == "over":
                 db.execute(
-                    "update alerts set resolved_ns = ?, resolved_sentence = ?, run_id = ? "
+                    "update alerts set resolved_ns = ?, resolved_sentence = ?, run_id = ?, value = ?, threshold = ? "
                     "where rule = ? and subject = ? and resolved_ns is null",
-                    (time.time_ns(), found.sentence, found.run_id, *about),
+                    (time.time_ns(), found.sentence, found.run_id, found.value, found.threshold, *about),
                 )
 
     @staticmethod

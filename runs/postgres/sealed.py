@@ -27,7 +27,7 @@ ALERT_STANDS = (
     "where rule = ? and subject = ? and resolved_ns is null"
 )
 ALERT_ENDS = (
-    "update alerts set resolved_ns = ?, resolved_sentence = ?, run_id = ? "
+    "update alerts set resolved_ns = ?, resolved_sentence = ?, run_id = ?, value = ?, threshold = ? "
     "where rule = ? and subject = ? and resolved_ns is null"
 )
 
@@ -50,7 +50,7 @@ _CHANGED = (
     *(ALERT, ALERT_STANDS, ALERT_ENDS),
 )
 _OF_A_RUN = {ALERT: 2, ALERT_STANDS: 0, ALERT_ENDS: 2}  # where the run stands among the values
-_OF_AN_ALERT = {ALERT_STANDS: (5, 7), ALERT_ENDS: (3, 5)}  # where its rule and subject do
+_OF_AN_ALERT = {ALERT_STANDS: (5, 7), ALERT_ENDS: (5, 7)}  # where its rule and subject do
 _OPEN = "select run_id from alerts where rule = ? and subject = ? and resolved_ns is null"
 _MARK = re.compile(r"[0-9a-f]{32}")
 

@@ -42,6 +42,7 @@ def test_an_alert_is_told_once_and_its_resolution_once(place):
     assert 0 < opened["value"] < 0.9 == opened["threshold"]
     assert opened["url"] == f"http://board:8501/goodput?run={bad.run_id}"
     assert resolved["run_id"] == good.run_id and resolved["resolved_ns"] > resolved["opened_ns"]
+    assert resolved["value"] > 0.9 == resolved["threshold"], "what its sentence says, and not what opened it"
 
 
 def test_between_threshold_and_margin_an_open_alert_stays(place):

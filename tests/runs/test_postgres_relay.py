@@ -226,7 +226,7 @@ def test_a_job_says_nothing_under_the_lock_of_another_book(server, tmp_path):
         with pytest.raises(InputError, match="tells and changes nothing"), AlertBook(relay)._connect() as db:
             db.executemany(SHARE, [("new", "ml", "ann", 1)])
         with pytest.raises(InputError, match="tells and changes nothing"), Registry(relay)._connect() as db:
-            db.execute(ALERT_ENDS, (1, "x", "mine", "goodput", "job"))
+            db.execute(ALERT_ENDS, (1, "x", "mine", 0.1, 0.5, "goodput", "job"))
     assert not ShareBook(server, tmp_path).all()
 
 
