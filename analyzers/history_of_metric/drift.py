@@ -4,7 +4,9 @@ rest     what a curve of degree DEGREE leaves of the values: their scatter, whic
 sure     a t of the straight slope by that scatter, over as many runs as count as independent, leaves less than ALPHA to
          chance, and the middles of the first and the last third differ by FLOOR or more, the way that the slope goes
 
-A drift that bends is one all the same, and its bend is no scatter: so more than a straight line is taken off.
+A drift that bends is one all the same, and its bend is no scatter: so more than a straight line is taken off. So is one
+that jumps once on its way: where it is not sure beside a curve, a curve with the one jump that leaves least is taken
+off, and its chance is that by the number of places where the jump could have been.
 """
 
 import math
@@ -14,9 +16,19 @@ from typing import Any
 import numpy as np
 from scipy.special import stdtr
 
-from analyzers.history_of_metric.change_points import ALPHA, FLOOR, LEAST, NOISE, Floats, independent, without_outliers
+from analyzers.history_of_metric.change_points import (
+    ALPHA,
+    FLOOR,
+    LEAST,
+    NOISE,
+    SHORTEST,
+    Floats,
+    independent,
+    without_outliers,
+)
 
 DEGREE = 3
+WITH_JUMP = 2 * DEGREE + 3  # numbers that a curve takes with a jump, whose place is looked for
 LEAST_FREEDOM = 4.0  # of what a smooth drift leaves, neighbours are alike: that is its bend, not few runs
 
 
@@ -40,14 +52,37 @@ def drift(values: Floats) -> Drift | None:
     if n < LEAST:
         return None
     y, x = without_outliers(values), np.linspace(-1.0, 1.0, n)
-    line, curve = (np.polynomial.Legendre.fit(x, y, degree, domain=[-1, 1]) for degree in (1, DEGREE))
-    rest, slope = np.asarray(y - curve(x), dtype=np.float64), float(line.coef[1])
-    counts = independent(rest, DEGREE + 1)
-    deviation = max(math.sqrt(float(rest @ rest) / (n - DEGREE - 1)), NOISE)
-    error = deviation / math.sqrt(float(x @ x) * counts / n)
-    chance = 2 * float(stdtr(max(counts - DEGREE - 1, LEAST_FREEDOM), -abs(slope) / error))
+    slope, curve = float(np.polynomial.Legendre.fit(x, y, 1, domain=[-1, 1]).coef[1]), _curve(x)
+    rest = y - curve @ (curve.T @ y)
+    chance = _chance(rest, x, slope, DEGREE + 1)
+    if chance >= ALPHA:
+        chance = _chance(_less_a_jump(rest, curve), x, slope, WITH_JUMP) * (n - 2 * SHORTEST + 1)
     before, after = (float(np.median(part)) for part in (y[: n // 3], y[-(n // 3) :]))
     change = after - before
     if chance >= ALPHA or abs(change) < FLOOR or change * slope <= 0:
         return None
     return Drift(before=before, after=after, change=change, chance=chance)
+
+
+def _curve(x: Floats) -> Floats:
+    """Columns that span all curves of DEGREE, at right angles and of length 1."""
+    return np.linalg.qr(np.polynomial.legendre.legvander(x, DEGREE))[0]
+
+
+def _less_a_jump(rest: Floats, curve: Floats) -> Floats:
+    """What curve and one jump leave, the jump where that is least. `rest`: what the curve leaves alone."""
+    n = len(rest)
+    places = np.arange(SHORTEST, n - SHORTEST + 1)
+    after = np.cumsum(np.c_[rest, curve][::-1], axis=0)[::-1][places]  # sums from each place on
+    own = n - places - (after[:, 1:] ** 2).sum(axis=1)  # of each jump, what no curve is
+    best = int(np.argmax(after[:, 0] ** 2 / own))
+    jump = (np.arange(n) >= places[best]) - curve @ after[best, 1:]
+    return rest - after[best, 0] / own[best] * jump
+
+
+def _chance(rest: Floats, x: Floats, slope: float, taken: int) -> float:
+    """How likely chance alone shows such a slope beside this scatter, of which so many numbers were taken off."""
+    n, counts = len(rest), independent(rest, taken)
+    deviation = max(math.sqrt(float(rest @ rest) / max(n - taken, 1)), NOISE)
+    error = deviation / math.sqrt(float(x @ x) * counts / n)
+    return 2 * float(stdtr(max(counts - taken, LEAST_FREEDOM), -abs(slope) / error))

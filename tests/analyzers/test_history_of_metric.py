@@ -5,7 +5,7 @@ import pytest
 
 from analyzers.history_of_metric import Point, history
 from analyzers.history_of_metric.change_points import LEAST, SHORTEST, change_points
-from analyzers.history_of_metric.drift import drift
+from analyzers.history_of_metric.drift import DEGREE, _curve, _less_a_jump, drift
 from errors import QuestionError
 
 
@@ -142,3 +142,32 @@ def test_of_many_levels_each_change_is_told_though_no_few_of_them_are_sure(level
 def test_what_moves_all_the_while_is_no_row_of_levels(shape):
     for n in (60, 200):
         assert change_points(shape(np.linspace(0, 1, n)) + scatter(n, 6)) == ()
+
+
+@pytest.mark.parametrize(("at", "least"), [(20, 30), (30, 24), (45, 30)])
+def test_what_moves_slowly_and_jumps_once_is_not_said_to_stay(at, least):
+    i, hits = np.arange(60), 0
+    for seed in range(30):
+        noise = 0.005 * np.random.default_rng(seed).normal(size=60)
+        found = told(np.exp(0.2 * (i >= at) + 0.01 * np.maximum(i - at, 0) + noise))
+        hits += bool(found.changes) or (found.drift is not None and found.drift.change > 0.15)
+    assert hits >= least
+
+
+@pytest.mark.parametrize(("r", "most"), [(0.0, 1), (0.6, 3), (0.8, 8)])
+def test_what_only_hangs_together_hardly_ever_drifts_with_a_jump(r, most):
+    assert sum(drift(scatter(40, seed, r)) is not None for seed in range(200)) <= most
+
+
+@pytest.mark.parametrize("n", [12, 13, 40])
+def test_the_jump_that_is_taken_off_is_that_of_all_places_which_leaves_least(n):
+    x, y = np.linspace(-1, 1, n), scatter(n, n)
+    columns = np.polynomial.legendre.legvander(x, DEGREE)
+    left = []
+    for at in range(3, n - 2):
+        both = np.c_[columns, np.arange(n) >= at]
+        rest = y - both @ np.linalg.lstsq(both, y, rcond=None)[0]
+        left.append(float(rest @ rest))
+    curve = _curve(x)
+    rest = _less_a_jump(y - curve @ (curve.T @ y), curve)
+    assert float(rest @ rest) == pytest.approx(min(left))
