@@ -40,3 +40,14 @@ def put_back_said(told: Sequence[Stream], behind: Sequence[int], moves: Sequence
         for one, ns, more in zip(told, behind, moves, strict=True)
         if ns and abs(more) <= COARSE_NS
     ]
+
+
+def moved_said(told: Sequence[Stream], moved: Sequence[int], moves: Sequence[int]) -> list[str]:
+    """A sentence for each stream whose clock is not that of others of the same steps. `moved`: by how much it was moved
+    in all, `moves`: of that, for others."""
+    return [
+        f"{one.name or 'One input'}: its clock is {spoken(gap)} {'behind' if gap > 0 else 'ahead of'} that of the "
+        "others, which took the same steps; its times were moved."
+        for one, gap, more in zip(told, moved, moves, strict=True)
+        if abs(gap) > COARSE_NS and abs(more) > COARSE_NS
+    ]

@@ -17,9 +17,9 @@ from itertools import chain, pairwise
 import numpy as np
 import pandas as pd
 
-from analyzers.time.clocks_put_back import put_back, put_back_said
+from analyzers.time.clocks_put_back import moved_said, put_back, put_back_said
 from analyzers.time.source_clocks import COARSE_NS, apart
-from analyzers.time.step_streams import NS_PER_S, UNTIMED, Stream, natural_key, spoken, streams
+from analyzers.time.step_streams import NS_PER_S, UNTIMED, Stream, natural_key, streams
 
 PAUSE_NS, PAUSE_STEPS = 60 * NS_PER_S, 10  # a new log that begins after a longer pause is that of a new start
 ALIKE, ALIKE_SHARE = 0.1, 0.9  # durations within a tenth of each other, in so many steps: hosts of one attempt
@@ -123,19 +123,10 @@ def on_one_clock(told: Sequence[Stream], clock: Stream | None = None) -> tuple[l
                 moves[i] = 0 if abs(gap - base) <= told[i].usual_ns / 2 else gap - base
     moved = [ns + gap for ns, gap in zip(behind, moves, strict=True)]
     far = [(one, gap) for one, gap in zip(told, moved, strict=True) if abs(gap) > COARSE_NS]
-    notes = [
-        f"{one.name or 'One input'}: its clock is {spoken(gap)} {'behind' if gap > 0 else 'ahead of'} that of the "
-        "others, which took the same steps; its times were moved."
-        for one, gap, more in zip(told, moved, moves, strict=True)
-        if abs(gap) > COARSE_NS and abs(more) > COARSE_NS
-    ]
     right = {one.source for one, gap in zip(told, moved, strict=True) if abs(gap) <= COARSE_NS}
     shifts = {one.source: gap for one, gap in reversed(far) if one.source and one.source not in right}
-    return (
-        [one.moved(gap) for one, gap in zip(told, moves, strict=True)],
-        shifts,
-        put_back_said(told, behind, moves) + notes,
-    )
+    notes = put_back_said(told, behind, moves) + moved_said(told, moved, moves)
+    return [one.moved(gap) for one, gap in zip(told, moves, strict=True)], shifts, notes
 
 
 def _chains(told: Sequence[Stream]) -> list[list[int]]:

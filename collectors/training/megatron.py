@@ -32,7 +32,7 @@ from collectors.reading.line_prefix import Clock, host_prefix, pieces, plain
 from collectors.reading.textlog import DATED, Buffer, Tally, fits, is_text_log, lines, seconds_to_ns, tail
 from collectors.training import megatron_lines as said
 from collectors.training.megatron_arguments import Arguments
-from collectors.training.megatron_timers import ALL_HEAD, MAX_HEAD, Timers, ran_on
+from collectors.training.megatron_timers import ALL_HEAD, MAX_HEAD, PausesTold, Timers, ran_on
 from collectors.training.step_fields import NUMBER, fields_of, first
 from collectors.training.unprinted import BETWEEN, MOST, printed_every, stood_for
 from errors import InputError
@@ -128,7 +128,7 @@ class _Log:
         self.job: list[int | None] = [None, None, self.attempt]  # start, end, attempt
         self.save_step: int | None = None
         self.save_ns: int | None = None
-        self.told_after: dict[str, tuple[int | None, str | None]] = {}  # iteration and host of the last pause of a kind
+        self.told = PausesTold()
         self.loaded_step: int | None = None
         self.restoring, self.restore_ns = False, 0
         self.printed = Timers()
@@ -245,7 +245,7 @@ class _Log:
             self.tally.add("times of steps", "laid end to end from the start of training: their lines have no time")
         if 0 < self.taken_off_ns < total:
             each_ns = (total - self.taken_off_ns) // count
-        tokens, flops = self._tokens(fields, each_ns), first(fields, said.TFLOPS)
+        tokens, flops = self.arguments.tokens_per_s(fields, each_ns), first(fields, said.TFLOPS)
         flops = None if flops is None or not each_ns else flops * 1e12 * each_ns / 1e9
         for n in range(count):
             start = None if end is None or each_ns is None else end - each_ns * (count - n)
@@ -277,19 +277,6 @@ class _Log:
                 self.usual_ns = each_ns
             self.cursor, self.printed_ns, self.paused_ns = end, at, 0
 
-    def _tokens(self, fields: dict[str, float], each_ns: int | None) -> float | None:
-        printed, samples = first(fields, said.TOKENS), first(fields, ("samples per second",))
-        batch, length, ranks = (
-            first(fields, ("global batch size",)),
-            self.arguments.number("seq_length"),
-            self.arguments.number("world_size"),
-        )
-        if samples is None and batch and each_ns:
-            samples = batch / (each_ns / 1e9)
-        if printed is not None or not samples or not length or not ranks:
-            return printed
-        return samples * length / ranks
-
     # --- what the log times
 
     def timers(self, offset: int, line: str, whole: bool) -> None:
@@ -314,13 +301,11 @@ class _Log:
 
     def _first_told(self, kind: str, line: str, offset: int) -> bool:
         """Whether no other of several hosts that write into one log has timed this pause before."""
-        host, told = host_prefix(line), self.told_after.get(kind)
         several = sum(len(lanes.now) for lanes in self.hosts.values()) > 1
-        if several and told is not None and told[0] == self.last_step and (host is None or host != told[1]):
+        first = self.told.first(kind, self.last_step, host_prefix(line)) or not several
+        if not first:
             self.tally.add("saves and evaluations", "another host of the same log timed them too: entered once", offset)
-            return False
-        self.told_after[kind] = self.last_step, host
-        return True
+        return first
 
     def _pause(self, kind: str, start: int | None, dur_ns: int, step: int | None, offset: int) -> None:
         """An interval between two iterations."""

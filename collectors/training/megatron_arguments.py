@@ -7,6 +7,8 @@ from typing import Any
 from collectors.base import Fact
 from collectors.reading.line_prefix import bare
 from collectors.reading.textlog import clean
+from collectors.training import megatron_lines as said
+from collectors.training.step_fields import first
 
 _ARGUMENT = re.compile(r"\s*(\w{1,60}) \.{2,} ?(.{0,200})", re.ASCII)
 _WORLD = re.compile(  # for `match`; atomic: only the first such words are tried, others would fare no better
@@ -100,6 +102,20 @@ class Arguments:
             yield Fact("job_name", name)
         if (model := self.model()) is not None:
             yield Fact("model", model)
+
+    def tokens_per_s(self, fields: dict[str, float], each_ns: int | None) -> float | None:
+        """Of a chip, by a step line: where it says so, else by its samples, else by the global batch and its time."""
+        printed, samples = first(fields, said.TOKENS), first(fields, ("samples per second",))
+        batch, length, ranks = (
+            first(fields, ("global batch size",)),
+            self.number("seq_length"),
+            self.number("world_size"),
+        )
+        if samples is None and batch and each_ns:
+            samples = batch / (each_ns / 1e9)
+        if printed is not None or not samples or not length or not ranks:
+            return printed
+        return samples * length / ranks
 
     def model(self) -> dict[str, Any] | None:
         """The model's dimensions in the names of `catalog.configs`; None where one that it needs is not said."""

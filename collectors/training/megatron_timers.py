@@ -21,6 +21,21 @@ NAME_ALONE = re.compile(r"\s*([\w/-]{1,60}):\s*$", re.ASCII)
 OF_RANK = re.compile(r"\s*rank +\d{1,7}: (\d{1,12}(?:\.\d+)?)\s*$", re.ASCII)
 
 
+class PausesTold:
+    """Which saves and evaluations were timed, by the iteration that they follow: of several hosts each may say so."""
+
+    def __init__(self) -> None:
+        self._last: dict[str, tuple[int | None, str | None]] = {}  # by kind: after which iteration, by which host
+
+    def first(self, kind: str, step: int | None, host: str | None) -> bool:
+        """Whether no other host has timed this one before."""
+        last = self._last.get(kind)
+        if last is not None and last[0] == step and (host is None or host != last[1]):
+            return False
+        self._last[kind] = step, host
+        return True
+
+
 class Timers:
     """What timers an attempt prints, and how: (name, ms) of each. `by_rank`: they stand above their ranks, until `end`;
     lines of others may come between."""
