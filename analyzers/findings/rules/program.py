@@ -121,7 +121,7 @@ def wide(seen: Seen) -> Told:
 def _sent_as(seen: Seen, name: str) -> float:
     """Of the time in which nothing covers collectives, the half of their bytes that narrower numbers would not be;
     0 where most is sent in another format."""
-    rows = frame(seen.tables, "collectives", ["bytes", "dtype"]).dropna(subset=["bytes"])
+    rows = frame(seen.tables, "collectives", ["bytes", "dtype"]).dropna()
     much = rows["bytes"].astype(float)
     wide = float(much[rows["dtype"].eq(name).fillna(False)].sum())
     return seen.amount("exposed_communication") * 0.5 if wide > 0.5 * much.sum() else 0.0
@@ -217,7 +217,7 @@ def _grown(seen: Seen) -> float | None:
     if not parameters or not isinstance(layout, dict) or any(n > 1 for a, n in layout.items() if a != "data"):
         return None
     rows = frame(seen.tables, "collectives", ["kind", "bytes", "dtype"])
-    rows = rows[rows["kind"].isin(("all-reduce", "reduce-scatter"))].dropna(subset=["bytes"])
+    rows = rows[rows["kind"].isin(("all-reduce", "reduce-scatter"))].dropna(subset=["bytes", "dtype"])
     if not len(rows):
         return None
     width = {"f64": 8, "bf16": 2, "f16": 2}.get(str(rows["dtype"].mode().iloc[0]), 4)
