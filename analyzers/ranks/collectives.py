@@ -21,6 +21,7 @@ from analyzers.base import Facts
 from analyzers.device.activity import activities
 from analyzers.intervals import Spans, overlap_with
 from analyzers.ranks.mesh import Links, axis_of, members, mesh_of, ranks_along, size_of
+from analyzers.ranks.parts import NEEDED, counted, told_twice
 from analyzers.ranks.waits import FIRST_STEP, KIND, LONE, NAMELESS, UNEQUAL, waits
 from analyzers.time.booked import Booked, booked
 from errors import QuestionError
@@ -137,7 +138,7 @@ def analyze(tables: Tables, facts: Facts, options: dict[str, Any]) -> Collective
     links = Links(facts)
     if _timed(tables):
         executions = _executions(tables, facts, links)
-        rows, measured, why = _measured(executions), True, _uncompared(executions)
+        rows, measured, why = _measured(executions), True, (*_uncompared(executions), *told_twice(tables))
     elif tables.rows("collective_times"):
         executions = _told(tables)
         rows, measured, why = _measured(executions), True, (*_uncompared(executions), TOLD)
@@ -175,7 +176,7 @@ def _timed(tables: Tables) -> bool:
 def _executions(tables: Tables, facts: Facts, links: Links) -> pd.DataFrame:
     """One row per device's part in a collective, with what it waited, what computing covered, its axis and network."""
     columns = ["host", "device", "group", "places", "kind", "bytes", "dtype", "op", "module", "start_ns", "end_ns"]
-    rows = frame(tables, "collectives", columns).dropna(subset=["start_ns", "end_ns"])
+    rows = frame(tables, "collectives", columns)[counted(tables.arrow("collectives", NEEDED))].reset_index(drop=True)
     for column in ("host", "group", "places", "kind", "dtype", "op", "module"):
         rows[column] = rows[column].astype(object).where(rows[column].notna(), "").astype(str)
     rows["device"] = rows["device"].fillna(0).astype("int64")

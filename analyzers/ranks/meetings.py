@@ -12,6 +12,7 @@ import pandas as pd
 import pyarrow as pa
 
 from analyzers.ranks.mesh import UNKNOWN, members
+from analyzers.ranks.parts import counted
 from analyzers.ranks.sessions import sessions
 from analyzers.time.history import natural_key
 from runs.tables import Tables, int_column
@@ -38,7 +39,7 @@ COLUMNS = [
 
 @dataclass(frozen=True)
 class Meetings:
-    """Rows of `collectives` that have both times, in the table's order, as arrays of equal length:
+    """Rows of `collectives` that count (`parts.py`), in the table's order, as arrays of equal length:
 
     rank            position in `ranks`
     capture, step   as in the table; -1 where not known
@@ -99,9 +100,9 @@ class Meetings:
 def meetings(tables: Tables) -> Meetings:
     """Every collective with the rank and the meeting of its rows. O(n log n), no text per row."""
     rows = tables.arrow("collectives", COLUMNS)
-    timed = pa.compute.and_(rows["start_ns"].is_valid(), rows["end_ns"].is_valid())
-    if rows["start_ns"].null_count or rows["end_ns"].null_count:
-        rows = rows.filter(timed)
+    timed = counted(rows)
+    if not timed.all():
+        rows = rows.filter(pa.array(timed))
     code, names = {}, {}
     for name in ("host", "group", "places", "kind", "op", "module", "role"):
         code[name], names[name] = codes(rows[name])

@@ -31,8 +31,8 @@ ENTER_SHARE = 0.02  # of the step
 
 @dataclass(frozen=True)
 class Waits:
-    """`rows`: one per row of `collectives` that has both times, in its order, with host, device, start_ns, end_ns (its
-    own clock), group, module, op, kind, session, step (-1: not known), matched (whether the ranks of its group were
+    """`rows`: one per row of `collectives` that counts (`parts.py`), in its order, with host, device, start_ns, end_ns
+    (its own clock), group, module, op, kind, session, step (-1: not known), matched (whether its group's ranks were
     compared), wait_ns (before the last rank came), blamed_ns (the part of it charged to `blamed`), blamed (a host,
     or "" where nobody is, or one of no known host), unknown_ns and reason. Text is categorical.
 
