@@ -18,6 +18,7 @@ import pandas as pd
 
 from analyzers.grouped import Grouped
 from analyzers.intervals import Spans, joined, overlap_with, spans, union
+from analyzers.ranks.sessions import sessions
 from analyzers.shared import Shared
 from analyzers.time.history import natural_key
 from runs.coded import Coded, coded, told
@@ -37,7 +38,7 @@ class Activity:
 
     `computation`, `communication`, `memory`, `infeed`: unions; they may overlap one another. `operations`: from the
     first to the last of those in each capture, `capture`: each capture as a whole, `stepped`: from the first to the
-    last annotated step of each capture. `steps`: step, start_ns, end_ns of this host's profiled steps, by time.
+    last annotated step of each capture. `steps`: step, start_ns, end_ns, taken of the host's profiled steps, by time.
     """
 
     host: str
@@ -156,8 +157,8 @@ def _categorical(text: Coded) -> pd.Categorical:
 
 
 def profiled_steps(tables: Tables) -> pd.DataFrame:
-    """host, step, start_ns, end_ns, capture, device (nullable, see the schema) of every step that a profile saw, in
-    order of host and time."""
+    """host, step, start_ns, end_ns, capture, device (nullable, see the schema) and taken (see `_taken`) of every step
+    that a profile saw, in order of host and time."""
     return Shared(tables).get(("profiled steps",), lambda: _profiled_steps(tables)).copy(deep=False)
 
 
@@ -168,8 +169,9 @@ def _profiled_steps(tables: Tables) -> pd.DataFrame:
     host, device = coded(steps, "host").as_they_come(), steps["device"].combine_chunks()
     names = np.array(host.texts, dtype=object)
     order = np.lexsort((whole["start_ns"], np.argsort(np.argsort(names))[host.code]))
-    alone = pd.arrays.IntegerArray(int_column(steps, "device").astype(np.int32), ~device.is_valid().to_numpy(False))
-    return pd.DataFrame(
+    number = int_column(steps, "device")
+    alone = pd.arrays.IntegerArray(number.astype(np.int32), ~device.is_valid().to_numpy(False))
+    rows = pd.DataFrame(
         {
             "host": pd.array(names, dtype=PYTHON_TEXT).take(host.code[order]),
             "step": whole["step"][order],
@@ -179,6 +181,22 @@ def _profiled_steps(tables: Tables) -> pd.DataFrame:
             "device": alone.take(order),
         }
     )
+    place = host.code[order] * (int(number.max(initial=-1)) + 2) + number[order] + 1
+    return rows.assign(taken=_taken(tables, rows, place))
+
+
+def _taken(tables: Tables, rows: pd.DataFrame, place: np.ndarray) -> np.ndarray:
+    """The time that the job took the step of each row, from 0: captures that were taken together (`sessions.py`) show
+    one and the same. Where no place shows a step twice, it was taken once. `place`: whose step a row is."""
+    again = rows.groupby([place, "step"], sort=False)["step"].transform("size").to_numpy() > 1
+    taken = np.zeros(len(rows), dtype=np.int64)
+    if not again.any():
+        return taken
+    session = sessions(tables, place, rows["capture"].to_numpy(), rows["step"].to_numpy())
+    nth = rows.groupby([place, session, "step"], sort=False).cumcount().to_numpy()
+    order = session * (int(nth.max()) + 1) + nth
+    ranked = pd.Series(order).groupby(rows["step"]).rank("dense").to_numpy(dtype=np.int64) - 1
+    return np.where(rows["step"].isin(rows["step"][again]), ranked, taken)
 
 
 def steps_of(steps: pd.DataFrame, host: str, device: int) -> pd.DataFrame:
@@ -214,7 +232,7 @@ def _activity(tables: Tables, seen: _Seen, host: str, device: int) -> Activity:
         operations=union(_spans(extents)),
         capture=union(_spans(wholes)),
         stepped=union(_spans(stepped)),
-        steps=steps[["step", "start_ns", "end_ns"]],
+        steps=steps[["step", "start_ns", "end_ns", "taken"]],
     )
 
 

@@ -118,6 +118,7 @@ def analyze(tables: Tables, facts: Facts, options: dict[str, Any]) -> OverlapRes
     """Every device's time by kind. Raises QuestionError without a profile of a device, and for a step it lacks."""
     known = profiled_steps(tables)
     step = _timeline_step(known, options.get("step"))
+    last = int(known.loc[known["step"] == step, "taken"].max()) if step is not None else 0
     rows, per_step, cells, names = [], [], [], set()
     waited, fetches = waits(tables), host_fetches(tables)
     for activity in activities(tables):
@@ -130,7 +131,7 @@ def analyze(tables: Tables, facts: Facts, options: dict[str, Any]) -> OverlapRes
         if len(activity.steps):
             per_step.append(_steps(activity, why))
         if len(cells) < TIMELINE_DEVICES:
-            cells.append((activity, why, _timeline_window(activity, windows, step)))
+            cells.append((activity, why, _timeline_window(activity, windows, step, last)))
     if not rows and options.get("window") == "steps" and not len(known):
         raise QuestionError("no profile of this run has steps", advice="Ask for the window `operations`.")
     if not rows:
@@ -176,7 +177,7 @@ def _steps(activity: Activity, why: Waiting) -> pd.DataFrame:
     return pd.DataFrame(
         {
             "step": steps["step"].to_numpy(),
-            "taken": steps.groupby("step").cumcount().to_numpy(),
+            "taken": steps["taken"].to_numpy(),
             "start_ns": steps["start_ns"].to_numpy(),
             **{name: values / 1e9 for name, values in _columns(activity, why, windows).items()},
         }
@@ -222,9 +223,9 @@ def _timeline_step(steps: pd.DataFrame, asked: int | None) -> int | None:
     return int(duration.index[len(duration) // 2])
 
 
-def _timeline_window(activity: Activity, windows: Spans, step: int | None) -> tuple[int, int]:
-    """Where this device's row begins and ends: the step as it was taken last, or the first window."""
-    mine = activity.steps[activity.steps["step"] == step]
+def _timeline_window(activity: Activity, windows: Spans, step: int | None, last: int) -> tuple[int, int]:
+    """Where this device's row begins and ends: the step as the job took it last, or the first window."""
+    mine = activity.steps[(activity.steps["step"] == step) & (activity.steps["taken"] == last)]
     if step is None or not len(mine):
         return int(windows.start[0]), int(windows.end[0]) if step is None else int(windows.start[0])
     return int(mine["start_ns"].iloc[-1]), int(mine["end_ns"].iloc[-1])

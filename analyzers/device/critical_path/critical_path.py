@@ -203,17 +203,15 @@ def _windows(tables: Tables, found: list[Lane], which: str | None) -> pd.DataFra
         steps = steps[steps["capture"] == lane.capture]
         if which != "operations" and len(steps):
             steps = steps.assign(lane=n)
-            parts.append(steps[["lane", "step", "start_ns", "end_ns"]])
+            parts.append(steps[["lane", "step", "start_ns", "end_ns", "taken"]])
         elif which != "steps":
             whole = [n], [pd.NA], [int(lane.ran.start[0])], [int(lane.ran.end.max())]
-            parts.append(pd.DataFrame(dict(zip(("lane", "step", "start_ns", "end_ns"), whole, strict=True))))
+            parts.append(pd.DataFrame(dict(zip(("lane", "step", "start_ns", "end_ns"), whole, strict=True), taken=0)))
     rows = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
     if len(rows):
         rows = rows[rows["end_ns"] > rows["start_ns"]].astype({"step": "Int64"})
     if not len(rows):
         raise QuestionError("no profile of this run has steps", advice="Ask for the window `operations`.")
-    place = pd.Series([f"{lane.host}/{lane.device}" for lane in found])[rows["lane"]].to_numpy()
-    rows["taken"] = rows.groupby([place, "step"], dropna=False).cumcount()
     return rows.reset_index(drop=True)
 
 
