@@ -59,11 +59,12 @@ def enter_chains(chains):
 def sweep(start, dur, event, op, kind, site, name, sequence, stack, depth, own, found, marked, chains):
     """Walks the events of one thread, in order of start and the longer first.
 
-    `own[op]` gains each event's duration less that of the events in it, ns. `found` gets a row for each LAUNCH (and
-    for each that RUNS or SENDS, which then are what is around them): its
-    row, and the innermost site, call (its event), chain of modules, frame, note (its site) and sequence number around
-    it, -1 for none, and the pass. `marked` gets (sequence number, chain of modules, frame) of each call outside of the
-    backward pass that has a number. `chains` gains those that are new. Returns how many rows of `found` and `marked`.
+    `own[op]` gains each event's duration less what events that begin later cover of it, ns: each instant is one event's
+    alone; ends fall along `stack`. `found` gets a row for each LAUNCH (and for each that RUNS or SENDS, which then are
+    what is around them): its row, and the innermost site, call (its event), chain of modules, frame, note (its site)
+    and sequence number around it, -1 for none, and the pass. `marked` gets (sequence number, chain of modules, frame)
+    of each call outside of the backward pass that has a number. `chains` gains those that are new. Returns how many
+    rows of `found` and `marked`.
     """
     n, m = 0, 0
     d = depth[0]
@@ -72,8 +73,12 @@ def sweep(start, dur, event, op, kind, site, name, sequence, stack, depth, own, 
         own[op[j]] += dur[j]
         while d > 0 and stack[d - 1, END] <= begin:
             d -= 1
-        if d > 0:
-            own[stack[d - 1, OP]] -= min(end, stack[d - 1, END]) - begin
+        k, taken = d, begin  # what lies beneath owns the time from where what covers it ends
+        while k > 0 and taken < end:
+            k -= 1
+            until = min(end, stack[k, END])
+            own[stack[k, OP]] -= until - taken
+            taken = until
         in_site, in_call, in_module, in_frame, in_note, in_sequence, in_pass = -1, -1, -1, -1, -1, -1, NEITHER
         # Times that were rounded let an event begin before the one ahead of it ends: it lies in what holds half of it.
         k = d
@@ -110,6 +115,9 @@ def sweep(start, dur, event, op, kind, site, name, sequence, stack, depth, own, 
             found[n, 0], found[n, 1], found[n, 2], found[n, 3] = j, in_site, in_call, in_module
             found[n, 4], found[n, 5], found[n, 6], found[n, 7] = in_frame, in_note, in_sequence, in_pass
             n += 1
+        if dur[j] > 0:
+            while d > 0 and stack[d - 1, END] <= end:  # covered to its end: it owns and holds nothing more
+                d -= 1
         if d < stack.shape[0] and dur[j] > 0:
             stack[d, END], stack[d, OP], stack[d, SITE], stack[d, IN_MODULE] = end, op[j], in_site, in_module
             stack[d, IN_CALL] = in_call
