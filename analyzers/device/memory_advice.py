@@ -6,6 +6,7 @@ import pandas as pd
 
 WORTH = 0.01  # of the peak; advice that gives back less is no advice
 _GIVES = 0.05  # a guess must be worth more
+UNTOLD = "; which inputs are donated already, this run does not tell: files that are read again do"
 
 
 @dataclass(frozen=True)
@@ -98,19 +99,22 @@ def _padding(parts: pd.DataFrame, held: pd.Series, logical: pd.Series) -> Advice
 
 
 def _donation(parts: pd.DataFrame, held: pd.Series) -> Advice | None:
-    """Results as large and laid out as inputs, which could have taken their place."""
+    """Results as large and laid out as inputs, which could have taken their place. An input whose place a result takes
+    already has none to give."""
     sizes = {}
+    free = ~parts["reused"].astype("boolean").fillna(False).astype(bool)
     for category in ("argument", "output"):
-        mine = parts["category"] == category
+        mine = (parts["category"] == category) & free
         sizes[category] = held[mine & parts["shape"].notna()].groupby(parts["shape"][mine]).agg(["size", "max"])
     both = sizes["output"].add_suffix("_out").join(sizes["argument"].add_suffix("_in"), how="inner")
     back = (both[["size_out", "size_in"]].min(axis=1) * both["max_out"]).sum()
     if not back > 0:
         return None
+    told = parts["reused"][parts["category"] == "argument"].notna().any()
     return Advice(
         "donate",
         "Results are shaped like inputs but do not take their place: donate_argnums of jax.jit would let them, for "
-        "inputs that nothing reads afterwards.",
+        f"inputs that nothing reads afterwards{'' if told else UNTOLD}.",
         int(back),
         at_most=True,
     )

@@ -75,6 +75,7 @@ def tables(parts=None, program=1, capture=0):
         "bytes",
         "padded_bytes",
         "copies",
+        "reused",
         "shape",
         "op",
         "source",
@@ -121,6 +122,18 @@ def test_results_that_could_take_the_place_of_inputs():
     parts += [{"name": "other", "category": "output", "shape": "f32[9]{0}", "bytes": GB, "padded_bytes": GB}]
     (advice,) = ask(tables(parts)).advice
     assert (advice.what, advice.bytes, advice.at_most) == ("donate", 2 * GB, True)
+
+
+def test_an_input_that_is_donated_gives_its_place_once():
+    shape = {"shape": "f32[8]{0}", "bytes": GB, "padded_bytes": GB}
+    used, free = ({"name": f"in {r}", "category": "argument", "reused": r, **shape} for r in (True, False))
+    out = {"name": "out", "category": "output", **shape}
+    assert ask(tables([used, out])).advice == ()
+    (advice,) = ask(tables([used, free, out, out])).advice
+    assert (advice.what, advice.bytes) == ("donate", GB) and "already" not in advice.text
+    (unsure,) = ask(tables([{**used, "reused": None}, out])).advice
+    assert unsure.bytes == GB and "which inputs are donated already, this run does not tell" in unsure.text
+    assert [b["reused"] for b in ask(tables([used, free, out])).to_dict()["buffers"]] == [True, False, None]
 
 
 def test_little_is_no_advice():

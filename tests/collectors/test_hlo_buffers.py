@@ -58,6 +58,8 @@ def test_buffers_add_up_and_have_names(compiled):
     inputs = {b.name: b for b in memory.buffers if b.category == "argument"}
     assert set(inputs) == {"ws[0]", "ws[1]", "ws[2]", "x"}
     assert inputs["x"].bytes == 256 * 64 * 4 and inputs["x"].shape.startswith("f32[256,64]")
+    assert {name: b.reused for name, b in inputs.items()} == {"ws[0]": True, "ws[1]": True, "ws[2]": True, "x": False}
+    assert all(b.reused is None for b in memory.buffers if b.category != "argument")
     made = [b for b in memory.buffers if b.category == "temporary" and b.bytes > 1000]
     assert any(b.name.startswith("jit(step)/") and (b.source or "").startswith(__file__) for b in made)
 

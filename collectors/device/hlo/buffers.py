@@ -31,6 +31,7 @@ class Buffer:
     """A buffer at the peak. `bytes`: logical; `padded_bytes`: as placed by the compiler; `name`: the framework's.
 
     `copies`: of an argument, devices that hold the same piece of it, this one included; None where that is not told.
+    `reused`: of an argument, whether a result takes its place, as of a donated one; None of others.
     """
 
     name: str
@@ -41,6 +42,7 @@ class Buffer:
     op: str | None = None
     source: str | None = None
     copies: int | None = None
+    reused: bool | None = None
 
 
 @dataclass(frozen=True)
@@ -153,6 +155,8 @@ class Assigned:
             found = [replace(found[0], padded_bytes=allocation.size)]
         elif room:
             found.append(Buffer("room between buffers", "fragmentation", 0, room))
+        if category == "argument":
+            found = [replace(b, reused=allocation.maybe_live_out) if b.category == category else b for b in found]
         return found
 
     def fullest(self, allocation: Any) -> tuple[Any, int, int] | None:

@@ -142,7 +142,7 @@ def _memory(module: Module) -> Iterator[dict[str, Any]]:
         ("temporaries", rest, memory.temporaries),
         ("peak", sum(shares.values()), memory.peak),
     )
-    nothing = dict.fromkeys(("name", "category", "shape", "op", "source", "copies"))
+    nothing = dict.fromkeys(("name", "category", "shape", "op", "source", "copies", "reused"))
     for kind, logical, padded in totals:
         yield {"kind": kind, "bytes": logical, "padded_bytes": padded} | nothing
     for b in memory.buffers:
@@ -156,4 +156,5 @@ def _memory(module: Module) -> Iterator[dict[str, Any]]:
             "op": b.op,
             "source": b.source,
             "copies": b.copies,
+            "reused": b.reused,
         }
