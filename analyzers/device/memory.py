@@ -38,6 +38,10 @@ SUBJECTS = {
     "formula": "a model's training by formula",
 }
 JSON_BUFFERS = 200
+UNTRACED = (
+    "Where the assignment came without a trace over time, each place in memory counts as the largest value that it "
+    "ever holds."
+)
 MISSED = 0.01  # of the peak: more than that, and the samples missed the fullest moment
 
 
@@ -248,21 +252,27 @@ def _notes(parts: pd.DataFrame, programs: pd.DataFrame, sampled: pd.DataFrame, o
     if len(programs) and outcome is None:
         notes.append(
             "Buffers are those of the compiler's own assignment at the fullest moment of one program; what other "
-            "programs keep meanwhile is not among them. Where the assignment came without a trace over time, each "
-            "place in memory counts as the largest value that it ever holds."
+            f"programs keep meanwhile is not among them. {UNTRACED}"
         )
     if outcome is not None and len(programs) and programs["peak"].isna().all():
         notes.append("A dump of a program tells its inputs, not what it needs besides: the peak is not known.")
     elif outcome is not None and len(programs):
-        notes.append(
-            "The compiler's own account of one device: arguments one by one from their layouts; of what it needs "
-            "besides it tells the sum only."
-        )
+        notes.append(_account(parts))
     if outcome == "out_of_memory":
         notes.append("The compiler refused the program: it does not fit. There is no schedule whose buffers to show.")
     if len(parts) and parts["copies"].isna().all() and (parts["category"] == "argument").any():
         notes.append("The program does not tell how its inputs are sharded, so nothing is said of copies.")
     return tuple(notes)
+
+
+def _account(parts: pd.DataFrame) -> str:
+    """What the compiler tells of a program that was not run: every buffer, or sums beside the inputs."""
+    if parts.loc[parts["category"] != "argument", "bytes"].isna().any():
+        return (
+            "The compiler's own account of one device: arguments one by one from their layouts; of what it needs "
+            "besides it tells the sum only."
+        )
+    return f"The compiler's own account of one device, buffer by buffer at the fullest moment. {UNTRACED}"
 
 
 def _by_formula(facts: Facts, options: dict[str, Any]) -> MemoryResult:

@@ -261,6 +261,7 @@ def test_a_compile_that_fits_and_one_that_does_not():
     parts = dict(zip(result.parts["name"], result.parts["padded_bytes"], strict=True))
     assert parts == {"temporaries": 3000, "w": 1000, "other arguments": 200, "outputs": 100}
     assert result.padding_bytes == 100 and result.limit_source == "the compiler"
+    assert any("besides it tells the sum only" in n for n in result.notes)
     refused = ask(
         {},
         {
@@ -274,6 +275,13 @@ def test_a_compile_that_fits_and_one_that_does_not():
     )
     assert (refused.subject, refused.fits, refused.peak_bytes, refused.free_bytes) == ("compiled", False, 7000, -2000)
     assert refused.message == "exceeds" and not len(refused.parts) and not refused.advice
+
+
+def test_a_compile_whose_buffers_are_listed_tells_more_than_a_sum():
+    result = ask(tables(), {"outcome": "compiled"})
+    assert result.subject == "compiled" and "temporary" in set(result.parts["category"])
+    assert any("buffer by buffer at the fullest moment" in n for n in result.notes)
+    assert not any("the sum only" in n for n in result.notes)
 
 
 def test_a_dump_tells_its_inputs():
