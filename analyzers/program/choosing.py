@@ -8,6 +8,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from analyzers.device.op_units import WORTH_A_NOTE
 from errors import QuestionError
 from errors.options import Option
 from runs.programs import Program, Programs
@@ -45,8 +46,8 @@ def listed(tables: Tables) -> pd.DataFrame:
     `program`: its name, with a number behind it where others of another content have the same. Captures carry the same
     programs again: those that are alike in name, FLOPs, bytes and instructions are one, of so many `captures`; `files`
     are theirs. `memory_bytes`: what one device holds for it at its fullest, as the page Memory has it. `seconds`: self
-    time of their operations, all devices and captures added; NaN where nobody timed them. Raises QuestionError where
-    the run keeps none.
+    time of their operations, all devices and captures added; NaN where nobody timed them. `flops`: NaN where there are
+    none but those of kernels that nobody tells. Raises QuestionError where the run keeps none.
     """
     modules = _modules(tables)
     modules = modules[modules["file"].notna()]
@@ -64,7 +65,26 @@ def listed(tables: Tables) -> pd.DataFrame:
     for column in ("flops", "bytes", "seconds", "memory_bytes"):
         found[column] = found[column].astype("Float64").to_numpy(dtype=float, na_value=np.nan)
     found = found.sort_values(["seconds", "flops", "instructions"], ascending=False, kind="stable", ignore_index=True)
+    if (none := found["flops"] == 0).any():
+        found["flops"] = found["flops"].mask(none & found["variant"].isin(_blind(tables)))
     return found.assign(program=_told_apart(found["name"]))[list(COLUMNS)]
+
+
+def untold(ops: pd.DataFrame, all_bytes: Any) -> pd.Series:
+    """Which of the operations (category, flops, bytes) are kernels whose FLOPs nobody tells, of more than a thousandth
+    of `all_bytes`."""
+    blind = ops["category"].astype(object).eq("custom-call") & ~(ops["flops"] > 0).fillna(False).astype(bool)
+    return blind & (ops["bytes"] > WORTH_A_NOTE * all_bytes).fillna(False).astype(bool)
+
+
+def _blind(tables: Tables) -> set[int]:
+    """Variants that hold kernels whose FLOPs nobody tells: if they have no others, theirs are not known."""
+    keys, place = ["capture", "program"], ["host", "device"]
+    ops = frame(tables, "ops", [*keys, *place, "module", "category", "flops", "bytes"], [("role", "==", "compute")])
+    kernels = untold(ops, ops.groupby([*keys, *place], dropna=False)["bytes"].transform("sum"))
+    found = ops.loc[kernels, [*keys, "module"]].astype({"module": object}).drop_duplicates()
+    found = found.merge(_modules(tables), left_on=[*keys, "module"], right_on=[*keys, "name"])
+    return set(found["variant"])
 
 
 def _told_apart(names: pd.Series) -> list[str]:

@@ -7,10 +7,11 @@ import numpy as np
 import pandas as pd
 
 from analyzers.base import Facts
-from analyzers.program.choosing import PROGRAM, listed, opened, seconds_by_op
+from analyzers.program.choosing import PROGRAM, listed, opened, seconds_by_op, untold
 from analyzers.program.rows import records
 from analyzers.program.text import Text
 from errors import QuestionError
+from errors import format as fmt
 from errors.numbers import FROM_ZERO, Number
 from errors.options import Option
 from runs.programs import Program, Programs
@@ -147,4 +148,16 @@ def _notes(program: Program) -> tuple[str, ...]:
         "few instructions have, are left out; sources stand with file and line in place of XLA's table of frames.",
         "Programs that captures carry again are listed once: those alike in name, FLOPs, bytes and instructions.",
         order,
+        *_kernels(program.frame("instructions")),
+    )
+
+
+def _kernels(rows: pd.DataFrame) -> tuple[str, ...]:
+    """That FLOPs of a program are without those of kernels that nobody tells."""
+    executed = rows[rows["executed"].astype(bool)]
+    if not (n := int(untold(executed, executed["bytes"].sum()).sum())):
+        return ()
+    return (
+        f"Of {fmt.count(n, 'custom call')} nobody tells the FLOPs (such as Pallas kernels without a cost estimate): "
+        "FLOPs of the program are without them.",
     )

@@ -113,6 +113,38 @@ def _names(run: Run) -> list[str]:
     return StoredPrograms(run).of(file).tables["instructions"]["name"].to_pylist()
 
 
+KERNEL = """HloModule jit_kernel, is_scheduled=true
+
+ENTRY %main (x: f32[64,64]) -> f32[64,64] {
+  %x = f32[64,64]{1,0} parameter(0)
+  EXTRA
+  ROOT %kernel.1 = f32[64,64]{1,0} custom-call(%LAST), custom_call_target="tpu_custom_call"ESTIMATE
+}
+"""
+ESTIMATE = ', backend_config={"custom_call_config":{"cost_estimate":{"flops":"1000000","bytes_accessed":"32768"}}}'
+ADD = "%add.1 = f32[64,64]{1,0} add(%x, %x)"
+
+
+@pytest.mark.parametrize(
+    "extra, last, estimate, flops",
+    [
+        ("", "x", "", None),
+        (ADD, "add.1", "", 64 * 64),
+        ("", "x", ESTIMATE, 1e6),
+        (ADD.replace("add", "copy"), "x", "", None),
+    ],
+)
+def test_flops_of_kernels_that_nobody_tells_are_not_none(place, tmp_path, extra, last, estimate, flops):
+    extra = extra.replace("copy(%x, %x)", "copy(%x)")
+    text = KERNEL.replace("EXTRA", extra).replace("LAST", last).replace("ESTIMATE", estimate)
+    (tmp_path / "step.txt").write_text(text)
+    result = ask(HLO, place.store.find(ingest([tmp_path / "step.txt"], place.store).run_id), {}, place.registry)
+    assert result.to_dict()["programs"][0]["flops"] == flops
+    assert ("in one execution" in HLO.verdict(result)) == (flops is not None)
+    said = [n for n in result.notes if n.startswith("Of 1 custom call nobody tells the FLOPs")]
+    assert len(said) == (not estimate)
+
+
 def test_a_program_whose_file_is_damaged_is_one_sentence(place, tmp_path):
     (tmp_path / "step.hlo.pb").write_bytes(
         made.module([{"opcode": "parameter"}, {"opcode": "negate", "operands": [0]}])
