@@ -14,6 +14,7 @@ from collectors.device.hlo.heap import heap_of, lifetimes
 from collectors.device.hlo.module import analyse
 from collectors.device.hlo.program import program_of
 from collectors.device.hlo.shapes import HLO
+from collectors.device.hlo.texts import hlo_proto_of_text
 from errors import InputError
 from tests import hlo_programs as made
 from tests.collectors.compiled_files import program as looped
@@ -117,6 +118,29 @@ def test_the_text_is_xlas_own(compiled):
     wanted = lines_by_name(theirs)
     assert set(ours) == set(wanted) and len(ours) > 60
     assert {name: line for name, line in ours.items() if line != wanted[name]} == {}
+
+
+def told_which(x):
+    """Instructions that say which of several things they do: XLA reads none of them without."""
+    jnp, lax = jax.numpy, jax.lax
+    around = jnp.fft.irfft(jnp.fft.rfft(x)) + jnp.fft.ifft(jnp.fft.fft2(x)).real
+    drawn = lax.rng_uniform(0.0, 1.0, (8, 8)) + jax.random.uniform(jax.random.key(0, impl="rbg"), (8, 8))
+    return around + drawn + lax.top_k(x, 3)[0].sum()
+
+
+@pytest.mark.parametrize("optimised", [False, True], ids=["traced", "optimised"])
+def test_what_says_which_it_is_is_read_again(optimised):
+    lowered = jax.jit(told_which).lower(np.ones((8, 8), "f4"))
+    module = lowered.compile().runtime_executable().hlo_modules()[0] if optimised else lowered.compiler_ir("hlo")
+    data = hlo_proto(module.as_serialized_hlo_module_proto())
+    text = "\n".join(Text(program_of(data)).whole())
+    ours, wanted = (
+        {n: line for n, line in lines_by_name(t).items() if re.search(r" (fft|rng[a-z-]*|topk)\(", line)}
+        for t in (text, module.to_string() if optimised else module.as_hlo_text())
+    )
+    assert {line.split(", ", 1)[1] for line in ours.values()} == {line.split(", ", 1)[1] for line in wanted.values()}
+    assert {"FFT", "IFFT", "RFFT", "IRFFT"} == set(re.findall("fft_type=([A-Z]+)", text))
+    assert analyse(hlo_proto_of_text(text.encode(), "text")).flops == analyse(data).flops
 
 
 def test_a_stretch_of_lines_is_that_of_the_whole(compiled):

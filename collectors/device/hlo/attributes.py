@@ -281,6 +281,16 @@ def _texts(field: str, name: str) -> Callable[[Any], str | None]:
     return lambda i: f"{name}={_said(getattr(i, field))}" if getattr(i, field) else None
 
 
+def _kind(opcode: str, name: str, field: str, words: tuple[str, ...]) -> Callable[[Any], str | None]:
+    """Which of several things an operation does, without which XLA reads no text of it."""
+
+    def text(i: Any) -> str | None:
+        which = getattr(i, field)
+        return f"{name}={words[which]}" if i.opcode == opcode.encode() and 0 <= which < len(words) else None
+
+    return text
+
+
 def _flag(field: str) -> Callable[[Any], str | None]:
     return lambda i: f"{field}=true" if getattr(i, field) else None
 
@@ -326,7 +336,12 @@ _OWN: tuple[Callable[[Any], str | None], ...] = (
         + ("scatter_indices_batching_dims",),
     ),
     _texts("comparison_direction", "direction"),
+    _kind("fft", "fft_type", "fft_type", ("FFT", "IFFT", "RFFT", "IRFFT")),
     _many("fft_length", "fft_length"),
+    _kind("rng", "distribution", "distribution", ("rng_invalid", "rng_uniform", "rng_normal")),
+    _kind("rng-bit-generator", "algorithm", "rng_algorithm", ("rng_default", "rng_three_fry", "rng_philox")),
+    lambda i: f"delta={i.delta}" if i.opcode == b"rng-get-and-update-state" else None,
+    lambda i: f"k={i.k}, largest={'true' if i.largest else 'false'}" if i.opcode == b"topk" else None,
     _target,
     _flag("custom_call_has_side_effect"),
     _flag("is_stable"),

@@ -24,7 +24,8 @@ HLO = message_types(
             Window window=15, ConvDims convolution_dimension_numbers=16, int64 feature_group_count=50, \
             int64 batch_group_count=58, int64 channel_id=26, bytes custom_call_target=28, \
             DotDims dot_dimension_numbers=30, RaggedDotDims ragged_dot_dimension_numbers=90, \
-            int64* fft_length=32, bytes comparison_direction=63, \
+            enum fft_type=31, int64* fft_length=32, enum distribution=23, enum rng_algorithm=70, bool largest=85, \
+            bytes comparison_direction=63, \
             bool use_global_device_ids=71, \
             int64 id=35, int64* operand_ids=36, int64* called_computation_ids=38, bytes backend_config=43, \
             ReplicaGroup* replica_groups=49, SourceTarget* source_target_pairs=52, \
