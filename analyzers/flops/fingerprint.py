@@ -163,6 +163,9 @@ def _counts(model: Model, seq: int, printed: float) -> tuple[ConventionMatch, ..
     return tuple(sorted(found, key=lambda f: abs(f.distance)))
 
 
+SPARSE = ("NVIDIA", "AMD")  # who advertise rates of 2:4 sparse matrices: Google and Intel do not
+
+
 def known_peaks(some: Iterable[Chip]) -> list[tuple[str, str, bool, float]]:
     """(chip, precision, sparse, FLOP/s) of every peak that a print may have divided by.
 
@@ -176,7 +179,7 @@ def known_peaks(some: Iterable[Chip]) -> list[tuple[str, str, bool, float]]:
         for precision, key in PRECISIONS.items():
             if value := one.value(key):
                 found.append((one.name, precision, False, float(value)))
-                if one.vendor != "Google" and one.value("bf16_flops_per_s") and precision != "fp4":
+                if one.vendor in SPARSE and one.value("bf16_flops_per_s") and precision != "fp4":
                     found.append((one.name, precision, True, 2.0 * float(value)))
     return found + [(c.name, p, False, float(n.value)) for c in known.values() for p, n in c.printed_peaks.items()]
 

@@ -85,8 +85,15 @@ def test_of_equal_peaks_that_of_the_precision_that_ran(name, ran, tflops, printe
     assert (found[0].precision, found[0].sparse) == used
 
 
-def test_no_tpu_has_a_sparse_peak():
-    assert not any(sparse for _, _, sparse, _ in known_peaks([chip("v6e"), chip("v5p"), chip("7x")]))
+def test_no_tpu_and_no_gaudi_has_a_sparse_peak():
+    assert not any(sparse for _, _, sparse, _ in known_peaks([chip("v6e"), chip("v5p"), chip("7x"), chip("Gaudi 3")]))
+    for name in ("A100 SXM 80GB", "MI300X"):
+        assert any(sparse for _, _, sparse, _ in known_peaks([chip(name)]))
+
+
+def test_a_print_over_twice_the_peak_of_a_gaudi_is_of_no_peak_of_its_own():
+    found = fingerprint(chip=chip("Gaudi 3"), precision="bf16", tflops_per_s=700, printed_mfu=700 / 3670).peaks
+    assert not any(p.chip == "Gaudi 3" for p in found)
 
 
 @pytest.mark.parametrize(
