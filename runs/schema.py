@@ -154,6 +154,7 @@ TABLES: tuple[TableSchema, ...] = (
             Column("remat_flops", REAL, "the part of `flops` spent on recomputation (rematerialised operations)"),
             Column("bytes", REAL, "bytes of operands and results of one execution, loops counted likewise"),
             Column("instructions", INT, "instructions in all computations"),
+            Column("runs_per_step", INT, "of a compiled program: how often a step runs it; null where not told"),
         ),
     ),
     TableSchema(

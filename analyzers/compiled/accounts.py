@@ -11,10 +11,11 @@ exposed communication = collectives at link speed; asynchronous ones only beyond
 from analyzers.base import Facts
 from analyzers.compiled.compiled import analyze
 from analyzers.flops.peak import Hardware
+from analyzers.flops.program_matmuls import modules
 from analyzers.time.training_accounts import Book, leaf, parent
 from errors import QuestionError
 from errors import format as fmt
-from runs.tables import Tables, frame
+from runs.tables import Tables
 
 BOUND = (
     "A bound, not a forecast: one step, each operation at the peak or the bandwidth of the chip, whichever takes "
@@ -86,4 +87,4 @@ def from_program(tables: Tables, facts: Facts, machine: Hardware) -> Book:
 
 def _recomputed_flops(tables: Tables) -> float:
     """Rematerialised FLOPs of one device in a step."""
-    return float(frame(tables, "modules", ["remat_flops"])["remat_flops"].fillna(0).astype(float).sum())
+    return float(modules(tables, "remat_flops")["remat_flops"].fillna(0).astype(float).sum())

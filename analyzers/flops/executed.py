@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 
 from analyzers.base import Facts
-from analyzers.flops.program_matmuls import KEY, keyed, program_excess, program_runs, unknown_programs
+from analyzers.flops.program_matmuls import KEY, modules, program_excess, program_runs, unknown_programs
 from analyzers.subject import chip_of
-from runs.tables import Tables, frame
+from runs.tables import Tables
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ def recomputed_share(tables: Tables) -> float | None:
     where the FLOPs of one that ran are not known."""
     if unknown_programs(tables):
         return None
-    programs = keyed(frame(tables, "modules", [*KEY, "remat_flops"])).drop_duplicates(KEY)
+    programs = modules(tables, "remat_flops").drop_duplicates(KEY)
     if programs["remat_flops"].isna().all():
         return None  # a trace of PyTorch does not say what is computed again
     runs, _ = program_runs(tables)

@@ -109,14 +109,22 @@ def once(names: tuple[str, ...]) -> list[str]:
     ]
 
 
+def modules(tables: Tables, *columns: str) -> pd.DataFrame:
+    """Programs with KEY and these columns. FLOPs are of one run; of a program that was compiled, of all that a step
+    makes of it, as counts of its operations are."""
+    rows = keyed(frame(tables, "modules", [*KEY, *columns, "runs_per_step"]))
+    times = rows.pop("runs_per_step").fillna(1).astype(float)
+    return rows.assign(**{c: rows[c] * times for c in columns if c in ("flops", "remat_flops")})
+
+
 def program_runs(tables: Tables) -> tuple[pd.DataFrame, str]:
     """How often each program ran, over all devices, and how that is known.
 
-    Columns: capture, program, flops (of one run), runs, ran (whether it did at all). Counted from the trace's line of
-    whole programs; where it has none, executed FLOPs of its operations over the FLOPs of one run, to the nearest
+    Columns: capture, program, flops (as of `modules`), runs, ran (whether it did at all). Counted from the trace's line
+    of whole programs; where it has none, executed FLOPs of its operations over the FLOPs of one run, to the nearest
     whole. Where no operation was timed (compiled, never executed) each program counts as run once.
     """
-    programs = keyed(frame(tables, "modules", [*KEY, "name", "flops"])).drop_duplicates(KEY)
+    programs = modules(tables, "name", "flops").drop_duplicates(KEY)
     ops = frame(
         tables, "ops", [*KEY, "module", "role", "category", "count", "total_ns", "flops"], [("role", "!=", "host")]
     )

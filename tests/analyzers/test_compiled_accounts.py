@@ -54,6 +54,14 @@ def test_communication_that_computing_cannot_cover_is_exposed_even_if_asynchrono
     assert book.amount("exposed_communication") == pytest.approx(16 * (3 * 1e12 / LINK - computing))
 
 
+def test_a_program_that_a_step_runs_many_times_is_recomputed_as_often():
+    once, times = {**MODULE, "flops": [4.01e11], "remat_flops": [1e11]}, 32
+    tables = {**BASE, "modules": {**once, "runs_per_step": [times]}}
+    book = ledger.analyze(MemoryTables(tables), facts_of(FACTS), {"usd_per_chip_hour": None}).ledger
+    assert book.amount("recomputation") == pytest.approx(16 * times * 1e11 / PEAK)
+    assert book.amount("recomputation") == pytest.approx(asked().ledger.amount("recomputation"))
+
+
 def test_padding_comes_on_top():
     matmuls = {
         "capture": [0],

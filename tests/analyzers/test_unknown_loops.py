@@ -4,8 +4,8 @@ import pytest
 
 from analyzers.compiled import compiled
 from analyzers.flops import padding
-from analyzers.flops.executed import extra
-from analyzers.flops.program_matmuls import unknown_programs
+from analyzers.flops.executed import extra, recomputed_share
+from analyzers.flops.program_matmuls import program_excess, unknown_programs
 from analyzers.ranks import collectives
 from errors.options import parse_options
 from runs.run import facts_of
@@ -98,3 +98,16 @@ def test_compiled_and_collectives_say_what_counts_once():
     assert any("train are not known" in n for n in told.notes)
     told = collectives.analyze(tables, facts, {})
     assert any("counted once" in n for n in told.notes)
+
+
+def test_a_compiled_program_counts_as_often_as_a_step_runs_it():
+    modules = {"program": [0, 1], "name": ["layer", "head"], "flops": [2e6, 2e6], "remat_flops": [1e6, 0.0]}
+    modules |= {"capture": [0, 0], "instructions": [5, 5], "runs_per_step": [9, 1]}
+    matmuls = {"capture": [0, 0], "program": [0, 1], "op": ["dot"] * 2, "m": [100] * 2, "k": [100] * 2, "n": [100] * 2}
+    matmuls |= {"batch": [1, 1], "count": [9, 1], "convolution": [False] * 2}
+    tables = MemoryTables({"modules": modules, "matmuls": matmuls})
+    assert recomputed_share(tables) == pytest.approx(9e6 / 20e6)
+    excess = program_excess(tables, 128)
+    assert excess.program_flops == excess.useful_flops == 20e6
+    modules["flops"] = [4e6, 4e6]  # half of it in no matrix product
+    assert program_excess(MemoryTables({"modules": modules, "matmuls": matmuls}), 128).program_flops == 40e6

@@ -50,6 +50,9 @@ def test_a_file_becomes_facts_and_rows(tmp_path):
     assert (gather["bytes"], gather["count"], gather["dtype"]) == (12800.0, 3 * 8, "bf16")
     ops = {row["op"]: row for row in got.rows["ops"]}
     assert set(ops) == {"all-gather.1", "dot.1", "add.1"}
+    (module,) = got.rows["modules"]
+    assert module["runs_per_step"] == 8
+    assert 8 * module["flops"] == sum(o["flops"] * o["count"] for o in got.rows["ops"])
     assert (ops["dot.1"]["cycles"], ops["dot.1"]["count"]) == (1200.0, 24)
     assert ops["dot.1"]["flops"] == 2 * 64 * 100 * 100 and ops["dot.1"]["total_ns"] is None
     assert ops["add.1"]["line"] == "program" and ops["add.1"]["shape"] == "bf16[64,100]{1,0:T(8,128)(2,1)}"

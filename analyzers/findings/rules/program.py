@@ -8,6 +8,7 @@ from analyzers.device.host_code import hot_code
 from analyzers.findings.base import Band, Evidence, Finding, NotTold, Rule, RuledOut, Seen, Told
 from analyzers.findings.carried import carried, computing
 from analyzers.findings.parts import step_parts
+from analyzers.flops.program_matmuls import modules
 from errors import format as fmt
 from runs.tables import frame
 
@@ -193,7 +194,7 @@ def _of_rows(seen: Seen) -> float:
 def _sizes(seen: Seen) -> tuple[float, float] | None:
     """FLOPs of a step: those of its program, without what is computed again, and those that the model needs."""
     needed = _needed(seen)
-    rows = frame(seen.tables, "modules", ["name", "flops", "remat_flops", "instructions"]).dropna(subset=["flops"])
+    rows = modules(seen.tables, "name", "flops", "remat_flops", "instructions").dropna(subset=["flops"])
     rows = rows[rows["instructions"].notna()]  # else no program of a step: all that a trace of PyTorch saw
     if needed is None or not len(rows):
         return None

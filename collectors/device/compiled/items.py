@@ -125,6 +125,7 @@ def _module(
                 "remat_flops": module.remat_flops,
                 "bytes": module.bytes,
                 "instructions": module.instructions,
+                "runs_per_step": runs,
             }
         ],
     )
