@@ -12,7 +12,7 @@ from analyzers.timeline.columns import Columns, Ranges, Readable, fitting
 from analyzers.timeline.gathered import OPTIONAL, chunks, merged
 from analyzers.timeline.kernels import CODES
 from analyzers.timeline.progress import PLACING, tell
-from analyzers.timeline.pyramid import CHUNK, Ints, rows, starts_of, wholes
+from analyzers.timeline.pyramid import CHUNK, Ints, rows, starts_of, union, wholes
 
 Numbers = tuple[Any, ...]
 """What `Row` says of a lane beside the lane, in its order; the first row is counted from that of the first lane."""
@@ -128,7 +128,7 @@ class Placing:
     def _told(self, lane: Ints, start: Ints, end: Ints, code: NDArray[np.uint8], first: Ints) -> list[Numbers]:
         count = len(first) - 1
         begins, ends = np.full(count, np.iinfo(np.int64).max), np.zeros(count, np.int64)
-        busy = wholes(lane, end - start, count)
+        busy = union(lane, start, end, count).tolist()
         np.minimum.at(begins, lane, start)
         np.maximum.at(ends, lane, end)
         depth, by_code = np.diff(first), _by_code(lane, code, end - start, count)

@@ -119,6 +119,17 @@ def wholes(cell: Ints, ticks: Ints, count: int) -> list[int]:
     return [(h << HALF) + n for h, n in zip(high.tolist(), low.tolist(), strict=True)]
 
 
+def union(cell: Ints, start: Ints, end: Ints, count: int) -> Ints:
+    """Ticks that at least one event covers, of each of `count` cells."""
+    begin, order = start[np.lexsort((start, cell))], np.lexsort((end, cell))
+    of, over = cell[order], end[order]
+    last = np.diff(of, append=-1) != 0
+    upto = np.where(last, over, np.minimum(over, np.append(begin[1:], 0)))  # as many have ended as begun: a gap follows
+    ticks = np.zeros(count, np.int64)
+    np.add.at(ticks, of, upto - begin)
+    return ticks
+
+
 def pyramid(
     row: Ints, start: Ints, dur: Ints, code: NDArray[np.uint8], count: int, kind: NDArray[np.uint8] | None = None
 ) -> Pyramid:

@@ -11,8 +11,8 @@ from analyzers.timeline.pyramid import Ints, Pyramid
 
 @dataclass(frozen=True)
 class Row:
-    """A lane with its rows. `first_row`: of the timeline's; `busy_ticks`: time that its events cover, nested ones
-    counted once each in their own rows; `by_code`: (account, ticks of events of it), of those that it has."""
+    """A lane with its rows. `first_row`: of the timeline's; `busy_ticks`: time that at least one of its events
+    covers; `by_code`: (account, ticks of events of it), of those that it has."""
 
     lane: Lane
     first_row: int

@@ -17,7 +17,7 @@ import numpy as np
 from analyzers.timeline import Row, Timeline
 from analyzers.timeline.booked import ACCOUNT
 from analyzers.timeline.lanes import CODES, DEVICE
-from analyzers.timeline.pyramid import Level, Pyramid
+from analyzers.timeline.pyramid import Level, Pyramid, union
 
 FEW = 1 << 16  # events of a row that are added one by one
 BINS = 1_024  # of a level, about so many in a stretch
@@ -27,8 +27,8 @@ LOW = 26  # bits of a duration that are summed apart, so that sums of floats sta
 
 @dataclass(frozen=True)
 class OfLane:
-    """Of the chosen rows of a lane, the events that meet the stretch, and the ticks of it that they cover, nested ones
-    once each in their own rows."""
+    """Of the chosen rows of a lane, the events that meet the stretch, and the ticks of it that at least one of them
+    covers: nested ones cover nothing more."""
 
     lane: Row
     events: int
@@ -98,8 +98,28 @@ def _by_lane(of: Timeline, rows: list[int]) -> Iterable[tuple[Row, list[int]]]:
 
 def _of_lane(of: Pyramid, lane: Row, rows: list[int], start: int, end: int) -> OfLane:
     found = [met(of, row, start, end) for row in rows]
-    busy = sum(covered(of, row, start, end) for row in rows)
-    return OfLane(lane, sum(b - a for a, b in found), busy)
+    return OfLane(lane, sum(b - a for a, b in found), covered_once(of, rows, start, end))
+
+
+def covered_once(of: Pyramid, rows: Sequence[int], start: int, end: int) -> int:
+    """Ticks from `start` to `end` that events of these rows cover, of any of them."""
+    if len(rows) == 1:
+        return covered(of, rows[0], start, end)
+    found = [(a, b) for a, b in (met(of, row, start, end) for row in rows) if a < b]
+    if not found or any(_fills(of, a, b, start, end) for a, b in found):
+        return max(end - start, 0) if found else 0
+    count = sum(b - a for a, b in found)
+    if count > max(CHUNK, 4 * len(rows)) and end - start > 1:  # at most two of each row reach out of a half
+        middle = (start + end) // 2
+        return covered_once(of, rows, start, middle) + covered_once(of, rows, middle, end)
+    begin = np.concatenate([of.start[a:b] for a, b in found])
+    over = np.minimum(begin + np.concatenate([of.dur[a:b] for a, b in found]), end)
+    return int(union(np.zeros(count, np.int64), np.maximum(begin, start), over, 1)[0])
+
+
+def _fills(of: Pyramid, a: int, b: int, start: int, end: int) -> bool:
+    """Whether these events are one that covers the whole stretch."""
+    return b - a == 1 and int(of.start[a]) <= start and int(of.start[a]) + int(of.dur[a]) >= end
 
 
 def met(of: Pyramid, row: int, start: int, end: int) -> tuple[int, int]:

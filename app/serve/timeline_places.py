@@ -37,8 +37,8 @@ class TimelinePlaces(Timelines):
     async def selection(self, request: Request) -> Any:
         """What a stretch from `start` to `end` holds: `accounts`, with the seconds of the account strips of the chosen
         `rows` and their shares of all of these (of devices' strips where some are chosen, else of the job's, else of
-        all devices'), and `lanes`, with the events of the chosen rows that meet it and the seconds of it that they
-        cover. Strips are no lanes here, and their stretches no events."""
+        all devices'), and `lanes`, with the events of the chosen rows that meet it and the seconds of it that at
+        least one of them covers. Strips are no lanes here, and their stretches no events."""
         asked = _given(request, (START, END, ROWS, CLOCKS))
         run, of = await self._of(request)
         return await run_in_threadpool(_selected, of, asked, await aligned_of(run, of, asked))

@@ -11,6 +11,7 @@ from analyzers.timeline import analyze, gathered, timeline
 from analyzers.timeline.booked import ACCOUNT
 from analyzers.timeline.lanes import CODE, CODES
 from analyzers.timeline.pyramid import LEAST_EVENTS, Pyramid, pyramid, rows
+from analyzers.timeline.selection import selection
 from analyzers.timeline.window import RAW_MOST, window
 from errors import QuestionError
 from runs.run import facts_of
@@ -184,6 +185,17 @@ def test_events_stand_at_their_captures_time_to_the_picosecond():
     assert {CODES[c] for c in of.tiles.code[mine]} == {"useful_maths"}
 
 
+def test_a_lane_of_nested_calls_covers_no_more_than_the_stretch():
+    calls = {"starts": [0, 10, 20, 30, 200], "durs": [100, 80, 60, 40, 50]}
+    of = timeline(profile(**calls, op_id=[1] * 5), {})
+    [lane] = [lane for lane in of.lanes if lane.lane.group == "host"]
+    every = range(lane.first_row, lane.first_row + lane.rows)
+    assert (lane.rows, lane.busy_ticks) == (4, 150)
+    assert [one.busy_ticks for one in selection(of, every, 5, 220).lanes] == [95 + 20]
+    assert [one.busy_ticks for one in selection(of, every, 30, 60).lanes] == [30]
+    assert [one.busy_ticks for one in selection(of, every[1:3], 0, 250).lanes] == [80]
+
+
 def test_what_ends_before_it_begins_is_an_instant_and_what_is_of_no_operation_is_counted():
     answer = analyze(profile([0, 10, 20, 30], [5, -3, 5, 5], op_id=[0, 1, 0, 9]), {}, {})
     told = answer.to_dict()
@@ -330,7 +342,7 @@ def test_covered_time_of_more_than_106_days_is_told_whole():
     requests |= {"last_token_ns": [t + 1_000_000 * S for t in arrival]}
     told = analyze(MemoryTables({"requests": requests}), {}, {}).to_dict()
     [lane] = told["lanes"]
-    assert lane["busy_s"] == pytest.approx(count * 1e6)
+    assert lane["busy_s"] == pytest.approx(1e6 + count - 1)  # that of each is told by the levels' sums
     wide = pyramid(
         np.arange(30_000), np.zeros(30_000, np.int64), np.full(30_000, 1 << 50), np.zeros(30_000, np.uint8), 30_000
     )

@@ -9,8 +9,8 @@ from analyzers.timeline import selection as module
 from analyzers.timeline import timeline
 from analyzers.timeline.booked import ACCOUNT
 from analyzers.timeline.lanes import DEVICE
-from analyzers.timeline.pyramid import LEAST_EVENTS, pyramid, rows
-from analyzers.timeline.selection import covered, met, selection
+from analyzers.timeline.pyramid import LEAST_EVENTS, pyramid, rows, union
+from analyzers.timeline.selection import covered, covered_once, met, selection
 from runs.tables import MemoryTables
 from tests.bundled import bundled
 
@@ -49,6 +49,30 @@ def test_events_and_covered_time_are_those_of_a_count_one_by_one(events, start, 
         found, ticks = brute(of, one, start, start + width)
         assert list(range(*met(of, one, start, start + width))) == found
         assert covered(of, one, start, start + width) == ticks
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 2), st.integers(0, 60), st.integers(0, 25)), min_size=1, max_size=40),
+    st.integers(-5, 70),
+    st.integers(1, 80),
+    st.sampled_from([1, 6, 1 << 20]),
+)
+def test_what_events_of_several_rows_cover_together_counts_once(events, start, width, chunk):
+    lane, begin, dur = (np.array([e[k] for e in events], dtype=np.int64) for k in range(3))
+    order, row = rows(lane, begin, dur)
+    deep = int(row.max()) + 1
+    of = pyramid(lane[order] * deep + row, begin[order], dur[order], np.zeros(len(events), np.uint8), 3 * deep)
+
+    def ticks(lanes, low: int, high: int) -> int:
+        held = [range(max(b, low), min(b + d, high)) for n, b, d in events if n in lanes]
+        return len(set().union(*held))
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(module, "CHUNK", chunk)
+        for chosen in ([0], [1], [2], [0, 2], [0, 1, 2]):
+            mine = [n * deep + k for n in chosen for k in range(deep)]
+            assert covered_once(of, mine, start, start + width) == ticks(chosen, start, start + width)
+    assert union(lane, begin, begin + dur, 3).tolist() == [ticks([n], 0, 100) for n in range(3)]
 
 
 def test_bins_of_a_level_and_events_at_the_ends_make_the_same_sum(monkeypatch):
