@@ -10,6 +10,7 @@ from streamlit.testing.v1 import AppTest
 from app.pages.all import every_page
 from app.workspace import STORE_VARIABLE, workspace
 from tests.app import made_runs
+from tests.app.fragments import all_out_of_place, sent  # noqa: F401 - a fixture
 from tests.app.serving import PROJECT
 
 MAIN = str(PROJECT / "app" / "main.py")
@@ -59,11 +60,12 @@ def kept(tmp_path_factory):
 
 
 @pytest.mark.parametrize("page", [p.file for p in every_page()])
-def test_every_page_stands_with_a_run(kept, monkeypatch, page):
+def test_every_page_stands_with_a_run_and_where_a_part_of_it_is_drawn_again_at_once(kept, monkeypatch, sent, page):  # noqa: F811
     place, run = kept
     monkeypatch.setenv(STORE_VARIABLE, str(place.store.root))
     at = opened(page, run=run.run_id)
     assert not at.exception and not at.warning
+    assert all_out_of_place(sent) == []
 
 
 @pytest.mark.parametrize("page", ["questions/ledger/page.py", "questions/steps/page.py"])
