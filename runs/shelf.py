@@ -319,8 +319,8 @@ def note_text(text: str) -> str:
 def _note(db: Any, owner: str, number: int) -> str:
     """The text of a note. Raises QuestionError where the run has none of that number."""
     if not -(1 << 63) <= number < 1 << 63:
-        raise QuestionError(f"no note {str(number)[:20]}", advice="`chipledger note RUN --list` lists them.")
+        raise QuestionError(f"no note {str(number)[:20]}", advice="`chipledger note RUN` lists them.")
     row = db.execute("select text from notes where id = ? and run_id = ?", (number, owner)).fetchone()
     if row is None:
-        raise QuestionError(f"this run has no note {number}", advice="`chipledger note RUN --list` lists them.")
+        raise QuestionError(f"this run has no note {number}", advice="`chipledger note RUN` lists them.")
     return str(row[0])

@@ -84,6 +84,7 @@ def test_help_of_a_question_tells_its_options_with_defaults_and_the_keys_of_its_
         (("completion", "bsh"), "Did you mean 'bash'?"),
         (("catalog", "chip"), "Did you mean 'chips'?"),
         (("catalog", "chips", "v5p", "more"), "'more' is one word too many"),
+        (("note", "reference", "--delete", "9"), "`chipledger note RUN` lists them"),
     ],
 )
 def test_what_was_probably_meant_is_said_in_the_one_line(place, capsys, words, meant):
