@@ -85,6 +85,8 @@ def test_help_of_a_question_tells_its_options_with_defaults_and_the_keys_of_its_
         (("catalog", "chip"), "Did you mean 'chips'?"),
         (("catalog", "chips", "v5p", "more"), "'more' is one word too many"),
         (("note", "reference", "--delete", "9"), "`chipledger note RUN` lists them"),
+        (("searches", "s", "--sort", "name"), "--sort without a search to keep; expected --query QUERY beside it"),
+        (("searches", "s", "--columns", "name"), "--columns without a search to keep"),
     ],
 )
 def test_what_was_probably_meant_is_said_in_the_one_line(place, capsys, words, meant):

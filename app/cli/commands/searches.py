@@ -36,6 +36,9 @@ def run(args: argparse.Namespace) -> None:
         raise QuestionError("nothing says under which name", expected="chipledger searches NAME --query QUERY")
     if query is not None and given[DELETE.name]:
         raise QuestionError("a search is kept and deleted", expected="one of both")
+    if query is None and (given[SORT.name] or columns):
+        flag = SORT.flag if given[SORT.name] else COLUMNS.flag
+        raise QuestionError(f"{flag} without a search to keep", expected=f"{KEPT.flag} QUERY beside it")
     if given[DELETE.name]:
         changes.delete_search(place, args.name)
     elif query is not None:
