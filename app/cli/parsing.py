@@ -14,6 +14,7 @@ from errors import QuestionError
 from errors.nearest import did_you_mean
 
 _HELP = ("-h", "--help")
+_NEGATED = re.compile(r"-\w+[:<>=]")  # a term of a search that shall not hold, `-is:archived`; flags have two dashes
 About = Callable[[Sequence[str]], str]
 
 
@@ -35,9 +36,9 @@ class Parser(argparse.ArgumentParser):
         if self.about is not None and any(word in _HELP for word in words):
             print(self.format_help() if (told := self.about(_plain(words))) == "" else told, end="")
             self.exit(0)
-        found, rest = super().parse_known_args(words, namespace)
-        if rest:
-            self._refuse(str(rest[0]))
+        found, rest = super().parse_known_args(self._places_last(words), namespace)
+        if more := [str(word) for word in rest if word != "--"]:
+            self._refuse(more[0])
         return found, rest
 
     def _joined(self, words: list[str]) -> list[str]:
@@ -51,6 +52,28 @@ class Parser(argparse.ArgumentParser):
             else:
                 joined.append(word)
         return joined
+
+    def _places_last(self, words: list[str]) -> list[str]:
+        """Flags first, then what a command is about: argparse takes a place that may lack for lacking where a flag
+        stands before it."""
+        if self._subparsers is not None:
+            return words
+        end = words.index("--") if "--" in words else len(words)
+        flags: list[str] = []
+        plain: list[str] = []
+        taking = False
+        for word in words[:end]:
+            flag = not self._negated(word) and self._parse_optional(word) is not None
+            (flags if flag or taking else plain).append(word)
+            action = self._option_string_actions.get(word) if flag else None
+            taking = action is not None and action.nargs != 0
+        plain += words[end + 1 :]
+        return [*flags, "--", *plain] if plain else flags
+
+    def _negated(self, word: str) -> bool:
+        """Whether it is a term of a search, and no letter with its value."""
+        letter = self._option_string_actions.get(word[:2])
+        return _NEGATED.match(word) is not None and (letter is None or letter.nargs == 0)
 
     def _refuse(self, word: str) -> NoReturn:
         """It takes no such word."""

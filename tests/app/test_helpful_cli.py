@@ -85,6 +85,7 @@ def test_help_of_a_question_tells_its_options_with_defaults_and_the_keys_of_its_
         (("catalog", "chip"), "Did you mean 'chips'?"),
         (("catalog", "chips", "v5p", "more"), "'more' is one word too many"),
         (("note", "reference", "--delete", "9"), "`chipledger note RUN` lists them"),
+        (("runs", "-json"), "Did you mean '--json'?"),
         (("searches", "s", "--sort", "name"), "--sort without a search to keep; expected --query QUERY beside it"),
         (("searches", "s", "--columns", "name"), "--columns without a search to keep"),
     ],
@@ -94,6 +95,32 @@ def test_what_was_probably_meant_is_said_in_the_one_line(place, capsys, words, m
     code, text, error = out(capsys, *words)
     assert (code, text) == (2, "") and error.startswith("error: ") and error.count("\n") == 1
     assert meant in error
+
+
+def test_words_may_stand_on_either_side_of_flags(place, capsys):
+    made_runs.interrupted(place.store, "reference")
+    made_runs.interrupted(place.store, "other")
+    for before, flags, after in (
+        (("query", "reference"), ("--json",), ("select 1 as one",)),
+        (("query",), ("--json", "--rows", "1"), ("reference", "select 1 as one")),
+        (("note", "reference"), ("--json",), ("remember",)),
+        (("compare", "reference"), ("--json",), ("other",)),
+        (("compare", "reference"), ("--fail-if", "step_time>+1%"), ("other",)),
+        (("runs",), ("--json", "--sort", "-name"), ("other",)),
+    ):
+        code, told, error = out(capsys, *before, *flags, *after)
+        assert error == "" and code != 2
+        if before[0] in ("compare", "runs"):  # others tell of times
+            assert (code, told) == out(capsys, *before, *after, *flags)[:2]
+
+
+def test_a_search_may_begin_with_what_shall_not_hold(place, capsys):
+    made_runs.interrupted(place.store, "reference")
+    made_runs.interrupted(place.store, "other")
+    out(capsys, "star", "other")
+    for words in (("-is:starred", "--json"), ("--json", "-is:starred"), ("--json", "--", "-is:starred")):
+        code, told, _ = out(capsys, "runs", *words)
+        assert code == 0 and [run["name"] for run in json.loads(told)["runs"]] == ["reference"]
 
 
 def _lacks(command):
