@@ -240,7 +240,7 @@ def _why(result: DifferenceResult) -> str:
     return "" if result.step is None or not said else f"{'; '.join(said)[:1].upper()}{'; '.join(said)[1:]}."
 
 
-def _doubt(result: DifferenceResult, c: AccountChange) -> str:
+def doubt(result: DifferenceResult, c: AccountChange) -> str:
     """Why a change of an account is none that is sure; empty of one that is."""
     if c.low is None:
         return "too few profiled steps"
@@ -258,7 +258,7 @@ def table(result: DifferenceResult) -> Table:
             fmt.duration(c.b),
             seconds(c.change),
             fmt.NO_VALUE if c.low is None or c.high is None else f"{seconds(c.low)} to {seconds(c.high)}",
-            _doubt(result, c),
+            doubt(result, c),
         )
         for c in result.ledger
     ]

@@ -18,6 +18,7 @@ from app.comparing.gates import FAILED, NOT_TOLD, PASSED, gate
 from app.comparing.sides import compare_jobs
 from app.mcp.calling import call
 from app.mcp.tools import tool
+from app.pages.compare.jobs_figure import by_account, pale
 from collectors.ingest import ingest
 from errors import QuestionError
 from tests.app.made_runs import step_columns, write
@@ -166,6 +167,11 @@ def test_the_trace_of_devices_alone_beside_one_with_hosts_makes_no_host_slow(tmp
         assert found.told and found.makers == () and "on the host" not in job_words.verdict(found).whole
         for name in ("idle_host_code", "input_wait", "device_idle"):
             assert gate(f"{name}>+1%").judge(found) == NOT_TOLD, name
+        bar = by_account(found).data[0]
+        said = dict(zip(bar.y, bar.hovertext, strict=True))
+        assert set(bar.marker.opacity) == {0.4} and "may be chance" in said["Input wait"]
+        assert all("one of them tells less of it" in said[title] for title in ("Device idle", "Launching"))
+        assert pale(found).endswith("or one of the two tells less of them.")
 
 
 def test_compiled_programs_differ_by_account_and_nearly_all_of_their_time_is_matched(place):

@@ -37,7 +37,7 @@ def two_jobs(run: Run, other: Run, place: Workspace) -> None:
     name = f"{run.manifest.name}-and-{other.manifest.name}"
     figure = draw.by_account(result)
     if figure is not None:
-        st.markdown("**What takes more of a step, and what less?** Pale bars may be chance.")
+        st.markdown(f"**What takes more of a step, and what less?** {draw.pale(result)}")
         chart(figure, "accounts", name, said)
     if both := both_compared(run, other):
         st.markdown("**How long did settled steps take?** The curve further left is the quicker.")

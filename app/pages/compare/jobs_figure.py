@@ -7,7 +7,7 @@ from analyzers.difference import DifferenceResult
 from analyzers.difference.accounts import AccountChange
 from analyzers.difference.step_time import StepTimes
 from app import theme
-from app.comparing.job_words import seconds
+from app.comparing.job_words import doubt, seconds
 from app.figures.axes import PLAIN, time_unit
 from app.figures.base import MAX_POINTS, layout, plain
 from errors import format as fmt
@@ -16,7 +16,7 @@ MOST = 12  # accounts that are drawn; the table has all
 
 
 def by_account(result: DifferenceResult) -> go.Figure | None:
-    """B less A of a step and chip, the largest change on top; pale: its range holds 0."""
+    """B less A of a step and chip, the largest change on top; pale: not sure, as `pale` says."""
     rows = [c for c in result.ledger if c.change][:MOST]
     if not rows:
         return None
@@ -28,7 +28,7 @@ def by_account(result: DifferenceResult) -> go.Figure | None:
         orientation="h",
         marker={
             "color": [theme.COLOURS.get(c.account, theme.GREY) for c in rows],
-            "opacity": [1.0 if c.clear else 0.4 for c in rows],
+            "opacity": [1.0 if result.sure(c) else 0.4 for c in rows],
             "pattern": {"shape": [theme.PATTERNS.get(c.account, "") for c in rows]},
         },
         error_x={
@@ -40,7 +40,7 @@ def by_account(result: DifferenceResult) -> go.Figure | None:
             "thickness": 1,
             "width": 4,
         },
-        hovertext=[_told(c) for c in rows],
+        hovertext=[_told(c, doubt(result, c)) for c in rows],
         hovertemplate="%{hovertext}<extra></extra>",
     )
     figure.add_vline(x=0, line_color=theme.GREY, line_width=1.5)
@@ -58,12 +58,16 @@ def _reach(c: AccountChange, end: str) -> float:
     return 0.0 if bound is None else min(abs(bound - c.change), 2 * max(c.a, c.b))
 
 
-def _told(c: AccountChange) -> str:
+def pale(result: DifferenceResult) -> str:
+    """What it means that bars are pale."""
+    less = any(c.change and c.clear and not result.sure(c) for c in result.ledger)
+    return f"Pale bars may be chance{', or one of the two tells less of them' if less else ''}."
+
+
+def _told(c: AccountChange, why: str) -> str:
     between = "" if c.low is None or c.high is None else f"<br>range {seconds(c.low)} to {seconds(c.high)}"
-    chance = "" if c.clear else "<br>may be chance"
-    return (
-        f"<b>{plain(c.title)}</b><br>A {fmt.duration(c.a)}, B {fmt.duration(c.b)}: {seconds(c.change)}{between}{chance}"
-    )
+    change = f"A {fmt.duration(c.a)}, B {fmt.duration(c.b)}: {seconds(c.change)}"
+    return f"<b>{plain(c.title)}</b><br>{change}{between}{why and f'<br>{why}'}"
 
 
 def both_steps(a: StepTimes, b: StepTimes, names: tuple[str, str]) -> go.Figure:

@@ -32,7 +32,7 @@ def change(pair: Pair) -> Iterator[Block]:
     if numbers:
         yield Numbers(numbers)
     if (drawn := draw.by_account(result)) is not None:
-        yield Picture(drawn, "What takes more of a step, and what less? Pale bars may be chance.", said.whole)
+        yield Picture(drawn, f"What takes more of a step, and what less? {draw.pale(result)}", said.whole)
 
 
 def differs(pair: Pair) -> Iterator[Block]:
