@@ -93,7 +93,8 @@ def test_the_slow_rank_is_named(stored):
     assert [r["rank"] for r in told["ranks"] if r["confidence"] > 0.9] == [STRAGGLER]
     alert = rule("straggler").check(run, registry, 0.6, False)
     assert alert.open and alert.value == pytest.approx(23 / 24) and f"rank {STRAGGLER} is last" in alert.sentence
-    assert rule("straggler").check(run, registry, 0.99, False).over
+    near = rule("straggler").check(run, registry, 0.99, False)
+    assert not near.open and not near.over, "96 % of the steps is not clearly below 99 %"
 
 
 def test_more_frequent_saves_would_pay(stored):
