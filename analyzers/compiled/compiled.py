@@ -13,12 +13,12 @@ import pandas as pd
 from analyzers.base import Facts, fact
 from analyzers.compiled.bounds import NETWORK_COLUMNS, Bounds, bounds, network, utilisation
 from analyzers.compiled.floor import Floor, floor, matmul_excess
-from analyzers.device.op_units import HOLDS_OTHERS, WORTH_A_NOTE
+from analyzers.device.op_units import HOLDS_OTHERS
+from analyzers.device.untold_kernels import untold, untold_said
 from analyzers.flops.peak import hardware
 from analyzers.flops.program_matmuls import once, unknown_programs
 from analyzers.subject import chip_of, sequence_of
 from errors import QuestionError
-from errors import format as fmt
 from errors.options import Option
 from runs.tables import Tables, frame
 
@@ -157,9 +157,9 @@ def analyze(tables: Tables, facts: Facts, options: dict[str, Any]) -> CompiledRe
     rows = _collectives(tables, per_chip)
     left = network(rows, facts, per_chip)
     held = _memory(tables, facts, per_chip)
-    untold = _untold(compute)
+    blind = int(untold(compute, compute["bytes"].sum()).sum())
     flops = _total(compute["flops"], per_chip)
-    flops = None if untold and not flops else flops
+    flops = None if blind and not flops else flops
     # copies that run beside other work fetch what operations then find in on-chip memory: their bytes count as well
     moved = _total(ops["bytes"], per_chip)
     bound = bounds(left, flops, moved, machine.peak_flops_per_s, facts)
@@ -189,7 +189,7 @@ def analyze(tables: Tables, facts: Facts, options: dict[str, Any]) -> CompiledRe
         model_flops_per_step=model_flops,
         mfu_bound=utilisation(model_flops, seconds, machine.chips, machine.peak_flops_per_s),
         facts={n: fact(facts, n) for n in FACTS if fact(facts, n) is not None},
-        notes=(*_notes(str(outcome), ops, known, per_chip, untold), *once(unknown_programs(tables)), *bound.notes),
+        notes=(*_notes(str(outcome), ops, known, per_chip, blind), *once(unknown_programs(tables)), *bound.notes),
     )
 
 
@@ -320,13 +320,7 @@ def _tokens(facts: Facts) -> float | None:
     return float(sequences) * length if sequences and length else None
 
 
-def _untold(compute: pd.DataFrame) -> int:
-    """How many calls of kernels there are, of more than a thousandth of all bytes, whose FLOPs nobody tells."""
-    blind = compute["category"].astype(str).eq("custom-call") & ~(compute["flops"] > 0).fillna(False)
-    return int((blind & (compute["bytes"] > WORTH_A_NOTE * compute["bytes"].sum()).fillna(False)).sum())
-
-
-def _notes(outcome: str, ops: pd.DataFrame, known: pd.DataFrame, per_chip: int, untold: int) -> list[str]:
+def _notes(outcome: str, ops: pd.DataFrame, known: pd.DataFrame, per_chip: int, blind: int) -> list[str]:
     if outcome == "out_of_memory":
         return ["The compiler stopped when the program did not fit: of what it would compute nothing is known."]
     notes = []
@@ -334,10 +328,6 @@ def _notes(outcome: str, ops: pd.DataFrame, known: pd.DataFrame, per_chip: int, 
         notes.append(f"A chip shows as {per_chip} devices: bytes and FLOPs are those of all {per_chip}, cycles of one.")
     if missing := int((ops["role"] == "compute").sum() - len(known)):
         notes.append(f"The compiler estimates no cycles for {missing:,} of {missing + len(known):,} operations.")
-    if untold:
-        calls = fmt.count(untold, "custom call")
-        notes.append(
-            f"Of {calls} nobody tells the FLOPs (such as Pallas kernels without a cost estimate): the figures of "
-            "computation and the least time are without them."
-        )
+    if blind:
+        notes.append(untold_said(blind, "the figures of computation and the least time"))
     return notes

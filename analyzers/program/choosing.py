@@ -8,7 +8,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from analyzers.device.op_units import WORTH_A_NOTE
+from analyzers.device.untold_kernels import untold
 from errors import QuestionError
 from errors.options import Option
 from runs.programs import Program, Programs
@@ -68,13 +68,6 @@ def listed(tables: Tables) -> pd.DataFrame:
     if (none := found["flops"] == 0).any():
         found["flops"] = found["flops"].mask(none & found["variant"].isin(_blind(tables)))
     return found.assign(program=_told_apart(found["name"]))[list(COLUMNS)]
-
-
-def untold(ops: pd.DataFrame, all_bytes: Any) -> pd.Series:
-    """Which of the operations (category, flops, bytes) are kernels whose FLOPs nobody tells, of more than a thousandth
-    of `all_bytes`."""
-    blind = ops["category"].astype(object).eq("custom-call") & ~(ops["flops"] > 0).fillna(False).astype(bool)
-    return blind & (ops["bytes"] > WORTH_A_NOTE * all_bytes).fillna(False).astype(bool)
 
 
 def _blind(tables: Tables) -> set[int]:

@@ -7,11 +7,11 @@ import numpy as np
 import pandas as pd
 
 from analyzers.base import Facts
-from analyzers.program.choosing import PROGRAM, listed, opened, seconds_by_op, untold
+from analyzers.device.untold_kernels import untold, untold_said
+from analyzers.program.choosing import PROGRAM, listed, opened, seconds_by_op
 from analyzers.program.rows import records
 from analyzers.program.text import Text
 from errors import QuestionError
-from errors import format as fmt
 from errors.numbers import FROM_ZERO, Number
 from errors.options import Option
 from runs.programs import Program, Programs
@@ -155,9 +155,5 @@ def _notes(program: Program) -> tuple[str, ...]:
 def _kernels(rows: pd.DataFrame) -> tuple[str, ...]:
     """That FLOPs of a program are without those of kernels that nobody tells."""
     executed = rows[rows["executed"].astype(bool)]
-    if not (n := int(untold(executed, executed["bytes"].sum()).sum())):
-        return ()
-    return (
-        f"Of {fmt.count(n, 'custom call')} nobody tells the FLOPs (such as Pallas kernels without a cost estimate): "
-        "FLOPs of the program are without them.",
-    )
+    n = int(untold(executed, executed["bytes"].sum()).sum())
+    return (untold_said(n, "FLOPs of the program"),) if n else ()

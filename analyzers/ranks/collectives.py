@@ -20,12 +20,12 @@ import pandas as pd
 from analyzers.base import Facts
 from analyzers.device.activity import activities
 from analyzers.intervals import Spans, overlap_with
+from analyzers.ranks.collective_notes import notes_on
 from analyzers.ranks.mesh import Links, axis_of, members, mesh_of, ranks_along, size_of
 from analyzers.ranks.parts import NEEDED, counted, told_twice
 from analyzers.ranks.waits import FIRST_STEP, KIND, LONE, NAMELESS, UNEQUAL, waits
 from analyzers.time.booked import Booked, booked
 from errors import QuestionError
-from errors import format as fmt
 from errors.options import Option
 from runs.tables import Tables, frame
 
@@ -164,7 +164,7 @@ def analyze(tables: Tables, facts: Facts, options: dict[str, Any]) -> Collective
         link_words=link.words if link else "",
         totals=_totals(rows, measured),
         ledger=booked(tables, facts) if measured else None,
-        notes=(*why, *_notes(rows, links, measured), *(() if measured else _unknown_counts(tables))),
+        notes=(*why, *notes_on(rows, links, measured), *(() if measured else _unknown_counts(tables))),
     )
 
 
@@ -385,28 +385,3 @@ def _unknown_counts(tables: Tables) -> list[str]:
         return []
     of = "1 collective lies in a loop" if lacking == 1 else f"{lacking:,} collectives lie in loops"
     return [f"{of} of which nothing tells how often it runs: counted once."]
-
-
-def _notes(rows: pd.DataFrame, links: Links, measured: bool) -> tuple[str, ...]:
-    notes = []
-    if not measured:
-        notes.append(
-            "Nothing ran: counts and bytes are of one run of the program on one device, and times are what "
-            "the link needs at least."
-        )
-    if links.of(()) is None:
-        name = links.chip.name if links.chip else "this chip"
-        notes.append(f"The catalogue does not know the links of {name}, so rates are held against nothing.")
-    elif links.chip and "torus" in links.chip.scaleup:
-        notes.append("A group along one axis of the torus can use two links of a chip at most, along two axes four.")
-    if links.of(()) and (unplaced := int(rows.loc[rows["network"].isna(), "count"].sum())):
-        notes.append(
-            f"Whether {fmt.count(unplaced, 'execution')} stayed within one network is not known, since nothing names "
-            "the ranks of their groups: they are held against no link."
-        )
-    if not rows["axis"].notna().any():
-        notes.append(
-            "Which mesh axis a group runs along is not known: declare parallelism in chipledger.json, such as "
-            '{"data": 4, "model": 2} in mesh order.'
-        )
-    return tuple(notes)

@@ -11,7 +11,6 @@ from analyzers.timeline import analyze, gathered, timeline
 from analyzers.timeline.booked import ACCOUNT
 from analyzers.timeline.lanes import CODE, CODES
 from analyzers.timeline.pyramid import LEAST_EVENTS, Pyramid, pyramid, rows
-from analyzers.timeline.selection import selection
 from analyzers.timeline.window import RAW_MOST, window
 from errors import QuestionError
 from runs.run import facts_of
@@ -183,17 +182,6 @@ def test_events_stand_at_their_captures_time_to_the_picosecond():
     mine = slice(int(of.tiles.first[lane.first_row]), int(of.tiles.first[lane.first_row + 1]))
     assert of.tiles.start[mine].tolist() == [0, 1_501, 3_000] and of.tiles.dur[mine].tolist() == [1_500, 3, 7]
     assert {CODES[c] for c in of.tiles.code[mine]} == {"useful_maths"}
-
-
-def test_a_lane_of_nested_calls_covers_no_more_than_the_stretch():
-    calls = {"starts": [0, 10, 20, 30, 200], "durs": [100, 80, 60, 40, 50]}
-    of = timeline(profile(**calls, op_id=[1] * 5), {})
-    [lane] = [lane for lane in of.lanes if lane.lane.group == "host"]
-    every = range(lane.first_row, lane.first_row + lane.rows)
-    assert (lane.rows, lane.busy_ticks) == (4, 150)
-    assert [one.busy_ticks for one in selection(of, every, 5, 220).lanes] == [95 + 20]
-    assert [one.busy_ticks for one in selection(of, every, 30, 60).lanes] == [30]
-    assert [one.busy_ticks for one in selection(of, every[1:3], 0, 250).lanes] == [80]
 
 
 def test_what_ends_before_it_begins_is_an_instant_and_what_is_of_no_operation_is_counted():

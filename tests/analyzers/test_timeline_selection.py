@@ -12,6 +12,7 @@ from analyzers.timeline.lanes import DEVICE
 from analyzers.timeline.pyramid import LEAST_EVENTS, pyramid, rows, union
 from analyzers.timeline.selection import covered, covered_once, met, selection
 from runs.tables import MemoryTables
+from tests.analyzers.test_timeline import profile
 from tests.bundled import bundled
 
 S = 1_000_000_000
@@ -162,3 +163,14 @@ def test_sums_of_long_stretches_keep_every_tick():
     for a in range(3):
         part = selection(of, [], a, of.span - a)
         assert sum(part.ticks.values()) == sum(brute(of.tiles, lane.first_row, a, of.span - a)[1] for lane in strips)
+
+
+def test_a_lane_of_nested_calls_covers_no_more_than_the_stretch():
+    calls = {"starts": [0, 10, 20, 30, 200], "durs": [100, 80, 60, 40, 50]}
+    of = timeline(profile(**calls, op_id=[1] * 5), {})
+    [lane] = [lane for lane in of.lanes if lane.lane.group == "host"]
+    every = range(lane.first_row, lane.first_row + lane.rows)
+    assert (lane.rows, lane.busy_ticks) == (4, 150)
+    assert [one.busy_ticks for one in selection(of, every, 5, 220).lanes] == [95 + 20]
+    assert [one.busy_ticks for one in selection(of, every, 30, 60).lanes] == [30]
+    assert [one.busy_ticks for one in selection(of, every[1:3], 0, 250).lanes] == [80]
