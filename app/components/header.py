@@ -27,7 +27,7 @@ def header(run: Run, extras: Extras) -> DeltaGenerator:
     """
     manifest = run.manifest
     st.set_page_config(page_title=f"{manifest.name} · Chipledger")
-    name, right = st.columns([2, 3], vertical_alignment="center")
+    name, right = st.columns([1, 2], vertical_alignment="center")
     name.subheader(md(manifest.name), anchor=False)
     with right.container(horizontal=True, horizontal_alignment="right", vertical_alignment="center"):
         actions = st.container(width="content")

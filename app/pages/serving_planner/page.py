@@ -1,5 +1,6 @@
 """Serving planner: which setup serves a traffic cheapest within its objectives, and why each of the others loses."""
 
+from collections.abc import Sequence
 from urllib.parse import urlencode
 
 import pandas as pd
@@ -25,6 +26,7 @@ from app.workspace import Workspace
 from errors import QuestionError
 from errors import format as fmt
 from runs.kept import Answers
+from simulators.serving.planner import Choice
 from simulators.serving.terms import TERMS
 
 _plans = Answers(64 << 20)
@@ -103,8 +105,8 @@ def show(made: ServingPlan, now: Asked) -> None:
             ]
         )
         st.markdown(
-            "**What does each setup cost?** Filled: simulated; hollow: reckoned. Whiskers: from the fastest to "
-            "the slowest efficiencies assumed."
+            f"**What does each setup cost?** {_order(made.plan.choices)}Filled: simulated; hollow: reckoned. Whiskers: "
+            "from the fastest to the slowest efficiencies assumed."
         )
         chart(costs(made.plan.choices), "costs", name, plan_verdict(made))
     if made.pools is not None:
@@ -126,6 +128,14 @@ def show(made: ServingPlan, now: Asked) -> None:
             f"/api/whatif/serving-plan?{urlencode({n: v for n, v in vars(now).items() if v is not None})}",
             lambda: standalone(costs(made.plan.choices), "Serving plan", name),
         )
+
+
+def _order(choices: Sequence[Choice]) -> str:
+    """Why bars do not grow from one kind of chip to the next, where they do not."""
+    unpriced = {c.setup.chip.name for c in choices if c.feasible and c.usd_per_hour is None}
+    if len({c.setup.chip.name for c in choices if c.feasible}) < 2 or not unpriced:
+        return ""
+    return "Chips without a price come kind by kind: their numbers alone tell of no cost. "
 
 
 if __name__ == "__main__":

@@ -156,7 +156,8 @@ def _ranges(rows: Sequence[KindLoad], routing: str, number: int) -> go.Scatter:
         orientation="h",
         marker={"size": 12, "color": SYSTEMS[number], "symbol": SYMBOLS[number]},
         textposition="top center",
-        text=[f"{pairs(row.most)} at most" for row in rows],
+        text=[_told(row) for row in rows],
+        cliponaxis=False,
         error_x={
             "type": "data",
             "symmetric": False,
@@ -173,3 +174,8 @@ def _ranges(rows: Sequence[KindLoad], routing: str, number: int) -> go.Scatter:
         ],
         hovertemplate="%{hovertext}<extra></extra>",
     )
+
+
+def _told(row: KindLoad) -> str:
+    """What stands at the mark of a kind of link, which is its mean."""
+    return f"{pairs(row.most)} each" if row.least == row.most else f"mean {pairs(row.mean)}, at most {pairs(row.most)}"
