@@ -85,6 +85,19 @@ class MemoryResult:
         return int(self.parts["padded_bytes"].sum())
 
     @property
+    def inputs_only(self) -> bool:
+        """Whether the parts are a program's inputs: nothing tells what else it holds, or nothing but a sum."""
+        only = len(self.parts) > 0 and bool((self.parts["category"] == "argument").all())
+        return only and len(self.programs) > 0 and bool(self.programs["peak"].isna().all())
+
+    @property
+    def untold_bytes(self) -> int | None:
+        """What a program that the compiler refused needs beside its inputs; None where parts or nothing tell it."""
+        if not self.inputs_only or self.fits is not False or self.peak_bytes is None:
+            return None
+        return max(self.peak_bytes - self.parts_bytes, 0) or None
+
+    @property
     def padding_bytes(self) -> int | None:
         """What layouts add to the parts whose logical size is known; None where none is."""
         known = self.parts[self.parts["bytes"].notna() & (self.parts["category"] != "fragmentation")]
@@ -231,11 +244,13 @@ def _of_run(tables: Tables, facts: Facts, options: dict[str, Any]) -> MemoryResu
         advice=advise(parts, float(parts["padded_bytes"].sum())),
         chip=chip.name if chip else fact(facts, "chip"),
         message=str(fact(facts, "message") or ""),
-        notes=_notes(parts, programs, sampled, outcome),
+        notes=_notes(parts, programs, sampled, outcome, peak),
     )
 
 
-def _notes(parts: pd.DataFrame, programs: pd.DataFrame, sampled: pd.DataFrame, outcome: Any) -> tuple[str, ...]:
+def _notes(
+    parts: pd.DataFrame, programs: pd.DataFrame, sampled: pd.DataFrame, outcome: Any, peak: int | None
+) -> tuple[str, ...]:
     notes = []
     if len(sampled):
         notes.append(
@@ -255,7 +270,8 @@ def _notes(parts: pd.DataFrame, programs: pd.DataFrame, sampled: pd.DataFrame, o
             f"programs keep meanwhile is not among them. {UNTRACED}"
         )
     if outcome is not None and len(programs) and programs["peak"].isna().all():
-        notes.append("A dump of a program tells its inputs, not what it needs besides: the peak is not known.")
+        known = "the peak is not known" if peak is None else "of that, the compiler told the sum alone"
+        notes.append(f"A dump of a program tells its inputs, not what it needs besides: {known}.")
     elif outcome is not None and len(programs):
         notes.append(_account(parts))
     if outcome == "out_of_memory":

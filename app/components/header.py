@@ -27,9 +27,9 @@ def header(run: Run, extras: Extras) -> DeltaGenerator:
     """
     manifest = run.manifest
     st.set_page_config(page_title=f"{manifest.name} · Chipledger")
-    name, right = st.columns([1, 2], vertical_alignment="center")
-    name.subheader(md(manifest.name), anchor=False)
-    with right.container(horizontal=True, horizontal_alignment="right", vertical_alignment="center"):
+    head = st.container(horizontal=True, horizontal_alignment="distribute", vertical_alignment="center")
+    head.subheader(md(manifest.name), anchor=False, width="content")
+    with head.container(horizontal=True, horizontal_alignment="right", vertical_alignment="center", width="content"):
         actions = st.container(width="content")
         xprof_link(run)
         copy_link()

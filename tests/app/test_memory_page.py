@@ -18,6 +18,7 @@ from app.questions.memory.figure import (
     tiles,
     treemap,
 )
+from app.questions.memory.view import filled
 from app.questions.memory.words import CATEGORIES, table, verdict
 from errors.options import parse_options
 from runs.run import facts_of
@@ -117,6 +118,24 @@ def test_segments_add_up_to_what_is_held():
     assert sum(bar.x[0] for bar in figure.data) == pytest.approx(result.parts_bytes / 1e9)
     hatched = {bar.name for bar in figure.data if bar.marker.pattern.shape}
     assert hatched == {"Padding", "Fragmentation"}
+
+
+def test_of_a_refused_program_the_inputs_are_not_taken_for_all_that_it_needs():
+    dump = {"memory": {k: v[:1] for k, v in COMPILE["memory"].items()}, "modules": COMPILE["modules"]}
+    refused = answered(dump, REFUSED)
+    assert refused.inputs_only and refused.untold_bytes == 10 * GB
+    assert dict(segments(refused)) == {"argument": 9 * GB, "untold": 10 * GB, "padding": GB}
+    figure = fill({"": refused})
+    assert sum(bar.x[0] for bar in figure.data) == pytest.approx(20) and figure.layout.shapes[0].x0 == 16
+    assert filled(refused) == (
+        "Of what step needs 10.0 GB are inputs; hatched: 10.0 GB of which the compiler told the sum alone, and padding."
+    )
+    assert not any("not known" in note for note in refused.notes)
+    assert "of the inputs" in tiles(refused.parts, "the inputs").iloc[1]["hover"]
+    whole = answered(COMPILE, {"outcome": "compiled", "fits": True})
+    assert whole.untold_bytes is None and filled(whole) == "step holds 12.0 GB at its fullest; hatched: padding."
+    unknown = answered(dump, {"outcome": "compiled"})
+    assert unknown.untold_bytes is None and filled(unknown) == "step holds 10.0 GB as inputs; hatched: padding."
 
 
 def test_a_near_limit_is_a_line_and_a_far_one_words():

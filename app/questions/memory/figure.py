@@ -31,19 +31,22 @@ COLOURS: dict[str, str] = {  # what a ledger's account does to time, its bytes d
     "moments": theme.COLOURS["device_idle"],
     "logits": theme.COLOURS["custom"],
     "fragmentation": theme.COLOURS["unattributed"],
+    "untold": theme.COLOURS["unattributed"],
     "padding": theme.COLOURS["padding"],
     "saved": theme.COLOURS["recomputation"],
 }
-PATTERNS = {"fragmentation": "/", "padding": "x"}
+PATTERNS = {"fragmentation": "/", "untold": "/", "padding": "x"}
 
 
 def segments(result: MemoryResult) -> list[tuple[str, float]]:
-    """(category, bytes) without padding, largest first, then padding."""
+    """(category, bytes) without padding, largest first, what is needed and not told, then padding."""
     parts = result.parts
     logical = parts["bytes"].where(parts["category"] != "fragmentation").fillna(parts["padded_bytes"])
     sums = logical.astype(float).groupby(parts["category"].astype(str)).sum().sort_values(ascending=False)
     padding = float(result.parts_bytes - sums.sum())
-    return [(name, size) for name, size in sums.items() if size > 0] + ([("padding", padding)] if padding > 0 else [])
+    told = [(str(name), float(size)) for name, size in sums.items() if size > 0]
+    rest = (("untold", float(result.untold_bytes or 0)), ("padding", padding))
+    return told + [(name, size) for name, size in rest if size > 0]
 
 
 def fill(rows: dict[str, MemoryResult]) -> go.Figure:
@@ -121,8 +124,11 @@ def _order(name: str, drawn: dict[str, dict[str, float]]) -> tuple[bool, float]:
     return name == "padding", -max(sizes.get(name, 0.0) for sizes in drawn.values())
 
 
-def tiles(parts: pd.DataFrame) -> pd.DataFrame:
-    """Rows of a treemap: id, parent, label, size, category (of colour), hover. Sizes of children add up to parents'."""
+def tiles(parts: pd.DataFrame, whole_is: str = "the peak") -> pd.DataFrame:
+    """Rows of a treemap: id, parent, label, size, category (of colour), hover. Sizes of children add up to parents'.
+
+    `whole_is`: what all parts together are, as the hovers name it.
+    """
     whole = float(parts["padded_bytes"].sum())
     rows = []
     for category, group in parts.groupby("category", sort=False):
@@ -133,7 +139,7 @@ def tiles(parts: pd.DataFrame) -> pd.DataFrame:
         for number, row in enumerate(shown.itertuples(index=False)):
             held = float(row.padded_bytes)
             lost = 0.0 if pd.isna(row.bytes) or category == "fragmentation" else held - float(row.bytes)
-            key, words = f"{category}/{number}", _hover(row, held, whole)
+            key, words = f"{category}/{number}", _hover(row, held, whole, whole_is)
             rows.append((key, category, plain(short(row.name)), held, category, words))
             if lost > 0.002 * whole:
                 rows.append((f"{key}/data", key, "elements", held - lost, category, words))
@@ -152,8 +158,8 @@ def short(name: object) -> str:
     return "/".join(steps[-3:])
 
 
-def _hover(row, held: float, whole: float) -> str:
-    lines = [f"<b>{plain(row.name)}</b>", f"{fmt.size(held)}, {fmt.share(held / whole)} of the peak"]
+def _hover(row, held: float, whole: float, whole_is: str) -> str:
+    lines = [f"<b>{plain(row.name)}</b>", f"{fmt.size(held)}, {fmt.share(held / whole)} of {whole_is}"]
     if pd.notna(row.bytes) and held > float(row.bytes):
         lines.append(f"of it padding {fmt.size(held - float(row.bytes))}")
     if pd.notna(row.copies):
@@ -165,7 +171,7 @@ def _hover(row, held: float, whole: float) -> str:
 
 def treemap(result: MemoryResult) -> go.Figure:
     """The buffers at the peak, area by bytes as placed; what is padding is hatched."""
-    drawn = tiles(result.parts)
+    drawn = tiles(result.parts, "the inputs" if result.inputs_only else "the peak")
     colours = [COLOURS.get(c, theme.COLOURS["other"]) for c in drawn["category"]]
     figure = go.Figure(
         go.Treemap(

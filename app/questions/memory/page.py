@@ -30,7 +30,8 @@ def figures(result: MemoryResult) -> list[Figure]:
         word = "Too much" if result.free_bytes < 0 else "Left"
         shown.append(Figure(word, fmt.size(abs(result.free_bytes)), "Limit less peak.", basis))
     if result.padding_bytes is not None and result.subject != "formula":
-        shown.append(Figure("Padding", fmt.size(result.padding_bytes), MEMORY.meaning("Layout padding"), "modelled"))
+        of = "Padding of inputs" if result.inputs_only else "Padding"
+        shown.append(Figure(of, fmt.size(result.padding_bytes), MEMORY.meaning("Layout padding"), "modelled"))
     if result.advice:
         best = result.advice[0]
         text = f"{'up to ' if best.at_most else ''}{fmt.size(best.bytes)}"

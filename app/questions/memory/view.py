@@ -25,14 +25,12 @@ def pictures(told: Told[MemoryResult]) -> None:
         return
     result, name, drawn = told.result, told.name, None
     if len(result.parts):
-        of = f"{md(result.program)} holds" if result.program else "Training holds"
-        held = fmt.size(result.parts_bytes) + (" as inputs" if result.peak_bytes is None else " at its fullest")
-        hatched = "; hatched: padding" if result.padding_bytes else ""
-        st.markdown(f"**What fills a device.** {of} {held}{hatched}.")
+        st.markdown(f"**What fills a device.** {filled(result)}")
         drawn = fill(alternatives(told))
         chart(drawn, f"fill {name} {told.options}", f"{name}-fill", told.verdict)
     if len(result.parts) and result.subject != "formula":
-        st.markdown("**Buffer by buffer.** Area is bytes as placed at that moment; click a block to open it.")
+        when = "" if result.inputs_only else " at that moment"
+        st.markdown(f"**Buffer by buffer.** Area is bytes as placed{when}; click a block to open it.")
         drawn = treemap(result)
         chart(drawn, f"treemap {name} {told.options}", name, told.verdict)
     if line := over_time(result):
@@ -52,6 +50,20 @@ def pictures(told: Told[MemoryResult]) -> None:
         told.evidence(result.parts, title, drawn, "memory", shown=evidence(result), columns=COLUMNS)
 
 
+def filled(result: MemoryResult) -> str:
+    """The sentence above the bar: how much of what it shows, and what is hatched."""
+    program = md(result.program or "")
+    if result.untold_bytes:
+        inputs, padding = fmt.size(result.parts_bytes), ", and padding" if result.padding_bytes else ""
+        return (
+            f"Of what {program} needs {inputs} are inputs; hatched: {fmt.size(result.untold_bytes)} of which the "
+            f"compiler told the sum alone{padding}."
+        )
+    held = fmt.size(result.parts_bytes) + (" as inputs" if result.inputs_only else " at its fullest")
+    hatched = "; hatched: padding" if result.padding_bytes else ""
+    return f"{f'{program} holds' if program else 'Training holds'} {held}{hatched}."
+
+
 def alternatives(told: Told[MemoryResult]) -> dict[str, MemoryResult]:
     """By formula also what the other choices of recomputation would hold; of a run itself alone."""
     result = told.result
@@ -66,7 +78,9 @@ def alternatives(told: Told[MemoryResult]) -> dict[str, MemoryResult]:
 
 
 COLUMNS = {
-    "Share": st.column_config.ProgressColumn(help="Part of the peak.", min_value=0, max_value=100, format="%.3g %%"),
+    "Share": st.column_config.ProgressColumn(
+        help="Part of all that are listed.", min_value=0, max_value=100, format="%.3g %%"
+    ),
     "Bytes": Like("bytes", "Of the elements alone.", "Size"),
     "As placed": Like("bytes", "Padding included.", "As placed"),
     "Copies": st.column_config.NumberColumn(help=MEMORY.meaning("Copies")),

@@ -17,6 +17,7 @@ CATEGORIES: dict[str, str] = {
     "temporary": "Temporaries",
     "saved": "Saved activations",
     "fragmentation": "Fragmentation",
+    "untold": "Not told",
     "weights": "Weights",
     "gradients": "Gradients",
     "master_weights": "Master weights",
