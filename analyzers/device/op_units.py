@@ -60,6 +60,7 @@ _COLUMNS = [
     "direction",
 ]
 _TEXTS = ("module", "op", "shape", "category", "source", "scope", "direction")
+REFUSED = "It refused one for lack of memory: compile it again with fewer sequences, more sharding or recomputation."
 NEEDED = "Add a profile (*.xplane.pb, *.pt.trace.json), or a program compiled with `chipledger compile`."
 
 
@@ -98,6 +99,8 @@ def op_units(tables: Tables, facts: Facts, options: Mapping[str, Any]) -> Units:
     # nobody timed a compiled program, so a loop has no self time apart: what it does is what its body does
     ops = ops[~ops["category"].astype(str).isin(HOLDS_OTHERS)] if compiled else ops[ops["device"].notna()]
     if not len(ops):
+        if fact(facts, "outcome") == "out_of_memory" and not ran:
+            raise QuestionError("the compiler made no program", advice=REFUSED)
         what = "the compiler made no program" if compiled else "this run shows no operation of a device"
         if options.get("line") == "async":
             what = "no operation ran beside others on a line of its own"

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 import streamlit as st
 
 from app.components.notice import notice
-from app.components.text import md
+from app.components.text import prose
 from errors import ChipledgerError, QuestionError
 
 
@@ -21,7 +21,7 @@ def answering(doing: str, otherwise: Callable[[], None]) -> Iterator[None]:
             yield
         return
     except QuestionError as e:
-        st.info(f"**No answer:** {md(e)}", icon=":material/info:")
+        st.info(f"**No answer:** {prose(e)}", icon=":material/info:")
     except ChipledgerError as e:
         notice(e)
     otherwise()

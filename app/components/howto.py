@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import streamlit as st
 
 from analyzers.program.choosing import NEEDED
-from app.components.text import md
+from app.components.text import md, prose
 from app.menu import Page
 from app.pages.definitions import DEFINITIONS
 from app.questions.base import Question
@@ -129,7 +129,7 @@ def howto(run: Run, terms: Sequence[Term], notes: Sequence[str], inputs: Sequenc
     """An expander with what its terms mean, notes, the run's warnings, its inputs, and what would complete it."""
     with st.expander("How this is computed", icon=":material/function:"):
         for note in notes:
-            st.markdown(f"- {md(note)}")
+            st.markdown(f"- {prose(note)}")
         if terms:
             terms_list(terms)
         st.page_link(DEFINITIONS.file, label="All definitions", icon=":material/menu_book:")
@@ -143,7 +143,7 @@ def howto(run: Run, terms: Sequence[Term], notes: Sequence[str], inputs: Sequenc
             st.markdown(f"**Noted with its inputs**: {md(str(said))}")
         if run.manifest.warnings:
             st.markdown("**What could not be read**")
-            st.markdown("\n".join(f"- {md(w)}" for w in run.manifest.warnings))
+            st.markdown("\n".join(f"- {prose(w)}" for w in run.manifest.warnings))
         if run.manifest.sources:
             names = [str(s.get("name", "?")) for s in run.manifest.sources]
             st.markdown("**Inputs**: " + ", ".join(md(n) for n in names[:20]) + (" …" if len(names) > 20 else ""))

@@ -5,14 +5,14 @@ from collections.abc import Iterator
 
 import streamlit as st
 
-from app.components.text import md
+from app.components.text import prose
 from app.pages.library import LIBRARY
 from errors import ChipledgerError, InputError
 
 
 def notice(error: ChipledgerError, library: bool = True) -> None:
     """The error's one line as a notice, with a link back to the library."""
-    st.warning(md(error), icon=":material/info:")
+    st.warning(prose(error), icon=":material/info:")
     if library:
         st.page_link(LIBRARY.file, label="All runs", icon=":material/arrow_back:")
 

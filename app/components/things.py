@@ -6,7 +6,7 @@ import functools
 import streamlit as st
 
 from app.components.held import held
-from app.components.text import md
+from app.components.text import md, prose
 from app.identity.may import changing
 from app.workspace import workspace
 from errors import ChipledgerError
@@ -33,7 +33,7 @@ def things_to_know(run: Run) -> None:
         pass  # a registry that cannot be read hides nothing
     title = f"{fmt.count(len(warnings), 'thing')} to know about these files"
     with st.expander(title, icon=":material/info:", key=f"things_{run.run_id}"):
-        st.markdown("\n".join(f"- {md(warning)}" for warning in warnings[:SHOWN]))
+        st.markdown("\n".join(f"- {prose(warning)}" for warning in warnings[:SHOWN]))
         if len(warnings) > SHOWN:
             st.caption(f"and {len(warnings) - SHOWN:,} more, all of them under “How this is computed” below.")
         st.button("Dismiss", key="things_dismissed", on_click=_dismiss, args=(run,), **held(HELP))
