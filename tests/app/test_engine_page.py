@@ -35,7 +35,9 @@ def test_what_limited_it_comes_first(place, run):
     assert (
         "Requests waited 30 % of the time for a seat (at most 64 run), 20 % for KV cache and 10 % for the token budget"
     ) in words(at)
-    assert "At most 72 % of the cache was in use then." in words(at) and "5 requests were preempted" in words(at)
+    assert "While they waited for a seat at most 72 % of the cache was in use." in words(
+        at
+    ) and "5 requests were preempted" in words(at)
     assert [m.value for m in at.metric] == ["35.4", "60.0 %", "97.0 %", "5", "25.0 %"]
 
 

@@ -31,7 +31,7 @@ def two_servers(waits: int) -> MemoryTables:
 def test_a_wait_at_one_of_two_servers_is_a_share_of_their_time_and_its_cache_is_known():
     text = engine_said.verdict(ask(engine, two_servers(5))).whole
     assert "50 % of the servers' time for a seat (at most 20 run)" in text
-    assert "At most 60 % of the cache was in use then." in text and "not known" not in text
+    assert "While they waited for a seat at most 60 % of the cache was in use." in text and "not known" not in text
     assert "% of the time for a seat" in engine_said.verdict(ask(engine, two_servers(5), replica="b"))
 
 

@@ -13,7 +13,8 @@ from errors import format as fmt
 
 OURS, RANGE = theme.COLOURS["prefill"], "rgba(44,111,166,0.45)"
 ROW_PX = 46
-TICKS = (0.1, 0.2, 0.5, 0.8, 0.9, 1, 1.1, 1.25, 2, 5, 10)
+COARSE, FINE = (0.1, 0.2, 0.5, 1, 2, 5, 10), (0.1, 0.2, 0.5, 0.8, 0.9, 1, 1.1, 1.25, 2, 5, 10)  # ticks
+WIDE = 0.6  # powers of ten; where so many are drawn, fine ticks would stand on one another
 
 
 def beside(rows: Sequence[Row]) -> go.Figure:
@@ -49,7 +50,7 @@ def beside(rows: Sequence[Row]) -> go.Figure:
     figure.add_annotation(x=0, y=-1.1, text="published", showarrow=False, font={"color": theme.GREY})
     edges = [v for r in told for v in (r.ratio, (r.low or r.computed) / r.stated, (r.high or r.computed) / r.stated)]
     low, high = log10(min([*edges, 0.8])), log10(max([*edges, 1.25]))
-    ticks = [t for t in TICKS if low - 0.1 <= log10(t) <= high + 0.1]
+    ticks = [t for t in (COARSE if high - low > WIDE else FINE) if low - 0.1 <= log10(t) <= high + 0.1]
     return layout(
         figure,
         height=ROW_PX * len(told) + 110,

@@ -75,8 +75,8 @@ def _peak(bound: str, result: EngineResult) -> str:
         return ""
     then = result.seats_kv
     if then is None:
-        return "How much of the cache was in use then is not known."
-    return f"At most {fmt.whole_share(then)} of the cache was in use then."
+        return "How much of the cache was in use while they waited for a seat is not known."
+    return f"While they waited for a seat at most {fmt.whole_share(then)} of the cache was in use."
 
 
 def whole(count: float | None) -> str:
