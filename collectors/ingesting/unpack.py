@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import BinaryIO, Self
 
 from collectors.base import Source
+from collectors.ingesting.zip_content import content
 from errors import InputError
 from errors import format as fmt
 
@@ -236,7 +237,7 @@ def _zip_members(
     with source.path.open("rb") as f, zipfile.ZipFile(_Directory(f, source.name)) as archive:  # type: ignore[arg-type]
         infos = archive.infolist()
         _limit(source.name, len(infos) <= MAX_MEMBERS, f"holds more than {MAX_MEMBERS:,} files")
-        # zipfile yields no more than the size that the directory states, so these sums bind.
+        # no more is unpacked than the size that the directory states, so these sums bind
         whole = sum(i.file_size for i in infos), source.path.stat().st_size
         for size, packed in (whole, *((i.file_size, i.compress_size) for i in infos)):
             fair = size <= RATIO_FREE_BYTES or size <= MAX_RATIO * packed
@@ -251,8 +252,8 @@ def _zip_members(
                 if info.flag_bits & ENCRYPTED:
                     what = f"its file {info.filename[:200]!r} is encrypted"
                     raise InputError(what, where=source.name, advice="Unpack it with its password first.")
-                with archive.open(info) as f:
-                    yield info.filename, f.read
+                with content(archive, info) as read:
+                    yield info.filename, read
 
 
 def _slashed(member: zipfile.ZipInfo) -> str:
