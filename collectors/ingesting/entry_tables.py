@@ -2,11 +2,10 @@
 CloudWatch, Grafana and Kibana download it) and documents of YAML (what `gcloud logging read` prints unless told
 otherwise)."""
 
-import codecs
 import csv
 import io
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, BinaryIO
 
 from collectors.base import Source
@@ -34,7 +33,8 @@ _NAMES = {  # of columns, in small letters: what an entry of JSON calls the same
 }
 _SEPARATORS = ",;\t"
 _DOCUMENT = re.compile(rb"---\s*\n(?:[^\n]*\n){1,200}?(?:textPayload|jsonPayload):")
-_MOST_CHARACTERS = 1 << 22  # of one document
+_MOST_BYTES = 1 << 22  # of one document
+_DEEPEST = 1000  # levels of one
 
 
 def is_table(source: Source) -> bool:
@@ -90,31 +90,51 @@ def _nested(cells: Any) -> dict:
 
 def documents(f: BinaryIO, tally: Tally) -> Iterator[tuple[int, dict]]:
     """(byte offset, entry) for each document of YAML; what is none is counted in `tally`."""
-    offset = begin = 0
-    held: list[str] = []
-    size = 0
-    for line in codecs.getreader("utf-8")(f, "replace"):
-        if line.rstrip() == "---":
+    offset = begin = size = 0
+    held: list[bytes] = []
+    while line := f.readline(_MOST_BYTES):
+        if line.rstrip() == b"---":
             yield from _document(begin, held, size, tally)
             held, begin, size = [], offset, 0
-        elif size <= _MOST_CHARACTERS:
+        elif size <= _MOST_BYTES:
             held.append(line)
             size += len(line)
-        offset += len(line.encode())
+        offset += len(line)
     yield from _document(begin, held, size, tally)
 
 
-def _document(offset: int, held: list[str], size: int, tally: Tally) -> Iterator[tuple[int, dict]]:
+def _document(offset: int, held: list[bytes], size: int, tally: Tally) -> Iterator[tuple[int, dict]]:
     if not held:
         return
+    entry, reason = None, f"they are longer than {_MOST_BYTES:,} bytes"
+    if size <= _MOST_BYTES:
+        entry, reason = _loaded(b"".join(held).decode("utf-8", "replace")), "they are not valid YAML"
+    if isinstance(entry, dict):
+        yield offset, entry
+    else:
+        tally.add("documents", reason, offset)
+
+
+def _loaded(text: str) -> Any:
+    """None of what is no YAML, or nests so deeply that no entry does: the loader, whose calls nest as well, would end
+    this process."""
     import yaml  # here: each ingest looks whether a file is such a table, and hardly any is
 
     loader = getattr(yaml, "CBaseLoader", yaml.BaseLoader)  # each value as it is written
     try:
-        entry = yaml.load("".join(held), loader) if size <= _MOST_CHARACTERS else None  # noqa: S506 - strings alone
+        if len(text) > _DEEPEST and _is_deep(yaml.parse(text, loader)):  # each level takes a character
+            return None
+        return yaml.load(text, loader)  # noqa: S506 - strings alone
     except (yaml.YAMLError, ValueError, RecursionError):
-        entry = None
-    if isinstance(entry, dict):
-        yield offset, entry
-    else:
-        tally.add("documents", "they are not valid YAML", offset)
+        return None
+
+
+def _is_deep(events: Iterable[Any]) -> bool:
+    import yaml
+
+    depth = 0
+    for event in events:
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        if depth > _DEEPEST:
+            return True
+    return False

@@ -5,6 +5,7 @@ import gzip
 import io
 import json
 import random
+import time
 
 import pytest
 import yaml
@@ -363,3 +364,18 @@ def test_broken_documents_and_tables(folder, store):
     assert run.manifest.tables["steps"] == 19 and any("not valid YAML" in w for w in run.manifest.warnings)
     unclosed = services(training())["console"] + 'x,,w-0,"' + "y" * 200_000
     assert run_of(folder, store, unclosed, "export.csv").manifest.tables["steps"] == 20
+
+
+@pytest.mark.parametrize("opens", ["[", "{a: "])
+def test_a_document_that_nests_without_end_is_told_and_the_others_are_read(folder, store, opens):
+    hostile = "---\ninsertId: x\njsonPayload: " + opens * 100_000 + "\n"
+    run = run_of(folder, store, services(training())["gcloud"] + hostile, "export.yaml")
+    assert run.manifest.tables["steps"] == 20 and any("not valid YAML" in w for w in run.manifest.warnings)
+
+
+def test_a_document_of_one_long_line_is_passed_over_at_once(folder, store):
+    hostile = "---\ninsertId: x\ntextPayload: " + "x" * (32 << 20) + "\n"
+    began = time.process_time()
+    run = run_of(folder, store, services(training())["gcloud"] + hostile, "export.yaml")
+    assert run.manifest.tables["steps"] == 20 and time.process_time() - began < 20
+    assert any("documents (1): they are longer than 4,194,304 bytes" in w for w in run.manifest.warnings)
