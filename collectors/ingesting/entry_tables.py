@@ -35,6 +35,8 @@ _SEPARATORS = ",;\t"
 _DOCUMENT = re.compile(rb"---\s*\n(?:[^\n]*\n){1,200}?(?:textPayload|jsonPayload):")
 _MOST_BYTES = 1 << 22  # of one document
 _DEEPEST = 1000  # levels of one
+_MOST_CELL = 1 << 20  # characters: services take a line of up to 256 KiB, some of 1 MiB
+_MOST_PARTS = 16  # of a column's name
 
 
 def is_table(source: Source) -> bool:
@@ -65,6 +67,7 @@ def rows(source: Source, f: BinaryIO) -> Iterator[tuple[int, dict]]:
     names, parts = _header(source)
     columns = [_NAMES.get(name.strip().lower(), name.strip()) for name in names]
     read = 0
+    csv.field_size_limit(_MOST_CELL)  # csv's own is half of that of Cloud Logging
     try:
         for cells in csv.reader(io.TextIOWrapper(f, "utf-8", "replace", newline=""), delimiter=parts):
             if read:
@@ -80,7 +83,7 @@ def _nested(cells: Any) -> dict:
     for name, cell in cells:
         if not cell:
             continue
-        within, (*path, last) = entry, name.split(".")
+        within, (*path, last) = entry, name.split(".", _MOST_PARTS)
         for part in path:
             inner = within.setdefault(part, {})
             within = inner if isinstance(inner, dict) else {}

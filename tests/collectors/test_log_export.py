@@ -379,3 +379,22 @@ def test_a_document_of_one_long_line_is_passed_over_at_once(folder, store):
     run = run_of(folder, store, services(training())["gcloud"] + hostile, "export.yaml")
     assert run.manifest.tables["steps"] == 20 and time.process_time() - began < 20
     assert any("documents (1): they are longer than 4,194,304 bytes" in w for w in run.manifest.warnings)
+
+
+def test_a_table_with_a_long_line_keeps_hosts_and_times(folder, store):
+    entries = training()
+    entries.insert(5, {**entries[5], "textPayload": f"Config: {'x' * 200_000}", "insertId": "long"})
+    run = run_of(folder, store, services(entries[::-1])["console"], "export.csv")
+    steps = frame(run.tables, "steps", ["step", "host", "logged_ns"])
+    assert steps["step"].tolist() == list(range(20)) and set(steps["host"]) == {"w-0"}
+    assert steps["logged_ns"].tolist() == pytest.approx([(T0 + 2 * n) * 10**9 for n in range(20)], abs=10**6)
+
+
+def test_a_column_of_very_many_parts_takes_no_time(folder, store):
+    rows = services(training())["console"].splitlines()
+    text = "\n".join(
+        [f"{rows[0]},{'a.' * 16_000}", *(f"{row},x" for row in rows[1:]), *(f"{rows[1]},x" for _ in range(5000))]
+    )
+    began = time.process_time()
+    assert run_of(folder, store, text, "export.csv").manifest.tables["steps"] == 20
+    assert time.process_time() - began < 20
