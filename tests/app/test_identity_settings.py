@@ -1,11 +1,19 @@
 """The file that says who is known by what: what it holds, and what is refused of it in one sentence."""
 
+import ipaddress
+from types import SimpleNamespace
+from typing import Any
+
+import anyio
 import pytest
 from hypothesis import given
 from hypothesis import strategies as some
+from starlette.datastructures import Headers
 
 from app.identity.base import Role
-from app.identity.settings import HOURS, Roles, read
+from app.identity.settings import HOURS, Proxy, Roles, Settings, read
+from app.identity.ways.base import Asked
+from app.identity.ways.proxy import know
 from errors import InputError
 
 OIDC = """[oidc]
@@ -124,3 +132,21 @@ def test_a_file_that_is_none(tmp_path):
     (tmp_path / "bytes").write_bytes(b"\xff\xfe")
     with pytest.raises(InputError, match="is no TOML"):
         read(tmp_path / "bytes")
+
+
+@pytest.mark.parametrize(
+    ("headers", "address"),
+    [
+        ([], "10.0.0.2"),
+        (["203.0.113.9"], "203.0.113.9 by 10.0.0.2"),
+        (["198.51.100.7, 203.0.113.9"], "203.0.113.9 by 10.0.0.2"),
+        (["198.51.100.7", "203.0.113.9"], "203.0.113.9 by 10.0.0.2"),  # as HAProxy adds its own
+        (["198.51.100.7", "nobody"], "10.0.0.2"),
+    ],
+)
+def test_what_a_client_claims_is_no_address_of_the_audit_log(headers, address):
+    proxy = Proxy(user_header="x-user", networks=(ipaddress.ip_network("10.0.0.0/8"),))
+    said = [(b"x-user", b"ann"), *((b"x-forwarded-for", text.encode()) for text in headers)]
+    books: Any = SimpleNamespace(settings=Settings(roles=Roles(), proxy=proxy))
+    found = anyio.run(know, books, Asked(headers=Headers(raw=said), peer="10.0.0.2"))
+    assert found is not None and (found.identity.name, found.address) == ("ann", address)

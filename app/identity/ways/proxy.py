@@ -84,8 +84,9 @@ def _text(value: str) -> str:
 
 
 def _from(asked: Asked) -> str:
-    """Where they are: what the proxy itself added, the last of the addresses that it tells."""
-    last = asked.headers.get("x-forwarded-for", "").rpartition(",")[2].strip()
+    """Where they are: what the proxy itself added, the last of the addresses that it tells; some add a header of their
+    own behind those that came."""
+    last = ",".join(asked.headers.getlist("x-forwarded-for")).rpartition(",")[2].strip()
     try:
         return f"{ipaddress.ip_address(last)} by {asked.peer}"
     except ValueError:
