@@ -171,16 +171,20 @@ class Spool:
     def answer(self, body: bytes, at_ns: int) -> None:
         """Keep an answer. What it says of the metrics themselves (HELP, TYPE) is kept of the first one alone."""
         text = body if not self.cursor.entries else _REPEATED.sub(b"", body)
-        self.cursor.answered(_began(body), at_ns)
-        self._append(f"{SCRAPED_AT}{_stamp(at_ns)}\n".encode() + text.rstrip(b"\n") + b"\n")
+        (following := self._following()).answered(_began(body), at_ns)
+        self._append(f"{SCRAPED_AT}{_stamp(at_ns)}\n".encode() + text.rstrip(b"\n") + b"\n", following)
 
     def silence(self, at_ns: int, why: str) -> None:
         """Note that there was no answer; a silence that lasts is one gap."""
         if not self.cursor.silent:
-            self.cursor.silenced()
-            self._append(f"{NO_ANSWER}{_stamp(at_ns)} {' '.join(why.split())[:200]}\n".encode())
+            (following := self._following()).silenced()
+            self._append(f"{NO_ANSWER}{_stamp(at_ns)} {' '.join(why.split())[:200]}\n".encode(), following)
 
-    def _append(self, text: bytes) -> None:
+    def _following(self) -> Cursor:
+        """What is told once the next entry is kept: of one that a full disk refuses nothing is."""
+        return replace(self.cursor, counts=dict(self.cursor.counts))
+
+    def _append(self, text: bytes, following: Cursor) -> None:
         member = gzip.compress(text, 6)
         with writing(self.path), self.path.open("r+b" if self.path.exists() else "xb") as f:
             f.truncate(self.cursor.bytes)  # what a write that failed left there
@@ -188,7 +192,8 @@ class Spool:
             f.write(member)
             f.flush()
             os.fsync(f.fileno())
-        self.cursor.bytes += len(member)
+        following.bytes += len(member)
+        self.cursor = following
         with writing(self.path):
             write_whole(self._cursor_path, json.dumps(asdict(self.cursor), indent=1))
 

@@ -1,5 +1,6 @@
 """`chipledger watch --metrics` against a real HTTP server: what it keeps, shows, and survives."""
 
+import errno
 import gzip
 import json
 import os
@@ -247,6 +248,28 @@ def test_the_spool_takes_up_where_it_was(tmp_path):
     assert again.cursor == spool.cursor and again.cursor.counts == {"gaps": 1}
     text = gzip.decompress(again.path.read_bytes()).decode()
     assert text.startswith("# no_answer 1767571300.123456789 no route\n# scraped_at 1767571300.123456791\n")
+
+
+def test_what_a_full_disk_refuses_is_not_told_as_kept(tmp_path, monkeypatch):
+    spool = Spool(tmp_path / "s")
+
+    def full(_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", full)
+        for act in (spool.answer, spool.answer):
+            with pytest.raises(InputError, match="No space left on device"):
+                act(exposition(1).encode(), FIRST_NS)
+        with pytest.raises(InputError, match="No space left on device"):
+            spool.silence(FIRST_NS + 1, "no route")
+    assert (spool.cursor.entries, spool.cursor.newest, spool.cursor.counts) == (0, None, {})
+    spool.silence(FIRST_NS + 2, "no route")
+    spool.answer(exposition(1).encode(), FIRST_NS + 3)
+    text = gzip.decompress(spool.path.read_bytes()).decode()
+    assert text.startswith("# no_answer 1767571300.123456791 no route\n# scraped_at 1767571300.123456792\n")
+    assert exposition(1).count("# HELP") == text.count("# HELP") > 0
+    assert (spool.cursor.entries, spool.cursor.counts) == (1, {"gaps": 1})
 
 
 def _gone(cursor):
