@@ -60,8 +60,10 @@ class AuditBook(Database):
         """Add an entry. Texts are cut to TEXT characters, and what no terminal or file should act on is a `?`."""
         now = entry.at_ns or time.time_ns()
         with self._connect() as db:
-            if entry.outcome == "refused" and not _room(db, now, _plain(entry.who)):
-                return
+            if entry.outcome == "refused":
+                db.execute("begin immediate")  # of several who count at once one alone may tell the last
+                if not _room(db, now, _plain(entry.who)):
+                    return
             texts = (entry.who, entry.how, entry.role, entry.token_id, entry.what, entry.about, entry.address)
             row = (now, *map(_plain, texts), entry.outcome, _plain(entry.more))
             db.execute(f"insert into audit ({_COLUMNS}) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
@@ -78,8 +80,9 @@ def _room(db: Connection, now: int, who: str) -> bool:
     """Whether one refusal more of this person, or of all unknown ones, is told in this minute. With a minute's first
     the oldest go, where there are too many; the last says that what follows is not told."""
     most = KNOWN_REFUSED_A_MINUTE if who else REFUSED_A_MINUTE
-    asked = "select count(*) from audit where outcome = 'refused' and at_ns >= ? and who = ?"
-    lately = int(db.execute(asked, (now - now % _MINUTE_NS, who)).fetchone()[0])
+    asked = "select count(*) from audit where outcome = 'refused' and at_ns >= ? and at_ns < ? and who = ?"
+    begin = now - now % _MINUTE_NS  # and its end: a clock that was set back left some that are yet to come
+    lately = int(db.execute(asked, (begin, begin + _MINUTE_NS, who)).fetchone()[0])
     if lately == 0:
         last = "select id from audit where outcome = 'refused' order by id desc limit 1 offset ?"
         db.execute(f"delete from audit where outcome = 'refused' and id <= ({last})", (MOST_REFUSED,))

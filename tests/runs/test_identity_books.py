@@ -2,6 +2,7 @@
 
 import sqlite3
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -133,6 +134,26 @@ def test_nobody_fills_the_disk_with_refusals(audit, monkeypatch, who):
     assert all(len(e.who) <= audit_book.TEXT for e in refused)
     audit.note(Entry(what="delete a run", outcome="done", at_ns=9 * minute + 500))
     assert audit.entries()[0].what == "delete a run", "what is done is told however much is refused"
+
+
+def test_refusals_are_told_after_a_clock_was_set_back(audit):
+    hour = 3600 * 10**9
+    for at in range(100):
+        audit.note(Entry(what="ask", outcome="refused", at_ns=hour + at))
+    audit.note(Entry(what="guess a token", outcome="refused", at_ns=1))
+    assert audit.entries()[0].what == "guess a token"
+
+
+def test_of_refusals_at_once_one_says_that_more_are_not_told(audit):
+    def ask(_):
+        for at in range(20):
+            audit.note(Entry(what="ask", outcome="refused", at_ns=NOW - NOW % 60_000_000_000 + at))
+
+    with ThreadPoolExecutor(16) as pool:
+        list(pool.map(ask, range(16)))
+    told = audit.entries()
+    assert len(told) == audit_book.REFUSED_A_MINUTE
+    assert [e.what for e in told if "not told" in e.more] == ["refuse many requests"]
 
 
 def test_no_entry_holds_what_a_terminal_would_act_on(audit):
