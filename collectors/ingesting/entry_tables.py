@@ -62,17 +62,25 @@ def _header(source: Source) -> tuple[list[str], str]:
         return [], parts
 
 
-def rows(source: Source, f: BinaryIO) -> Iterator[tuple[int, dict]]:
-    """(about how many bytes were read before it, entry) for each row of a table. Raises InputError where it is none."""
+def rows(source: Source, f: BinaryIO, tally: Tally) -> Iterator[tuple[int, dict]]:
+    """(about how many bytes were read before it, entry) for each row of a table, but for a last one that was cut off:
+    it would tell of no host. Raises InputError where it is none."""
     names, parts = _header(source)
     columns = [_NAMES.get(name.strip().lower(), name.strip()) for name in names]
-    read = 0
     csv.field_size_limit(_MOST_CELL)  # csv's own is half of that of Cloud Logging
     try:
-        for cells in csv.reader(io.TextIOWrapper(f, "utf-8", "replace", newline=""), delimiter=parts):
+        reader = filter(None, csv.reader(io.TextIOWrapper(f, "utf-8", "replace", newline=""), delimiter=parts))
+        last = next(reader, [])
+        read = width = 0
+        for cells in reader:
             if read:
-                yield read, _nested(zip(columns, cells, strict=False))
-            read += sum(map(len, cells)) + len(cells)
+                yield read, _nested(zip(columns, last, strict=False))
+                width = max(width, len(last))
+            read, last = read + sum(map(len, last)) + len(last), cells
+        if read and len(last) >= width:
+            yield read, _nested(zip(columns, last, strict=False))
+        elif read:
+            tally.add("the last row", "it is cut off", read)
     except csv.Error as e:
         raise InputError(f"no table of entries ({e})", where=source.name, expected="cells as CSV quotes them") from e
 

@@ -11,6 +11,7 @@ decides between equal times, else `insertId` does, as Cloud Logging has it. An e
 one before it is the same entry, delivered twice.
 """
 
+import io
 import mmap
 import re
 import tempfile
@@ -24,6 +25,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from collectors.base import Source
+from collectors.ingesting.as_far import AsFar
 from collectors.ingesting.entry_tables import documents, is_documents, is_table, rows
 from collectors.ingesting.line_pieces import Pieces
 from collectors.ingesting.unpack import SafeSource
@@ -86,8 +88,8 @@ def take_out(source: Source, out: Path, check: Callable[[], None] = lambda: None
     """
     tally = Tally()
     with tempfile.TemporaryFile(dir=out.parent) as texts, source.open() as f:
-        entries = _Entries(texts)
-        for number, (offset, entry) in enumerate(_entries(source, f, tally)):
+        entries, there = _Entries(texts), AsFar(f)
+        for number, (offset, entry) in enumerate(_entries(source, io.BufferedReader(there), tally)):
             if not number % 1000:
                 check()
             if limit is not None and offset > limit:
@@ -98,12 +100,14 @@ def take_out(source: Source, out: Path, check: Callable[[], None] = lambda: None
         with out.open("wb") as written:
             _write(entries, order, written)
     count = len(order) - int(entries.pieces.goes_on()[order].sum())
-    return Found(count, entries.goodput, (*(f"{lost.what}: {lost.reason}" for lost in tally.lost()), *notes))
+    return Found(
+        count, entries.goodput, (*(f"{lost.what}: {lost.reason}" for lost in tally.lost()), *there.notes, *notes)
+    )
 
 
 def _entries(source: Source, f: BinaryIO, tally: Tally) -> Iterator[tuple[int, dict]]:
     if is_table(source):
-        return rows(source, f)
+        return rows(source, f, tally)
     if is_documents(source):
         return documents(f, tally)
     objects = json_stream.Walk(source.name, tally).objects(f.read)

@@ -6,6 +6,7 @@ they have none, their step numbers do, at its beginning and at its end and from 
 that write in turns and clocks that are put back make some of them fall, never most.
 """
 
+import io
 import mmap
 import re
 import shutil
@@ -14,6 +15,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from collectors.base import HEAD_BYTES
+from collectors.ingesting.as_far import AsFar
 from collectors.ingesting.unpack import SafeSource
 from collectors.reading.line_prefix import plain, rough_ns
 from collectors.reading.textlog import is_text_log
@@ -31,25 +33,30 @@ def newest_first(source: SafeSource) -> bool:
     return is_text_log(source) and _falls(head, head)
 
 
-def turn_round(source: SafeSource, out: Path, check: Callable[[], None] = lambda: None) -> bool:
-    """Write the lines to `out`, the last first; False, and nothing written, where the whole file does not stand newest
-    first."""
+def turn_round(source: SafeSource, out: Path, check: Callable[[], None] = lambda: None) -> tuple[str, ...] | None:
+    """Write the lines to `out`, the last first, and say what there is to say of them; None, and nothing written, where
+    the whole file does not stand newest first. Of one that breaks off the last line, which is a part of one, is left
+    out."""
     with tempfile.TemporaryFile(dir=out.parent) as copy, source.open() as f:
-        shutil.copyfileobj(f, copy, 1 << 20)
+        there = AsFar(f)
+        shutil.copyfileobj(io.BufferedReader(there), copy, 1 << 20)
+        if not copy.tell():
+            return None
         copy.flush()
         with mmap.mmap(copy.fileno(), 0, access=mmap.ACCESS_READ) as text:
             if not _falls(text[:HEAD_BYTES], text[-HEAD_BYTES:]):
-                return False
+                return None
+            size = text.rfind(b"\n") + 1 if there.why else len(text)
             with out.open("wb") as written:
-                for number, line in enumerate(_from_the_end(text)):
+                for number, line in enumerate(_from_the_end(text, size)):
                     if not number % _CHECKED:
                         check()
                     written.write(line + b"\n")
-    return True
+    return there.notes
 
 
-def _from_the_end(text: mmap.mmap) -> Iterator[bytes]:
-    end = len(text) - text[-1:].count(b"\n")
+def _from_the_end(text: mmap.mmap, size: int) -> Iterator[bytes]:
+    end = size - text[max(size - 1, 0) : size].count(b"\n")
     while end >= 0:
         begin = text.rfind(b"\n", 0, end) + 1
         yield text[begin:end]

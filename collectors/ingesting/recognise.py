@@ -79,14 +79,14 @@ def _turned(best: Recognised, scratch: Path, check: Callable[[], None]) -> Recog
     source = best.source
     out = _unused(scratch)
     try:
-        if not turn_round(source, out, check):
+        if (said := turn_round(source, out, check)) is None:
             return best
     except (*BROKEN, InputError):  # whoever reads it says so
         out.unlink(missing_ok=True)
         return best
     note = f"{source.name}: its lines stand newest first; they were read from the last to the first"
     lines = LinesTakenOut(source.path, source.name, source.index, out)
-    return replace(best, source=lines, notes=(*best.notes, note))
+    return replace(best, source=lines, notes=(*best.notes, note, *(f"{source.name}: {more}" for more in said)))
 
 
 def _unused(scratch: Path) -> Path:

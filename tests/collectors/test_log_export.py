@@ -398,3 +398,37 @@ def test_a_column_of_very_many_parts_takes_no_time(folder, store):
     began = time.process_time()
     assert run_of(folder, store, text, "export.csv").manifest.tables["steps"] == 20
     assert time.process_time() - began < 20
+
+
+@pytest.mark.parametrize("harm", ["cut", "sum"])
+@pytest.mark.parametrize("service", ["console", "cloudwatch console", "grafana", "gcloud", "fluent bit", "journal"])
+def test_a_packed_export_that_breaks_off_gives_what_came_before(folder, store, service, harm):
+    noise = random.Random(1)
+    entries = training()
+    for one in entries:
+        one["textPayload"] += f" {noise.randbytes(2000).hex()}"
+    packed = gzip.compress(services(entries)[service].encode())
+    run = run_of(folder, store, packed[: len(packed) * 3 // 4] if harm == "cut" else packed[:-8] + bytes(8), "x.gz")
+    steps = frame(run.tables, "steps", ["step", "host", "logged_ns"]).dropna(subset=["host"])
+    read = range(20) if harm == "sum" else range(len(steps))
+    assert steps["step"].tolist() == list(read) and len(steps) >= 12 and set(steps["host"]) == {"w-0"}
+    assert steps["logged_ns"].tolist() == pytest.approx([(T0 + 2 * n) * 10**9 for n in read], abs=10**6)
+    assert any(w.startswith("x.gz: the rest: it cannot be read (") for w in run.manifest.warnings)
+
+
+def test_a_table_whose_last_row_was_cut_off_tells_of_no_host_more(folder, store):
+    text = services(training())["cloudwatch console"]
+    cut = text.rstrip().rpartition(",")[0]
+    run = run_of(folder, store, cut, "export.csv")
+    assert set(frame(run.tables, "steps", ["host"])["host"]) == {"w-0"} and run.manifest.tables["steps"] == 19
+    assert any("the last row (1): it is cut off" in w for w in run.manifest.warnings)
+
+
+def test_a_packed_log_of_the_newest_first_that_breaks_off_is_turned_round(folder, store):
+    noise = random.Random(1)
+    lines = [f"{e['timestamp']} {e['textPayload']} {noise.randbytes(2000).hex()}\n" for e in training()[::-1]]
+    packed = gzip.compress("".join(lines).encode())
+    run = run_of(folder, store, packed[: len(packed) * 3 // 4], "train.log.gz")
+    steps = frame(run.tables, "steps", ["attempt", "step"])
+    assert set(steps["attempt"]) == {0} and steps["step"].tolist() == list(range(20 - len(steps), 20))
+    assert len(steps) >= 12 and any("the rest: it cannot be read (" in w for w in run.manifest.warnings)
