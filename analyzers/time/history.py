@@ -254,6 +254,10 @@ def _rows_of(rows: pd.DataFrame, found: Takes) -> pd.DataFrame:
 def _stepped(lines: pd.DataFrame, found: Takes) -> pd.DataFrame:
     """Step lines as rows of the history, attempts as their inputs tell them."""
     steps = _rows_of(lines, found)
+    told = steps["dur_ns"].to_numpy(dtype=np.int64)
+    took = found.took_ns(told)
+    steps["dur_ns"] = pd.array(took, dtype="Int64")
+    steps["tokens_per_s_per_chip"] *= np.where(took > told, told / np.maximum(took, 1), 1.0)
     steps["attempt"] = np.maximum(found.opens.cumsum() - 1, 0)
     return _segmented(steps)
 

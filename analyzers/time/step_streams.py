@@ -205,7 +205,8 @@ def _drops(step: np.ndarray) -> int:
 
 
 def _once(one: Stream, take: np.ndarray | None) -> tuple[Stream, int]:
-    """The first row of each take, and how many others there were; what one of them says of a new attempt holds."""
+    """The first row of each take, and how many others there were; what one of them says of a new attempt holds, and the
+    longest that one of them says it took."""
     if take is None:
         return one, 0
     _, first, of = np.unique(take, return_index=True, return_inverse=True)
@@ -213,7 +214,9 @@ def _once(one: Stream, take: np.ndarray | None) -> tuple[Stream, int]:
         return one, 0
     fresh = np.zeros(len(first), dtype=bool)
     np.logical_or.at(fresh, of, one.fresh)
-    one = replace(one, fresh=fresh[of])
+    longest = np.zeros(len(first), dtype=np.int64)
+    np.maximum.at(longest, of, one.end_ns - one.start_ns)
+    one = replace(one, fresh=fresh[of], end_ns=one.start_ns + longest[of])
     return one.at(np.sort(first)), len(take) - len(first)
 
 

@@ -30,15 +30,20 @@ SAID = 4  # names that a note gives
 @dataclass(frozen=True)
 class Takes:
     """Steps taken, in order: `row` (of the table, whose other columns hold), `step`, `start_ns` (UNTIMED where not
-    known), `opens` (a new attempt begins here). `shifts`: how far the clock of a source had to be moved, ns.
-    `notes`: what was left out, moved or assumed."""
+    known), `opens` (a new attempt begins here), `lasted_ns` (by the host that took longest, 0 where not known).
+    `shifts`: how far the clock of a source had to be moved, ns. `notes`: what was left out, moved or assumed."""
 
     row: np.ndarray
     step: np.ndarray
     start_ns: np.ndarray
     opens: np.ndarray
+    lasted_ns: np.ndarray
     shifts: dict[str, int]
     notes: tuple[str, ...]
+
+    def took_ns(self, told: np.ndarray) -> np.ndarray:
+        """How long each took the job, of how long `row` tells: it had not ended before the last host had."""
+        return np.where(told > 0, np.maximum(told, self.lasted_ns), told)
 
 
 def takes(told: Sequence[Stream], took: np.ndarray, loss: np.ndarray, clock: Stream | None = None) -> Takes:
@@ -238,7 +243,7 @@ def _with_times(told: Sequence[Stream]) -> tuple[tuple, list[str]]:
     what = f"; nothing was taken from {_named(copied)}" if copied else ""
     return found, [
         f"{rows:,} rows of {len(told):,} hosts or logs tell of {len(found[0]):,} steps taken: each counts "
-        f"once, as told by the one that tells most of its stretch{what}."
+        f"once, as told by the one that tells most of its stretch, and as long as on the slowest{what}."
     ]
 
 
@@ -254,8 +259,8 @@ def _outside(one: Stream, taken: Sequence[Stream]) -> Stream:
 
 
 def merged(told: Sequence[Stream]) -> tuple[tuple, dict[tuple[str, str, str], int]]:
-    """(row, step, start, opens) of each take in order of time, and how many rows each stream gave. `told`: the streams
-    by one clock, the one to be believed first going first."""
+    """(row, step, start, opens, lasted) of each take in order of time, and how many rows each stream gave. `told`: the
+    streams by one clock, the one to be believed first going first."""
     rank = np.repeat(np.arange(len(told)), [len(s) for s in told])
     step, start, end, row, announced = (
         np.concatenate([getattr(s, c) for s in told]) for c in ("step", "start_ns", "end_ns", "row", "announced")
@@ -265,6 +270,7 @@ def merged(told: Sequence[Stream]) -> tuple[tuple, dict[tuple[str, str, str], in
     usual = max(s.usual_ns for s in told)
     slack = max(usual, COARSE_NS)
     since = np.concatenate([np.append(s.start_ns[:1], s.start_ns[:-1]) for s in told])
+    lasted = end - start
     if len(told) > 1:
         take = _taken_at_once(step, start, end, rank, slack)
         pick = np.lexsort((rank, take))
@@ -272,11 +278,11 @@ def merged(told: Sequence[Stream]) -> tuple[tuple, dict[tuple[str, str, str], in
         flags = [np.logical_or.reduceat(x[pick], opened) for x in (fresh | begins, announced)]
         since = np.maximum.reduceat(np.where(announced, since, UNTIMED)[pick], opened)
         alone = np.logical_and.reduceat(begins[pick], opened)
-        last = np.maximum.reduceat(end[pick], opened)
+        last, longest = (np.maximum.reduceat(x[pick], opened) for x in (end, lasted))
         first = pick[opened]
         order = _in_order(start[first], step[first], rank[first], slack)
         chosen, (fresh, announced), since = first[order], (f[order] for f in flags), since[order]
-        begins, end = alone[order], last[order]
+        begins, end, lasted = alone[order], last[order], longest[order]
     else:
         chosen, fresh = np.arange(len(step)), fresh | begins
     row, step, start, rank = row[chosen], step[chosen], np.maximum.accumulate(start[chosen]), rank[chosen]
@@ -290,7 +296,8 @@ def merged(told: Sequence[Stream]) -> tuple[tuple, dict[tuple[str, str, str], in
         opens[i] = not opens[np.searchsorted(start, since[i], side="right") : i].any()
     count = np.bincount(rank, minlength=len(told))
     used = {(s.source, s.host, s.format): int(n) for s, n in zip(told, count, strict=True)}
-    return (row, step, start, opens), used
+    lasted = np.minimum(lasted, np.append(np.diff(start), np.iinfo(np.int64).max))  # the next one ended it for all
+    return (row, step, start, opens, lasted), used
 
 
 def _taken_at_once(step: np.ndarray, start: np.ndarray, end: np.ndarray, rank: np.ndarray, slack: int) -> np.ndarray:
@@ -326,7 +333,7 @@ def _without_times(told: Sequence[Stream], took: np.ndarray, loss: np.ndarray) -
     """Takes of the format that tells most, its streams one after the other, of copies the longest."""
     if not told:
         empty = np.zeros(0, dtype=np.int64)
-        return (empty, empty, empty, np.zeros(0, dtype=bool)), []
+        return (empty, empty, empty, np.zeros(0, dtype=bool), empty), []
     amount = {f: [s for s in told if s.format == f] for f in sorted({s.format for s in told})}
     best = max(amount, key=lambda f: (_steps(amount[f]), sum(len(s) for s in amount[f])))
     mine, others = [s for s in told if s.format == best], [s for s in told if s.format != best]
@@ -347,7 +354,7 @@ def _without_times(told: Sequence[Stream], took: np.ndarray, loss: np.ndarray) -
     begins = np.concatenate([np.arange(len(s)) == 0 for s in kept])
     ahead = np.diff(step, prepend=step[:1])
     opens = (ahead <= 0) & (begins | fresh) | announced  # steps that lack between two logs tell of no start
-    return (row, step, np.full(len(row), UNTIMED), opens), notes
+    return (row, step, np.full(len(row), UNTIMED), opens, np.zeros(len(row), dtype=np.int64)), notes
 
 
 def _without_copies(told: Sequence[Stream], took: np.ndarray, loss: np.ndarray) -> tuple[list[Stream], list[Stream]]:

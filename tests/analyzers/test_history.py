@@ -368,3 +368,21 @@ def test_a_line_that_tells_why_belongs_to_the_attempt_of_its_own_log():
     }
     found = interruptions.analyze(MemoryTables({"steps": here, "evidence": evidence}), facts_of({"chips": 1}), {})
     assert found.rows["cause"].tolist() == ["unknown", "hbm"]
+
+
+@pytest.mark.parametrize("slow", ["a.parquet", "b.parquet"])
+def test_of_hosts_that_take_a_step_at_once_the_slowest_tells_how_long_it_took_whatever_its_name(slow):
+    quick = {"a.parquet": "b.parquet", "b.parquet": "a.parquet"}[slow]
+    n, took = 30, {slow: S, quick: 9 * S // 10}
+    columns = {
+        "step": 2 * [*range(n)],
+        "start_ns": 2 * [(EPOCH + k * S) for k in range(n)],
+        "dur_ns": [took[name] for name in sorted(took) for _ in range(n)],
+        "tokens_per_s_per_chip": [1e12 / took[name] for name in sorted(took) for _ in range(n)],
+        "source": [name for name in sorted(took) for _ in range(n)],
+        "host": [name[0] for name in sorted(took) for _ in range(n)],
+        "format": ["table"] * 2 * n,
+    }
+    rows = history(MemoryTables({"steps": columns}), {}).rows
+    assert rows["dur_ns"].tolist() == [S] * n
+    assert rows["tokens_per_s_per_chip"].tolist() == pytest.approx([1000.0] * n)  # of as many tokens

@@ -1,10 +1,13 @@
 """Streams laid down by hand: which rows are takes, where an attempt opens, and what is said of what was left out."""
 
+from dataclasses import replace
+
 import numpy as np
+import pandas as pd
 import pytest
 
 from analyzers.time.step_streams import UNTIMED, Stream
-from analyzers.time.step_takes import takes
+from analyzers.time.step_takes import lines_taken, takes
 
 S = 10**9
 
@@ -141,3 +144,37 @@ def test_a_log_that_goes_on_by_a_clock_put_back_since_is_moved_on_and_so_are_tho
 def test_neither_another_time_back_nor_a_pause_of_an_hour_is_a_clock_put_back(at_s):
     found = taken(stream("a", range(100), 0), stream("b", range(100, 150), at_s, first_row=100))
     assert found.shifts == {}
+
+
+@pytest.mark.parametrize("slow", ["a.log", "b.log"])
+def test_a_step_lasts_as_long_as_on_the_slowest_host_whoever_tells_it(slow):
+    fast = "b.log" if slow == "a.log" else "a.log"
+    quick = stream(fast, range(10), 0, first_row=100)
+    quick = replace(quick, end_ns=quick.start_ns + 9 * S)
+    told = sorted([stream(slow, range(10), 0), quick], key=lambda s: s.source)
+    assert taken(*told).lasted_ns.tolist() == [10 * S] * 10
+
+
+def test_no_step_lasts_longer_on_another_host_than_until_the_next_begins():
+    late = stream("b.log", range(8), 0.4, first_row=100)
+    late = replace(late, end_ns=late.start_ns + 11 * S)
+    assert taken(stream("a.log", range(10), 0), late).lasted_ns.tolist() == [10 * S] * 10
+
+
+def test_of_hosts_that_write_one_log_the_slowest_tells_how_long_a_step_lasts():
+    n = 12
+    rows = pd.DataFrame(
+        {
+            "step": [k for k in range(n) for _ in "ab"],
+            "start_ns": [10 * k * S for k in range(n) for _ in "ab"],
+            "dur_ns": [9 * S, 10 * S] * n,
+            "order": range(2 * n),
+            "loss": [None] * 2 * n,
+            "attempt": [0] * 2 * n,
+            "logged_ns": [None] * 2 * n,
+            **{name: ["all"] * 2 * n for name in ("source", "format")},
+            "host": [None] * 2 * n,
+        }
+    ).astype({c: "Int64" for c in ("step", "start_ns", "dur_ns", "order", "attempt", "logged_ns")})
+    found = lines_taken(rows.astype({"loss": "float64"}))
+    assert len(found.row) == n and found.took_ns(np.full(n, 9 * S)).tolist() == [10 * S] * n
