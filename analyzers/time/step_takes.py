@@ -18,6 +18,7 @@ import numpy as np
 import pandas as pd
 
 from analyzers.time.clocks_put_back import moved_said, put_back, put_back_said
+from analyzers.time.log_names import age
 from analyzers.time.source_clocks import COARSE_NS, apart
 from analyzers.time.step_streams import NS_PER_S, UNTIMED, Stream, natural_key, streams
 
@@ -396,12 +397,4 @@ def _one_after_another(told: list[Stream]) -> tuple[list[Stream], str]:
     if all(int(a.step.max()) < int(b.step.min()) for a, b in pairwise(by_step)):
         return by_step, "by their steps"
     sources = {s.source for s in told}
-    return sorted(told, key=lambda s: (_rotated(s.source, sources), natural_key(s.host))), "by their names"
-
-
-def _rotated(name: str, names: set[str]) -> list:
-    """Sorts `log.2` and `log.1` before `log`, as they are rotated, where there is a `log`."""
-    base, dot, number = name.rpartition(".")
-    if dot and number.isdecimal() and base in names:
-        return [natural_key(base), -int(number)]
-    return [natural_key(name), 0]
+    return sorted(told, key=lambda s: (age(s.source, sources), natural_key(s.host))), "by their names"

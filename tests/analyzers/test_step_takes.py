@@ -125,6 +125,26 @@ def test_rotated_logs_without_times_follow_by_number_and_parts_by_their_steps():
     assert "by their steps: z, a." in apart.notes[0]
 
 
+@pytest.mark.parametrize(
+    "names",
+    [
+        ("log.3.gz", "log.2.gz", "log.1", "log"),
+        ("log.10.gz", "log.9.gz", "log.1.gz", "log.gz"),
+        ("train.log-20260303.gz", "train.log-20260304.gz", "train.log-20260305", "train.log"),
+        ("log.20260303", "log.20260304", "log.20260305", "log"),
+        ("log.2026-03-03", "log.2026-03-04", "log.2026-03-04_17", "log"),
+        ("0.log.20260303-050607.gz", "0.log.20260303-150607.gz", "0.log.20260304-000000", "0.log"),
+        ("log-1772500000", "log-1772600000", "log-1772700000", "log"),
+        ("attempt_8.log", "attempt_9.log.gz", "attempt_10.log", "attempt_11.log.gz"),
+        ("20260303.log", "20260304.log", "run.log", "run_2.log"),
+    ],
+)
+def test_logs_without_times_follow_as_their_names_tell_of_their_age(names):
+    parts = [stream(name, range(20 * k, 20 * k + 30), first_row=30 * k) for k, name in enumerate(names)]
+    found = taken(*(parts[k] for k in (3, 1, 0, 2)))
+    assert found.row.tolist() == list(range(120)) and f"by their names: {', '.join(names)}." in found.notes[-1]
+
+
 def test_a_log_that_goes_on_by_a_clock_put_back_since_is_moved_on_and_so_are_those_after_it():
     """Three parts of a log, rotated every 1,000 s; after the first the clock was put back by an hour. They were left
     out as another job's, and where they were longer two steps were taken at once."""
