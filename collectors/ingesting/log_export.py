@@ -31,7 +31,7 @@ from collectors.ingesting.line_pieces import Pieces
 from collectors.ingesting.unpack import SafeSource
 from collectors.reading import json_stream
 from collectors.reading.entry_text import audit_text, audited_host, payload_text
-from collectors.reading.textlog import DATED, NS_PER_S, Tally, fits, moment_ns, seconds_to_ns
+from collectors.reading.textlog import DATED, NS_PER_S, WORDED, Tally, fits, moment_ns, seconds_to_ns, zone_doubt
 
 _TEXT_KEYS = ("textPayload", "log", "message", "line", "msg", "MESSAGE")
 _TIME_KEYS = ("timestamp", "time", "@timestamp", "ts", "receiveTimestamp", "date", "__REALTIME_TIMESTAMP")
@@ -49,7 +49,9 @@ _HOST_KEYS = (
 _ENTRY = re.compile(rb'"(?:textPayload|jsonPayload|log|message|line|msg|MESSAGE|resultType)"\s*:')
 _GOODPUT = "job_name"  # in a payload: an entry of ml-goodput-measurement, which has a reader of its own
 _ID_BYTES = 24  # of an insertId: as many as order needs
+_SECONDS = re.compile(r"\d{9,10}\.\d{1,18}", re.ASCII)
 _UNITS = ((1e17, 1), (1e14, 1_000), (1e11, 1_000_000), (0, NS_PER_S))  # numbers since 1970 from here on: ns of one
+_DATE = 80  # characters in which a date is written
 _WRITTEN = 100_000  # lines written at once
 NONE = -(1 << 63)
 
@@ -88,7 +90,7 @@ def take_out(source: Source, out: Path, check: Callable[[], None] = lambda: None
     """
     tally = Tally()
     with tempfile.TemporaryFile(dir=out.parent) as texts, source.open() as f:
-        entries, there = _Entries(texts), AsFar(f)
+        entries, there = _Entries(texts, tally), AsFar(f)
         for number, (offset, entry) in enumerate(_entries(source, io.BufferedReader(there), tally)):
             if not number % 1000:
                 check()
@@ -136,6 +138,7 @@ class _Entries:
     """What was read so far; the texts themselves wait in a file."""
 
     texts: BinaryIO
+    tally: Tally
     time: array = field(default_factory=lambda: array("q"))
     begin: array = field(default_factory=lambda: array("q"))
     place: array = field(default_factory=lambda: array("i"))
@@ -152,7 +155,7 @@ class _Entries:
             self.silent += not _is_goodput(entry)
             return
         raw = text.encode("utf-8", "replace")
-        at = _time_ns(entry)
+        at = _time_ns(entry, self.tally)
         name = entry.get("insertId")
         name = name if isinstance(name, str) else ""
         self.begin.append(self.texts.tell())
@@ -254,18 +257,32 @@ def _write(entries: _Entries, order: np.ndarray, out: BinaryIO) -> None:
                     out.write(before + line + b"\n")
 
 
-def _time_ns(entry: dict) -> int | None:
+def _time_ns(entry: dict, tally: Tally) -> int | None:
     for key in _TIME_KEYS:
         value = entry.get(key)
-        if isinstance(value, str) and (match := DATED.match(value)):
+        if isinstance(value, str) and (match := _dated(value)):
+            if doubt := zone_doubt(match):
+                tally.add("times", doubt)
             return moment_ns(match)
-        if isinstance(value, str) and value.isdecimal() and len(value) < 20:
-            value = int(value)
+        if isinstance(value, str):
+            value = _number(value)
         if isinstance(value, int | float) and not isinstance(value, bool):
             unit = next((u for least, u in _UNITS if value >= least), 0)
             ns = value * unit if isinstance(value, int) else seconds_to_ns(value * (unit / NS_PER_S))
             return ns if ns and fits(ns) else None
     return None
+
+
+def _dated(value: str) -> re.Match[str] | None:
+    return DATED.match(value) or next((m for form in WORDED if (m := form.search(value[:_DATE]))), None)
+
+
+def _number(value: str) -> int | float | None:
+    """A number since 1970 that is written as text; of seconds with a fraction, ns, as exactly as it is written."""
+    if _SECONDS.fullmatch(value):
+        whole, fraction = value.split(".")
+        return int(whole + fraction[:9].ljust(9, "0"))
+    return int(value) if value.isdecimal() and len(value) < 20 else None
 
 
 def _place(entry: dict) -> str:

@@ -78,7 +78,7 @@ WORDED = tuple(
     re.compile(pattern, re.ASCII)
     for pattern in (  # dates with a year whose month is a word, or that can be read in one way only
         rf"\b{_NAME} +(?P<day>\d{{1,2}}) {_TIME}(?: {_ZONE})? (?P<year>\d{{4}})(?!\d)",  # dmesg -T, ctime, date
-        rf"\b{_NAME} +(?P<day>\d{{1,2}}),? (?P<year>\d{{4}}),? {_TIME}(?:\s?{_ZONE})?",
+        rf"\b{_NAME} +(?P<day>\d{{1,2}}),? (?P<year>\d{{4}})(?:,| @)? {_TIME}(?:\s?{_ZONE})?",  # with @: Kibana
         rf"(?<![\d.])(?P<day>\d\d)\.(?P<month>\d\d)\.(?P<year>\d{{4}}),? {_TIME}(?:\s?{_ZONE})?",  # 04.03.2026
         rf"(?<!\d)(?P<day>\d{{1,2}})[ /-]{_NAME}[ /-](?P<year>\d{{4}})[ :]{_TIME}(?:\s?{_ZONE})?",  # mail, web servers
     )
@@ -136,7 +136,7 @@ def moment_ns(match: re.Match, year: int | None = None, month: int | None = None
     try:
         moment = datetime(
             year or int(parts["year"]),
-            month or int(parts["month"]),
+            month or int(parts.get("month") or MONTHS[parts["name"]]),
             day or int(parts["day"]),
             _hour(parts),
             int(parts["minute"]),

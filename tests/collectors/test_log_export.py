@@ -240,6 +240,10 @@ def test_several_lines_in_one_entry_and_odd_names(tmp_path):
         ({"time": 1_772_625_600_500}, "2026-03-04T12:00:00.500000000Z x"),
         ({"ts": "1772625600500000001"}, "2026-03-04T12:00:00.500000001Z x"),
         ({"@timestamp": "2026-03-04T13:00:00+01:00"}, "2026-03-04T12:00:00.000000000Z x"),
+        ({"@timestamp": "Mar 4, 2026 @ 12:00:00.500"}, "2026-03-04T12:00:00.500000000Z x"),
+        ({"ts": "1772625600.500000001"}, "2026-03-04T12:00:00.500000001Z x"),
+        ({"time": "04/Mar/2026:13:00:00 +0100"}, "2026-03-04T12:00:00.000000000Z x"),
+        ({"time": "build 1.2.3 of Mar"}, "x"),
         ({}, "x"),
         ({"kubernetes": {"pod_name": "p"}}, "[pod/p/] x"),
         ({"time": float("inf")}, "x"),
@@ -304,6 +308,14 @@ def grafana_table(entries):
     return text.getvalue()
 
 
+def kibana_table(entries):
+    text = io.StringIO()
+    shown = [f"Mar 4, 2026 @ {e['timestamp'][11:23]}" for e in entries]
+    cells = ([at, e["textPayload"], "w-0"] for at, e in zip(shown, entries, strict=True))
+    csv.writer(text).writerows([["@timestamp", "message", "pod"], *cells])
+    return text.getvalue()
+
+
 def services(entries):
     """The same entries as each service hands them out."""
     timed = [
@@ -314,6 +326,7 @@ def services(entries):
         "console": table(entries),
         "cloudwatch console": cloudwatch_table(entries),
         "grafana": grafana_table(entries),
+        "kibana": kibana_table(entries),
         "gcloud": "".join("---\n" + yaml.safe_dump(e, width=80) for e in entries),
         "loki": json.dumps(
             {
@@ -354,6 +367,12 @@ def test_what_services_hand_out(folder, store, service, newest_first):
     steps = frame(run.tables, "steps", ["attempt", "step", "host", "logged_ns"])
     assert steps["step"].tolist() == list(range(20)) and set(steps["attempt"]) == {0} and set(steps["host"]) == {"w-0"}
     assert steps["logged_ns"].tolist() == pytest.approx([(T0 + 2 * n) * 10**9 for n in range(20)], abs=10**6)
+
+
+@pytest.mark.parametrize("service, said", [("kibana", True), ("cloudwatch console", True), ("grafana", False)])
+def test_times_of_a_table_without_a_zone_are_said_to_be_read_as_utc(folder, store, service, said):
+    run = run_of(folder, store, services(training())[service], "export.csv")
+    assert any("no time zone and were read as UTC" in warning for warning in run.manifest.warnings) is said
 
 
 def test_broken_documents_and_tables(folder, store):
