@@ -174,7 +174,7 @@ class _Entries:
             return "", payload_text(payload)
         if isinstance(proto, dict):
             return "", audit_text(proto) or None
-        return next(((key, entry[key]) for key in _TEXT_KEYS if isinstance(entry.get(key), str)), ("", None))
+        return next(((key, text) for key in _TEXT_KEYS if (text := _said(entry.get(key))) is not None), ("", None))
 
     def close(self) -> None:
         self.begin.append(self.texts.tell())
@@ -207,6 +207,13 @@ class _Entries:
         if left := self.pieces.left(order):
             notes.append(f"lines ({left}): the file ends in the middle of them")
         return order, notes
+
+
+def _said(value: object) -> str | None:
+    """A text; a journal writes one that holds colours, or a bar drawn anew, as the list of its bytes."""
+    if isinstance(value, list) and value and all(isinstance(byte, int) and 0 <= byte <= 255 for byte in value):
+        return bytes(value).decode("utf-8", "replace")
+    return value if isinstance(value, str) else None
 
 
 def _is_goodput(entry: dict) -> bool:

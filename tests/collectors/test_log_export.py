@@ -357,7 +357,16 @@ def services(entries):
             json.dumps({"__REALTIME_TIMESTAMP": str(at // 1000), "_HOSTNAME": "w-0", "MESSAGE": text})
             for at, text in timed
         ),
+        "journal, in colour": "\n".join(
+            json.dumps({"__REALTIME_TIMESTAMP": str(at // 1000), "_HOSTNAME": "w-0", "MESSAGE": coloured(text, at)})
+            for at, text in timed
+        ),
     }
+
+
+def coloured(text, at):
+    """Every other line, as a journal writes it."""
+    return list(f"\x1b[32m{text}\x1b[0m".encode()) if at // 10**9 % 4 else text
 
 
 @pytest.mark.parametrize("newest_first", [True, False])
@@ -373,6 +382,12 @@ def test_what_services_hand_out(folder, store, service, newest_first):
 def test_times_of_a_table_without_a_zone_are_said_to_be_read_as_utc(folder, store, service, said):
     run = run_of(folder, store, services(training())[service], "export.csv")
     assert any("no time zone and were read as UTC" in warning for warning in run.manifest.warnings) is said
+
+
+@pytest.mark.parametrize("message", [[], [300], [-1], ["a", "b"], [1.5], None, {}])
+def test_what_is_neither_a_text_nor_its_bytes_is_no_line(tmp_path, message):
+    lines, found = taken(tmp_path, json.dumps([entry(1, "a"), {"MESSAGE": message}]))
+    assert len(lines) == 1 and any("hold no line of text" in note for note in found.notes)
 
 
 def test_broken_documents_and_tables(folder, store):
