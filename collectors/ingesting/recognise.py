@@ -8,11 +8,13 @@ from types import ModuleType
 from collectors import collector, each
 from collectors.base import Item, Rows
 from collectors.ingesting.entry_tables import is_documents, is_table
+from collectors.ingesting.holes import filled
 from collectors.ingesting.log_export import LinesTakenOut, is_export, take_out
 from collectors.ingesting.newest_first import newest_first, turn_round
 from collectors.ingesting.unpack import BROKEN, SafeSource
 from collectors.reading.textlog import is_text_log
 from errors import InputError
+from errors import format as fmt
 
 SURE = 0.5  # a file goes to no collector less sure of it than this
 CERTAIN = 0.8  # no second look is needed
@@ -68,6 +70,8 @@ def recognise(found: SafeSource, scratch: Path, check: Callable[[], None] = lamb
         best = max(_taken_out(found, scratch, check), best, key=lambda one: one.score)
     elif (best.score < CERTAIN or best.is_one_of(CARRIED)) and is_text_log(found):
         best = _deeper(found, best)
+    if best.score < SURE and b"\0" in found.head:
+        best = max(_filled(found, scratch, check), best, key=lambda one: one.score)
     if best.score >= SURE and best.is_one_of((*TEXT_LOGS, ANY_LOG)) and newest_first(best.source):
         best = _turned(best, scratch, check)
     # A fresh source, without the head that sniffing left in memory.
@@ -87,6 +91,24 @@ def _turned(best: Recognised, scratch: Path, check: Callable[[], None]) -> Recog
     note = f"{source.name}: its lines stand newest first; they were read from the last to the first"
     lines = LinesTakenOut(source.path, source.name, source.index, out)
     return replace(best, source=lines, notes=(*best.notes, note, *(f"{source.name}: {more}" for more in said)))
+
+
+def _filled(found: SafeSource, scratch: Path, check: Callable[[], None]) -> Recognised:
+    """The lines of a log between the holes in it, where a collector of logs knows what they are."""
+    nothing, out = Recognised(0.0, collector(ANY_LOG), found), _unused(scratch)
+    try:
+        zeros = filled(found, out, check)
+    except (*BROKEN, InputError):  # whoever reads it says so
+        zeros = None
+    sure = _surest(DeepSource(out, found.name), _named((*TEXT_LOGS, ANY_LOG))) if zeros is not None else nothing
+    if zeros is None or sure.score < SURE:
+        out.unlink(missing_ok=True)
+        return nothing
+    note = (
+        f"{found.name}: zeros ({fmt.count(zeros, 'byte')}) were left out; where many stand together, as a machine that "
+        "goes down or a log that is cut while it is written to leaves them, with what stood before them in their line"
+    )
+    return Recognised(sure.score, sure.collector, LinesTakenOut(found.path, found.name, lines=out), (note,))
 
 
 def _unused(scratch: Path) -> Path:

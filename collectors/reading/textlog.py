@@ -14,6 +14,7 @@ from runs.schema import SCHEMAS
 
 NS_PER_S = 1_000_000_000
 BATCH_ROWS = 50_000
+HOLE = b"\0" * 8  # so many zeros or more are no characters: nothing was written there
 _PIECE_BYTES = 1 << 22
 _NO_LOG = re.compile(rb"\s*(?:\{\s*[\"}]|\[\s*[{\]]|<(?:[?!]|html|svg|\w+>\s*<))")
 _INT64_LIMIT = 1 << 63
@@ -264,7 +265,8 @@ def tail(source: Source) -> bytes:
 
 
 def lines(source: Source) -> Iterator[tuple[int, str, bool]]:
-    """(byte offset, line without its end, whether it had one) for each line: the last may be cut off.
+    """(byte offset, line without its end, whether it had one) for each line: the last may be cut off. Of a line with a
+    hole in it what stands behind it.
 
     Raises InputError for a line longer than LINE_LIMIT_BYTES.
     """
@@ -278,5 +280,6 @@ def lines(source: Source) -> Iterator[tuple[int, str, bool]]:
                     where=source.name,
                     expected="a text log with a line per record",
                 )
-            yield offset, raw.decode("utf-8", "replace").rstrip("\r\n"), whole
+            text = raw.rpartition(HOLE)[2] if HOLE in raw else raw
+            yield offset + len(raw) - len(text), text.decode("utf-8", "replace").rstrip("\r\n"), whole
             offset += len(raw)
