@@ -7,6 +7,9 @@ workers. Each cycle that started any becomes a `job` row, an attempt, from its f
 open-ended, since nothing tells that the workers came to their end. The rest of the cycle is in the row's detail, as
 first and last time of each event: no sign of life of the attempt before. A failure_detected becomes `evidence` of the
 attempt whose workers were running then, as a symptom: it tells that, not why. Any other line that tells why does, too.
+
+A launcher counts its cycles from 0. Where a job was put back into the queue its new launchers write on in the same
+file: a cycle that is not beyond the last one, and begins well after that had, is of another launch.
 """
 
 import json
@@ -17,7 +20,7 @@ from collections.abc import Iterator
 from collectors.base import Item, Source
 from collectors.reading.evidence import Evidence
 from collectors.reading.line_prefix import plain
-from collectors.reading.textlog import DATED, Buffer, Tally, clean, is_text_log, lines, moment_ns
+from collectors.reading.textlog import DATED, NS_PER_S, Buffer, Tally, clean, is_text_log, lines, moment_ns
 from errors import InputError
 
 NAME = "nvrx"
@@ -32,6 +35,7 @@ _EVENTS = (
     "worker_start_started",
     "worker_start_completed",
 )
+_BEGINNING = ("rendezvous_started", "worker_start_started")
 _LINE = re.compile(
     r"Cycle: *(?P<cycle>\d{1,9}),? +Event: *(?P<event>\w{1,40}),? +Node: *(?P<node>[^\s,]{1,200}),? +"
     r"(?:Rank: *(?P<rank>-?\w{1,12}),? +)?Time: *(?=\d{4}-)",
@@ -39,6 +43,7 @@ _LINE = re.compile(
 )
 _SNIFF = re.compile(rb"Cycle: *\d+,? +Event: *(?:" + "|".join(_EVENTS).encode() + rb")\b")
 _HOST = re.compile(r"(.+?)(?:_\d+)+")  # a node is named host_pid_number
+_TOGETHER_NS = 60 * NS_PER_S  # nodes of one launch begin a cycle within so long, and none is put back so soon
 _MOST_CYCLES, _MOST_FAILURES = 100_000, 100_000  # of one log
 
 
@@ -70,7 +75,11 @@ class _Log:
         self.name, self.tally = source.name, Tally()
         self.evidence = Evidence(source, self.tally)
         self.attempt, self.begun = 0, False  # as far as the log has come
-        self.cycles: dict[int, dict[str, list[int]]] = {}  # cycle: event: first time, last time, how many told of it
+        self.launch = 0
+        self.latest: tuple[int, int] | None = None  # the furthest cycle of this launch that began, and when
+        self.nodes: dict[str, str] = {}  # of this launch, by their hosts
+        # (launch, cycle): event: first time, last time, how many told of it
+        self.cycles: dict[tuple[int, int], dict[str, list[int]]] = {}
         self.failures: list[tuple[int, int, str, str]] = []
 
     def event(self, offset: int, line: str, whole: bool) -> bool:
@@ -83,7 +92,12 @@ class _Log:
         if match["event"] not in _EVENTS or stamp is None or at is None or not (whole or stamp["zone"]):
             self.tally.add("cycle events", "of a kind that is not known, or without a time", offset)
             return True
-        number, event = int(match["cycle"]), match["event"]
+        event, node = match["event"], match["node"]
+        named = _HOST.fullmatch(node)
+        host = named[1] if named else node
+        if event in _BEGINNING:
+            self._begins(int(match["cycle"]), at, host, node)
+        number = self.launch, int(match["cycle"])
         if number not in self.cycles and len(self.cycles) >= _MOST_CYCLES:
             raise InputError(f"more than {_MOST_CYCLES:,} cycles", where=self.name, expected="the cycles of one job")
         times = self.cycles.setdefault(number, {}).setdefault(event, [at, at, 0])
@@ -92,9 +106,18 @@ class _Log:
             self.attempt += self.begun
             self.begun = True
         elif event == "failure_detected" and len(self.failures) < _MOST_FAILURES:
-            host = _HOST.fullmatch(match["node"])
-            self.failures.append((at, offset, line, clean(host[1] if host else match["node"])))
+            self.failures.append((at, offset, line, clean(host)))
         return True
+
+    def _begins(self, number: int, at: int, host: str, node: str) -> None:
+        """Follow which launch a cycle that begins is of."""
+        if self.latest is not None and at > self.latest[1] + _TOGETHER_NS:
+            last = self.latest[0]
+            if number < last or (number == last and self.nodes.get(host, node) != node):
+                self.launch, self.latest, self.nodes = self.launch + 1, None, {}
+        if self.latest is None or number > self.latest[0]:
+            self.latest = number, at
+        self.nodes.setdefault(host, node)
 
     def jobs(self) -> Iterator[Item]:
         life = Buffer("lifecycle", "kind", "start_ns", "attempt", "detail", "order", "source")
@@ -111,7 +134,7 @@ class _Log:
                 event: {"first_ns": first, "last_ns": last, "count": count}
                 for event, (first, last, count) in self.cycles[number].items()
             }
-            detail = json.dumps({"cycle": number, **events}, sort_keys=True)
+            detail = json.dumps({"cycle": number[1], **events}, sort_keys=True)
             life.add("job", begun[number], attempt, detail, attempt, self.name)
             yield from life.full()
         yield from life.rest()

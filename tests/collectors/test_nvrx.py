@@ -83,6 +83,26 @@ def test_colours_and_line_ends(tmp_path):
     assert len(log(tmp_path, text).rows["lifecycle"]) == 1
 
 
+@pytest.mark.parametrize("cycles", [1, 2])
+def test_cycles_that_are_counted_anew_are_of_a_job_that_was_put_back_into_its_queue(tmp_path, cycles):
+    again = "n7_5678_0"
+    first = started(0, 0) + (failed(1, 100) + started(1, 120) if cycles == 2 else "") + failed(cycles, 200)
+    then = started(0, 400, again) + failed(1, 500, again) + started(1, 520, again)
+    got = log(tmp_path, first + then)
+    rows = [(r["attempt"], seconds(r["start_ns"]), json.loads(r["detail"])["cycle"]) for r in got.rows["lifecycle"]]
+    begun = [(2, 0), (122, 1)][:cycles] + [(402, 0), (522, 1)]
+    assert rows == [(n, at, cycle) for n, (at, cycle) in enumerate(begun)]
+    assert [r["attempt"] for r in got.rows["evidence"]] == list(range(cycles + 1))
+
+
+def test_nodes_that_sum_up_their_cycles_one_after_the_other_are_of_one_launch(tmp_path):
+    def node(name, late):
+        return started(0, late, name) + failed(1, 100, name) + started(1, 120 + late, name)
+
+    got = log(tmp_path, node("n7_1_0", 0) + node("n8_2_0", 3) + node("n7_9_1", 5))  # two launchers on one host
+    assert [seconds(r["start_ns"]) for r in got.rows["lifecycle"]] == [2, 122]
+
+
 def test_a_file_without_cycles(tmp_path):
     with pytest.raises(InputError, match="no restart cycle"):
         log(tmp_path, "Event: none\n")
