@@ -264,7 +264,7 @@ def _stepped(lines: pd.DataFrame, found: Takes) -> pd.DataFrame:
 
 def _from_profile(seen: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
     """Steps of the host with most of them, its captures in order of time, and of others where these tell of other
-    steps at other times; every host of a capture has the same ones."""
+    steps at other times; every host of a capture has the same ones, and the slowest tells how long they took."""
     seen = seen.dropna(subset=["start_ns", "dur_ns"])
     if not len(seen):
         return _segmented(seen[COLUMNS].reset_index(drop=True)), []
@@ -279,13 +279,29 @@ def _from_profile(seen: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
             )
             if apart and not one["step"].isin(kept["step"]).any():
                 kept = pd.concat([kept, one])
-    steps = _segmented(_once(kept).sort_values("start_ns", kind="stable")[COLUMNS].reset_index(drop=True))
+    steps = _once(kept).sort_values("start_ns", kind="stable")[COLUMNS].reset_index(drop=True)
+    if len(ranked) > 1:
+        steps["dur_ns"] = pd.array(_until_all_had_ended(steps, seen), dtype="Int64")
+    steps = _segmented(steps)
     if steps["segment"].max() == 0:
         return steps, []
     return steps, [
         "The profiles' step numbers begin anew: a profile may count its own steps, and says nothing of "
         "whether they were taken again. All are taken as kept, in order of time."
     ]
+
+
+def _until_all_had_ended(steps: pd.DataFrame, seen: pd.DataFrame) -> np.ndarray:
+    """How long each step lasted, ns, by the host that took longest of those that took it meanwhile: no longer than
+    until the next one began, which had ended it for all."""
+    start, took = (steps[c].to_numpy(dtype=np.int64) for c in ("start_ns", "dur_ns"))
+    mine = steps[["step", "start_ns", "dur_ns"]].assign(row=np.arange(len(steps)))
+    pairs = mine.dropna().merge(seen[["step", "start_ns", "dur_ns"]], on="step", suffixes=("", "_there"))
+    row, begun, lasted = (pairs[c].to_numpy(dtype=np.int64) for c in ("row", "start_ns_there", "dur_ns_there"))
+    meanwhile = (begun < start[row] + took[row]) & (start[row] < begun + lasted)
+    longest = took.copy()
+    np.maximum.at(longest, row[meanwhile], lasted[meanwhile])
+    return np.maximum(took, np.minimum(longest, np.append(np.diff(start), np.iinfo(np.int64).max)))
 
 
 def _once(seen: pd.DataFrame) -> pd.DataFrame:
