@@ -8,6 +8,8 @@ Launchers, container runtimes and collectors of logs put something before each l
     [default0]:       torchrun                  [2026-03-04 05:06:07]         wrappers of users
     [host-1]:         launchers of users        Mar  4 05:06:07 n3 python[9]: journal, syslog
     host-1:           pdsh, DeepSpeed           3:                            srun --label
+    [1,3]<stdout>:    mpirun --tag-output       [3] text                      mpirun -l of MPICH and Intel
+    (Trainer pid=77)  Ray, whose processes are no hosts
 """
 
 import re
@@ -39,6 +41,10 @@ _LEADING = re.compile(
     r"|(?=[\w.-]{1,253}+: )"  # as long as a name of a host can be: the next is tried no further than that
     r"(?P<pdsh>[A-Za-z][\w.]*(?:-[\w.]+)*-\d+(?:\.[\w.-]+)?|(?:node|host|worker|trainer|tpu)_?\d+): "
     r"|\s*(?P<task>\d{1,6}): ?"
+    rf"|\s*(?:[A-Z][a-z]{{2}} (?:{_SYSLOG_NAMES}) [ \d]\d \d\d:\d\d:\d\d \d{{4}})?"
+    r"\[(?:[\w.@-]{1,253}@)?\d{1,9},(?P<tag>\d{1,7})\](?:\[[\w.-]{1,253}:\d{1,9}\])?<std(?:out|err|diag)>: ?"
+    r"|\[(?P<process>\d{1,7})\] "
+    r"|\s*\((?:[A-Za-z_][\w.:-]{0,99} )?pid=\d{1,9}(?:, ip=[\w.:-]{1,60})?\) ?"
     r"|\[?\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?: ?(?:Z|UTC|GMT|[+-]\d\d(?::?\d\d)?)(?!\w))?\]? ?"
     r"(?:std(?:out|err) [FP] )?"
     rf"|(?:{_SYSLOG_NAMES}) [ 0-3]\d \d\d:\d\d:\d\d (?P<syslog>[\w.-]+) [\w./-]+(?:\[\d+\])?: ?",
@@ -47,7 +53,7 @@ _LEADING = re.compile(
 _MOST_LEADING = 6  # prefixes before one line
 _LONGEST_LEADING = 2_000  # characters of all of them
 _RANK = re.compile(r"\[(rank[-_ ]?\d+)", re.ASCII)
-_NAMING = ("pod", "compose", "syslog", "pdsh", "bracket", "task")  # which names a host best
+_NAMING = ("pod", "compose", "syslog", "pdsh", "bracket", "task", "tag", "process")  # which names a host best
 _NAME_DATE = re.compile(r"(?<!\d)(\d{4})([-_.]?)(\d\d)\2(\d\d)(?!\d)", re.ASCII)
 _SYSLOG = re.compile(
     rf"(?P<name>{_SYSLOG_NAMES}) (?P<day>[ 0-3]\d) "

@@ -34,6 +34,16 @@ PREFIXES = [
     ("[pod/w-3/train] 2026-03-04T12:00:00Z ", "w-3"),
     ("2026-03-04T12:00:00Z [default0]:", "default0"),
     ("[pod/w-3/train] [default0]:", "w-3"),
+    ("[1,3]<stdout>:", "3"),
+    ("[1,3]<stderr>: ", "3"),
+    ("Wed Mar  4 12:00:00 2026[1,3]<stdout>:", "3"),
+    ("[prterun-n1-4711@1,3]<stdout>: ", "3"),
+    ("[job@1,3][n1:4711]<stdout>: ", "3"),
+    ("[3] ", "3"),
+    ("[pod/launcher-x/mpi] [1,3]<stdout>:", "launcher-x"),
+    ("(TrainWorker pid=4711) ", None),
+    ("(TrainWorker pid=4711, ip=10.0.0.5) ", None),
+    ("(pid=4711) ", None),
 ]
 
 
@@ -55,6 +65,10 @@ def test_prefixes(prefix, host):
         "[Rank 3] Watchdog",
         "Config param steps: 3",
         "time (ms) | x",
+        "[1,3] text",
+        "[3]text",
+        "(see pid=x) text",
+        "(a b pid=3) text",
     ],
 )
 def test_lines_without_a_prefix_stay(line):

@@ -351,6 +351,9 @@ LAUNCHED = """ using world size: 8, data-parallel size: 8, tensor-model-parallel
         ("worker-1: ", "worker-1"),
         ("[pod/w-0/train] 2026-03-04T05:06:07Z ", "w-0"),
         ("Mar  4 05:06:07 n3 python[9]: ", "n3"),
+        ("[1,7]<stdout>:", "7"),
+        ("[7] ", "7"),
+        ("(TrainWorker pid=4711, ip=10.0.0.5) ", None),
     ],
 )
 def test_model_batch_and_steps_behind_a_launchers_prefix(tmp_path, prefix, host):
