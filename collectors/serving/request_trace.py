@@ -149,10 +149,11 @@ def _json(source: Source, tally: Tally) -> Iterator[dict[str, list]]:
     roles: dict[str, str] = {}
     kept: list[dict] = []
     for offset, entry in objects(source, tally):
-        roles = roles if {"time", "prompt"} <= roles.keys() else _roles(entry)
-        if not {"time", "prompt"} <= _roles(entry).keys():
+        told = _roles(entry)
+        if not {"time", "prompt"} <= told.keys():
             tally.add("objects", "they have no time and prompt length", offset)
             continue
+        roles = told | roles  # an error stands in those that failed alone, a latency in those that did not
         kept.append(entry)
         if len(kept) >= BATCH_ROWS:
             yield {name: [e.get(name) for e in kept] for name in roles.values()}

@@ -139,6 +139,22 @@ def test_cached_tokens_and_the_short_names_of_load_generators_of_ones_own(tmp_pa
     assert columns(named, "cached_tokens") == [(4,), (None,)]
 
 
+@pytest.mark.parametrize("failed", [0, 1])
+def test_what_some_objects_tell_alone_is_read_whichever_comes_first(tmp_path, failed):
+    """Load generators write an error of requests that failed alone, and a latency of those that did not."""
+    answered = {"timestamp": 1, "input_tokens": 10, "output_tokens": 5, "ttft_s": 0.1, "e2e_s": 1}
+    objects = [answered, answered]
+    objects.insert(failed, {"timestamp": 2, "input_tokens": 10, "e2e_s": 60, "error": "timeout"})
+    got = trace(tmp_path, "".join(json.dumps(entry) + "\n" for entry in objects), "requests.jsonl")
+    expected = [(100_000_000, S, 5, "completed")] * 2
+    expected.insert(failed, (None, 60 * S, None, "failed"))
+    assert columns(got, "ttft_ns", "e2e_ns", "output_tokens", "status") == expected and not got.lost
+    objects[failed] = {"timestamp": 2, "input_tokens": 10, "error": "refused"}
+    got = trace(tmp_path, json.dumps(objects), "requests.json")
+    expected[failed] = (None, None, None, "failed")
+    assert columns(got, "ttft_ns", "e2e_ns", "output_tokens", "status") == expected
+
+
 def test_rows_that_cannot_be_are_counted_by_reason(tmp_path):
     text = (
         "timestamp,input_tokens,output_tokens\n1,5,5\nx,5,5\n-1,5,5\n2,-5,5\n2,5.5,5\n2,5,-1\n2,5,99999999999\n"
