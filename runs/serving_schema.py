@@ -164,6 +164,7 @@ STAGE_METRICS: dict[str, str] = {
     "output_tokens": "tokens generated in a request",
     "output_tokens_per_s": "tokens per second of one request",
     "request_rate_per_s": "requests per second",
+    "to_send": "requests that were to be sent, where how many failed is not told",
     "concurrency": "requests in flight",
     "acceptance_rate": "share of draft tokens accepted, 0 to 1",
     "acceptance_length": "tokens per draft and step, the sure one included",

@@ -78,6 +78,14 @@ def stage_names(tables: Tables) -> tuple[str, ...]:
     return tuple(dict.fromkeys([*summed, *single.unique()]))
 
 
+def not_answered(stage: str, to_send: float, completed: float) -> str:
+    """What must be said of a load of which how many requests failed is not told."""
+    return (
+        f"{stage}: of {to_send:,.0f} requests that were to be sent {completed:,.0f} were answered. Whether the others "
+        "failed is not told."
+    )
+
+
 def invalid_by(facts: Facts) -> str | None:
     """What a tool says against its own result, as a sentence; None where it says nothing."""
     result = fact(facts, "mlperf_result")

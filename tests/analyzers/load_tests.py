@@ -35,7 +35,8 @@ def summaries(loads: list[dict]) -> MemoryTables:
         }
         for key, value in load.items():
             metric, _, statistic = key.partition("_")
-            if metric in ("ttft", "tpot", "e2e", "concurrency"):
+            metric, statistic = ("to_send", "total") if key == "to_send" else (metric, statistic)
+            if metric in ("ttft", "tpot", "e2e", "concurrency", "to_send"):
                 for name, cell in zip(stats, (row["stage"], metric, statistic, value), strict=True):
                     stats[name].append(cell)
             else:

@@ -143,6 +143,20 @@ def test_failed_requests_are_late_for_ever():
     assert ask(load, summaries(loads), ttft_s=10.0, statistic="mean").rows["keeps_objectives"].tolist() == [True] * 2
 
 
+def test_requests_that_nobody_says_failed_or_not_leave_the_objective_open():
+    """Results of vLLM until 2025 tell how many requests were to be sent, how many were answered, and no more."""
+    loads = open_loop([20.0, 40.0, 60.0], capacity=90.0)
+    for number, missing in enumerate((0, 24, 1_200)):
+        loads[number] |= {"failed": None, "to_send": loads[number]["completed"] + missing}
+    result = ask(load, summaries(loads), ttft_s=10.0)
+    assert [one["keeps_objectives"] for one in result.to_dict()["loads"]] == [True, True, None]
+    assert result.best == "load 1"
+    assert any(note.startswith("load 2: of 4,800 requests that were to be sent 3,600") for note in result.notes)
+    assert not any("load 0: of" in note for note in result.notes)
+    only = ask(load, summaries(loads[2:]), ttft_s=10.0)
+    assert only.best is None and only.best_words.startswith("no load is known to have")
+
+
 def test_an_objective_of_what_is_not_measured_is_unknown():
     loads = [{"requested_rate_per_s": 5.0, "completed": 100, "duration_s": 20.0, "e2e_mean": 1.0}]
     assert ask(load, summaries(loads), ttft_s=1.0).to_dict()["loads"][0]["keeps_objectives"] is None

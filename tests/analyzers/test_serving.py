@@ -202,6 +202,17 @@ def test_a_load_that_answered_nothing_has_no_latency():
     assert (said["requests"], said["failed"]) == (50, 50)
 
 
+def test_where_how_many_failed_is_not_told_requests_are_those_answered():
+    tables = _stages(failed=[None, 0])
+    for column, cell in zip(tables["stage_stats"].values(), ("slow", "to_send", "total", 150.0), strict=True):
+        column.append(cell)
+    slow, fast = (ask(MemoryTables(tables), stage=name) for name in ("slow", "fast"))
+    assert (slow.load.requests, slow.load.failed, slow.load.to_send, fast.load.to_send) == (100, None, 150, None)
+    assert "Requests are those that were answered, as how many failed is not told" in slow.notes[0]
+    assert any("of 150 requests that were to be sent 100 were answered" in note for note in slow.notes)
+    assert "all that were sent" in fast.notes[0] and not any("to be sent" in note for note in fast.notes)
+
+
 def _requests(**more):
     columns = {
         "id": ["a", "b", "c"],

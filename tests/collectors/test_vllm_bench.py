@@ -270,7 +270,10 @@ def test_with_speculation_pieces_are_fewer_than_tokens(tmp_path):
 
 def test_failures_that_the_summary_does_not_count_are_those_of_its_requests(tmp_path):
     assert saved(tmp_path, detailed(failed=None)).column("stages", "failed") == [1]
-    assert saved(tmp_path, result(failed=None)).column("stages", "failed") == [None]
+    plain = saved(tmp_path, result(failed=None))  # of four that were to be sent three were answered
+    assert plain.column("stages", "failed") == [None] and stats(plain)["result", "to_send", "total"] == 4
+    assert ("result", "to_send", "total") not in stats(saved(tmp_path, result(failed=None, num_prompts=3)))
+    assert ("result", "to_send", "total") not in stats(saved(tmp_path, result()))
 
 
 def test_all_failed_in_json(tmp_path):
@@ -337,7 +340,7 @@ def test_numbers_that_are_none(tmp_path):
     [stage] = got.rows["stages"]
     assert (stage["duration_s"], stage["completed"], stage["request_rate_per_s"]) == (None, 3, None)
     assert (stage["failed"], stage["max_concurrency"], stage["start_ns"]) == (None, None, None)
-    assert set(stats(got)) == {("result", "tpot", "mean")}
+    assert set(stats(got)) == {("result", "tpot", "mean"), ("result", "to_send", "total")}
     assert "durations (1)" in got.reasons() and "statistics (1)" in got.reasons()
 
 

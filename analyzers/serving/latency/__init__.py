@@ -12,7 +12,7 @@ from analyzers.serving.latency.gaps import Gaps, gaps
 from analyzers.serving.latency.log_lines import log_lines, said
 from analyzers.serving.latency.passes import engine
 from analyzers.serving.latency.summary import METRICS, Load, all_loads, since, together
-from analyzers.serving.loads import invalid_by
+from analyzers.serving.loads import invalid_by, not_answered
 from analyzers.serving.loads_told_twice import sentences
 from analyzers.serving.served import Served
 from analyzers.serving.triton import Triton
@@ -28,6 +28,7 @@ STAGE = Option(
     label="Load",
 )
 OPTIONS: tuple[Option, ...] = (STAGE,)
+NONE_FAILED_TOLD = "those that were answered, as how many failed is not told"
 ROWS = [
     "id",
     "stage",
@@ -243,7 +244,10 @@ def _names(every: list[Load]) -> str:
 
 
 def _notes(load: Load) -> list[str]:
-    notes = ["Requests are all that were sent, those that failed included; rates count completed requests, as vLLM's."]
+    told = "all that were sent, those that failed included" if load.failed is not None else NONE_FAILED_TOLD
+    notes = [f"Requests are {told}; rates count completed requests, as vLLM's."]
+    if load.to_send is not None and load.failed is None:
+        notes.append(not_answered(load.stage or "The load", load.to_send, load.requests or 0))
     if load.served is None:
         notes.append(f"There are no single requests: all numbers are as {load.tool or 'the tool'} printed them.")
     elif load.kept is not None:

@@ -48,6 +48,7 @@ class Load:
     `goodput_per_s`: requests per second that kept the tool's own objectives, as it printed it.
     `input_tokens`, `output_tokens`: of the completed ones. `latency`: {name of METRICS: {statistic: seconds}}.
     `basis`: {name: derived (recomputed from single requests) or measured (printed by the tool)}, of the rates too.
+    `to_send`: requests that were to be sent, where how many failed is not told and fewer were answered.
     `served`: its single requests, None where there are none. `span_s`: first arrival to last token. `kept`: how many
     requests of those that completed are kept, where these are not all that the tool counts; else None.
     """
@@ -70,6 +71,7 @@ class Load:
     basis: dict[str, str] = field(default_factory=dict)
     served: Served | None = field(default=None, repr=False)
     kept: int | None = None
+    to_send: int | None = None
 
     def statistic(self, metric: str, which: str) -> float | None:
         return self.latency.get(metric, {}).get(which)
@@ -240,8 +242,8 @@ def _printed(stage: str | None, row: dict | None, stats: pd.DataFrame) -> Load:
     completed, failed = row.get("completed"), row.get("failed")
     dead = row.get("outcome") == "failed" or completed == 0
     latency: dict[str, dict[str, float]] = {}
-    if stage in stats.index and not dead:
-        said = stats.loc[stage].dropna()
+    said = stats.loc[stage].dropna() if stage in stats.index else pd.Series(dtype=float)
+    if not dead:
         for name, metric in METRICS.items():
             known = {str(s): float(v) for (m, s), v in said.items() if m == metric}
             latency |= {name: known} if known else {}
@@ -274,6 +276,7 @@ def _printed(stage: str | None, row: dict | None, stats: pd.DataFrame) -> Load:
         failed=None if failed is None else int(failed),
         goodput_per_s=None if dead else _number(row.get("goodput_per_s")),
         requested_rate_per_s=_number(row.get("requested_rate_per_s")),
+        to_send=None if failed is not None else _whole(said.get(("to_send", "total"))),
         latency=latency,
         basis=dict.fromkeys([*latency, *(n for n, v in rates.items() if v is not None)], "measured"),
         **rates,
@@ -283,6 +286,10 @@ def _printed(stage: str | None, row: dict | None, stats: pd.DataFrame) -> Load:
 
 def _number(value: object) -> float | None:
     return None if value is None else float(value)
+
+
+def _whole(value: float | None) -> int | None:
+    return None if value is None else int(value)
 
 
 def together(parts: Sequence[Load], tables: Tables, times: bool = True) -> Load:

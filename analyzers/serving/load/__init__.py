@@ -13,7 +13,7 @@ import pandas as pd
 from analyzers.base import Facts, fact, with_options
 from analyzers.held import held
 from analyzers.serving.load.knee import AXES, Knee, axis_of, find, judge, placed
-from analyzers.serving.load.points import METRICS, STATISTICS, points
+from analyzers.serving.load.points import METRICS, STATISTICS, points, untold
 from analyzers.serving.load.steady import Flow, Steady, flow, peak_per_s, steady
 from analyzers.serving.load.value import add_roofline, add_value, little, price_of
 from analyzers.serving.loads import invalid_by
@@ -277,11 +277,13 @@ def _best(
         kept &= (value <= limit).mask(value.isna(), pd.NA).array
     sent = rows["completed"] + rows["failed"].fillna(0)
     kept &= (rows["failed"].fillna(0) <= MAY_FAIL[statistic] * sent).to_numpy() & ~rows["failed_load"].to_numpy()
+    may_have_failed = (rows["to_send"] - rows["completed"] > MAY_FAIL[statistic] * rows["to_send"]).to_numpy()
+    kept[kept.fillna(False).to_numpy(dtype=bool) & untold(rows) & may_have_failed] = pd.NA
     rows["keeps_objectives"] = kept
     good = rows[rows["keeps_objectives"].fillna(False).to_numpy(dtype=bool)]
     wanted = " and ".join(f"{statistic} {m.upper()} within {limit:g} s" for m, limit in objectives.items())
     if not len(good):
-        return None, f"no load has {wanted}"
+        return None, f"no load {'is known to have' if rows['keeps_objectives'].isna().any() else 'has'} {wanted}"
     return str(good.loc[good["request_rate_per_s"].fillna(0).idxmax(), "stage"]), f"answers most with {wanted}"
 
 

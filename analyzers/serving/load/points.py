@@ -15,7 +15,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
-from analyzers.serving.loads import AGREES, duration_of, loads, printed, stage_names
+from analyzers.serving.loads import AGREES, duration_of, loads, not_answered, printed, stage_names
 from analyzers.serving.loads_told_twice import sentences
 from analyzers.serving.served import Served, has_requests, sampled, served, summary
 from errors import QuestionError
@@ -54,7 +54,7 @@ def points(tables: Tables) -> tuple[pd.DataFrame, dict[str, Served], list[str]]:
 
     Columns: stage, `basis` (requests: recomputed; printed), those of the table `stages` that are numbers, <metric>_
     <statistic>_s of METRICS and STATISTICS, offered_per_s, arrival_rate_per_s, concurrency_printed, acceptance_length,
-    failed_load (nothing answered), in_flight, keeping_up. Numbers are float, NaN where unknown.
+    to_send, failed_load (nothing answered), in_flight, keeping_up. Numbers are float, NaN where unknown.
     """
     names = stage_names(tables)
     single = served(tables) if has_requests(tables) or not names else None
@@ -80,7 +80,13 @@ def points(tables: Tables) -> tuple[pd.DataFrame, dict[str, Served], list[str]]:
         rows.append(row)
     table = pd.DataFrame(rows)
     _complete(table, notes)
+    notes += [not_answered(*row) for row in table.loc[untold(table), ["stage", "to_send", "completed"]].to_numpy()]
     return table, found, notes
+
+
+def untold(table: pd.DataFrame) -> np.ndarray:
+    """Which loads answered fewer requests than were to be sent, and do not tell how many failed."""
+    return ((table["to_send"] > table["completed"]) & table["failed"].isna()).to_numpy(dtype=bool)
 
 
 def _stated(summed: pd.DataFrame, said: pd.DataFrame, name: str) -> dict[str, float | bool]:
@@ -99,6 +105,7 @@ def _stated(summed: pd.DataFrame, said: pd.DataFrame, name: str) -> dict[str, fl
     row["arrival_rate_per_s"] = np.nan
     row["concurrency_printed"] = statistic("concurrency", "mean")
     row["acceptance_length"] = statistic("acceptance_length", "mean")
+    row["to_send"] = statistic("to_send", "total")
     row["failed_load"] = str(known.get("outcome")) == "failed"
     return row
 

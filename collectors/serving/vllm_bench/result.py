@@ -119,6 +119,9 @@ class Results:
             columns.setdefault("failed", failed)
             columns["start_ns"] = start_ns if start_ns is not None else columns.get("start_ns")
             yield rows
+        sent, answered = count(result.get("num_prompts")), columns.get("completed")
+        if "failed" not in columns and sent and answered is not None and sent > answered:
+            stats["to_send", "total"] = sent  # versions until 2025 do not count what failed
         self.loads.add(columns, stats, name=stage)
         self._others(stage, result)
 
