@@ -18,6 +18,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from analyzers.serving.own_clocks import put_in_turn
 from errors import QuestionError
 from runs.tables import Tables, frame
 
@@ -41,6 +42,7 @@ _COLUMNS = [
     "drafted",
     "status",
     "error",
+    "source",
 ]
 ADVICE = (
     "Add per-request records: `vllm bench serve --save-result --save-detailed`, an AIPerf export, or the table "
@@ -115,7 +117,7 @@ def served(tables: Tables) -> Served:
     """Every request that was sent to a server. Raises QuestionError where the run has none."""
     if not tables.rows("requests"):
         raise QuestionError("this run has no record of single requests", advice=ADVICE)
-    rows = frame(tables, "requests", _COLUMNS)
+    rows, turns = put_in_turn(frame(tables, "requests", _COLUMNS))
     sent = rows["status"].notna().to_numpy()
     if not sent.any():
         raise QuestionError(
@@ -130,8 +132,8 @@ def served(tables: Tables) -> Served:
         rows[state] = (rows["status"].astype(str) == state).to_numpy()
     rows["failed"] = ~rows["completed"] & ~rows["cut_off"]
     _latencies(rows)
-    notes = [*_exclude(rows), *_in_one_piece(rows)]
-    keep = [c for c in rows.columns if c not in ("ttft_ns", "e2e_ns")]
+    notes = [*turns, *_exclude(rows), *_in_one_piece(rows)]
+    keep = [c for c in rows.columns if c not in ("ttft_ns", "e2e_ns", "source")]
     return Served(rows[keep], tables, order, _origin(rows), tuple(notes))
 
 

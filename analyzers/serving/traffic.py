@@ -14,6 +14,7 @@ import pandas as pd
 
 from analyzers.base import Facts, fact
 from analyzers.serving.arrivals import Gaps, Window, chance_dip, chance_peak, gaps, in_flight, shape, window
+from analyzers.serving.own_clocks import put_in_turn
 from analyzers.serving.served import ADVICE, has_requests, served, summary
 from errors import QuestionError
 from errors.numbers import FROM_ZERO
@@ -167,8 +168,8 @@ def analyze(tables: Tables, facts: Facts, options: dict[str, Any]) -> WorkloadRe
 
 
 def _rows(tables: Tables, stage: str | None) -> tuple[pd.DataFrame, list[str]]:
-    columns = ["stage", "tenant", "arrival_ns", "prompt_tokens", "output_tokens", "status"]
-    rows = frame(tables, "requests", columns)
+    columns = ["stage", "tenant", "arrival_ns", "last_token_ns", "e2e_ns", "prompt_tokens", "output_tokens"]
+    rows, notes = put_in_turn(frame(tables, "requests", [*columns, "status", "source"]))
     if not len(rows):
         raise QuestionError("this run has no requests", advice=f"Add a trace of traffic. {ADVICE}")
     stages = rows["stage"].dropna().astype(str).unique()
@@ -177,8 +178,9 @@ def _rows(tables: Tables, stage: str | None) -> tuple[pd.DataFrame, list[str]]:
         if not len(rows):
             raise QuestionError(f"no requests of a load {stage!r}", expected=f"one of {', '.join(stages) or 'none'}")
     elif len(stages) > 1:
-        return rows, [f"These are {len(stages)} loads of a test. One of them can be asked about {STAGE.chosen}."]
-    return rows, []
+        said = f"These are {len(stages)} loads of a test. One of them can be asked about {STAGE.chosen}."
+        return rows, [said, *notes]
+    return rows, notes if stage is None else []
 
 
 def _apart(rows: pd.DataFrame) -> int:

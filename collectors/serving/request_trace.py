@@ -13,7 +13,7 @@ spelling (`ContextTokens`, `context_tokens`, `Request tokens`): see ROLES. Known
 Times that count from zero stay so (fact `arrival_origin`: trace). Rows have no status: nobody says here that they were
 served; only where a column tells a latency (its unit in its name: `ttft_s`, `e2e_ms`) they are `completed`, or what
 their status or their error says (`collectors/serving/request_ends.py`). So what a load generator of one's own wrote is
-read too, prompt tokens that were cached included.
+read too, prompt tokens that were cached included: each file is a load.
 """
 
 import csv as plain_csv
@@ -40,6 +40,7 @@ TITLE = "traffic trace"
 HELP = "Traces of traffic (Azure, Mooncake, BurstGPT, any CSV or JSON lines): arrivals, prompt and output lengths."
 
 _SERVED = re.compile(rb"first_token|itls?\"|\bttfts\b|inter_token|scheduled_ts|perf/", re.IGNORECASE)  # others' formats
+_ENDING = re.compile(r"\.(?:csv|tsv|txt|jsonl?|ndjson)(?:\.gz)?$", re.IGNORECASE)
 _WIDEST = 1 << 1023  # a whole number that a float still holds
 _FIRST_S, _LAST_S = 9e8, 4.2e9  # 1998 and 2103: numbers between them, in some unit, count from 1970
 _LONGEST_S = 1e8  # three years: a trace that counts from zero and would last longer is not in seconds
@@ -165,6 +166,7 @@ def _json(source: Source, tally: Tally) -> Iterator[dict[str, list]]:
 class _Trace:
     def __init__(self, source: Source, tally: Tally):
         self.source, self.tally = clean(source.name), tally
+        self.stage = clean(_ENDING.sub("", source.name)) or "load"
         self.kept = 0
         self.said: dict[str, Any] = {}
         self._unit_ns: int | None = None  # of a time that is a number
@@ -288,6 +290,7 @@ class _Trace:
             return
         status, errors = (_list(values[r], used) if r in values else None for r in ("status", "error"))
         made["status"] = ends(told, status, roles.get("status", ""), errors, self.tally)
+        made["stage"] = [self.stage] * len(used)
 
 
 def _list(column: Any, used: np.ndarray) -> list[Any]:

@@ -139,6 +139,12 @@ def test_cached_tokens_and_the_short_names_of_load_generators_of_ones_own(tmp_pa
     assert columns(named, "cached_tokens") == [(4,), (None,)]
 
 
+def test_a_file_of_served_requests_is_a_load(tmp_path):
+    served = trace(tmp_path, "timestamp,prompt_tokens,output_tokens,ttft_s\n0,10,5,1\n", "rate 4.csv")
+    assert columns(served, "stage", "status") == [("rate 4", "completed")]
+    assert columns(trace(tmp_path, AZURE, "rate 4.csv"), "stage", "status") == [(None, None)] * 2
+
+
 @pytest.mark.parametrize("failed", [0, 1])
 def test_what_some_objects_tell_alone_is_read_whichever_comes_first(tmp_path, failed):
     """Load generators write an error of requests that failed alone, and a latency of those that did not."""

@@ -67,7 +67,7 @@ def points(tables: Tables) -> tuple[pd.DataFrame, dict[str, Served], list[str]]:
     summed = loads(tables)
     summed = summed.assign(stage=summed["stage"].astype(str)).drop_duplicates("stage").set_index("stage")
     said = printed(tables)
-    notes = [*sentences(tables), *(single.notes if single else ())]
+    notes = [*sentences(tables), *(_at_once(single) if single else ()), *(single.notes if single else ())]
     rows, found = [], {}
     for name in names:
         row = {"stage": name, "basis": "printed", **_stated(summed, said, name)}
@@ -82,6 +82,17 @@ def points(tables: Tables) -> tuple[pd.DataFrame, dict[str, Served], list[str]]:
     _complete(table, notes)
     notes += [not_answered(*row) for row in table.loc[untold(table), ["stage", "to_send", "completed"]].to_numpy()]
     return table, found, notes
+
+
+def _at_once(single: Served) -> list[str]:
+    """What must be said of loads that were sent at the same time, as by several clients of one server."""
+    spans = single.rows.groupby(single.rows["stage"].astype(str))["arrival_ns"].agg(["min", "max"]).dropna()
+    spans = spans.sort_values("min")
+    reached = spans["max"].cummax().shift()
+    late = spans.index[(spans["min"] < reached).fillna(False)]
+    if not len(late):
+        return []
+    return [f"Sent while another load was: {', '.join(late[:3])}. What the server bore then is their sum."]
 
 
 def untold(table: pd.DataFrame) -> np.ndarray:
