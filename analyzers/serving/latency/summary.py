@@ -243,6 +243,7 @@ def _printed(stage: str | None, row: dict | None, stats: pd.DataFrame) -> Load:
     dead = row.get("outcome") == "failed" or completed == 0
     latency: dict[str, dict[str, float]] = {}
     said = stats.loc[stage].dropna() if stage in stats.index else pd.Series(dtype=float)
+    sent = said.get(("to_send", "total"))
     if not dead:
         for name, metric in METRICS.items():
             known = {str(s): float(v) for (m, s), v in said.items() if m == metric}
@@ -276,7 +277,7 @@ def _printed(stage: str | None, row: dict | None, stats: pd.DataFrame) -> Load:
         failed=None if failed is None else int(failed),
         goodput_per_s=None if dead else _number(row.get("goodput_per_s")),
         requested_rate_per_s=_number(row.get("requested_rate_per_s")),
-        to_send=None if failed is not None else _whole(said.get(("to_send", "total"))),
+        to_send=int(sent) if failed is None and isinstance(sent, float) else None,
         latency=latency,
         basis=dict.fromkeys([*latency, *(n for n, v in rates.items() if v is not None)], "measured"),
         **rates,
@@ -286,10 +287,6 @@ def _printed(stage: str | None, row: dict | None, stats: pd.DataFrame) -> Load:
 
 def _number(value: object) -> float | None:
     return None if value is None else float(value)
-
-
-def _whole(value: float | None) -> int | None:
-    return None if value is None else int(value)
 
 
 def together(parts: Sequence[Load], tables: Tables, times: bool = True) -> Load:
