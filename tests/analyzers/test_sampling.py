@@ -4,6 +4,8 @@ import pytest
 
 from analyzers.serving import engine
 from analyzers.serving.in_engine import presence, told_of
+from analyzers.serving.load import _engine_level
+from analyzers.serving.speculation import _batch
 from app.questions.ledger import words as said
 from runs.tables import MemoryTables
 from tests.analyzers.load_tests import EPOCH_NS, ask
@@ -45,6 +47,51 @@ def test_a_log_with_bursts_of_prompts_tells_its_rates(whole_seconds):
     prompt = (w["prompt_tokens_per_s"] * w["dt_s"]).sum()
     assert prompt == pytest.approx(500 * 8 * 24, rel=0.05)  # those of the first moment are of no known time
     assert not any("is not known" in n and "between samples" in n for n in result.notes)
+
+
+def steady_sglang(every: int, pause_s: int = 0) -> MemoryTables:
+    """300 s in lines of whole seconds: a batch of 100 prompt tokens each second, behind it each `every` seconds a line
+    of decoding at 1,000 tokens/s. After 100 s a pause."""
+    lines = []
+    for t in range(1, 301):
+        lines.append((t, 4, 100 * t, None))
+        lines += [(t, 20, 100 * t, 1000.0)] if t % every == 0 else []
+    at, running, tokens, rate = zip(*lines, strict=True)
+    return MemoryTables(
+        {
+            "engine": {
+                "ts_ns": [EPOCH_NS + (t + pause_s * (t > 100)) * S for t in at],
+                "order": range(len(at)),
+                "running": running,
+                "waiting": [0] * len(at),
+                "prompt_tokens": tokens,
+                "output_tokens_per_s": rate,
+                "source": ["sglang.log"] * len(at),
+            }
+        }
+    )
+
+
+@pytest.mark.parametrize("every", [1, 3, 10])
+def test_a_rate_is_of_the_time_since_it_was_last_printed(every):
+    """Lines of prompts stand between, and in the second of the line that prints it."""
+    result = ask(engine, steady_sglang(every))
+    assert result.figures["generated_tokens_per_s"] == pytest.approx(1000)
+    assert result.figures["prefilled_share"] == pytest.approx(100 / 1100, rel=0.03)
+    assert result.windows["prompt_share"].mean() == pytest.approx(100 / 1100, rel=0.03)
+    assert result.figures["prefill_heavy_share"] == 0
+
+
+def test_a_rate_is_not_of_the_time_before_a_gap():
+    result = ask(engine, steady_sglang(300, pause_s=100_000))
+    assert result.windows["output_tokens_per_s"].notna().sum() == 199  # those after the pause but its first
+
+
+def test_lines_that_stand_for_no_time_count_for_none():
+    """Of the load's level and of the batch that drafts are judged by: a line of prompts says 4 run, and half of all
+    lines are one."""
+    tables = steady_sglang(1)
+    assert _engine_level(tables) == pytest.approx(4, abs=0.1) and _batch(tables) == pytest.approx(4, abs=0.1)
 
 
 def test_waiting_in_bursts_is_waiting_for_their_time_alone():

@@ -1,7 +1,8 @@
 """What an engine said of itself, brought to one form: samples of each server, each with the time it stands for.
 
 A sample of a log or of /metrics stands for the time since the sample before it (the first: for a usual gap); after a
-gap of more than five usual ones for one usual gap, the rest is not known. A line of a log after a silence that began
+gap of more than five usual ones for one usual gap, the rest is not known. A rate that only some lines of a log print
+holds since the line before that prints it. A line of a log after a silence that began
 with an idle engine stands for one usual gap, and the silence is idle (see `_silent`). An iteration stands for the time
 until the next one begins; if that is over 50 ms after its end, the pause is a sample of its own: nothing to do, or a
 standstill.
@@ -141,12 +142,20 @@ def _of_server(rows: pd.DataFrame, notes: list[str]) -> pd.DataFrame:
     counted = far & found[["prompt", "output"]].notna().any(axis=1).to_numpy()
     found["told_s"] = np.where(counted, gap, dt)
     for name, column in (("prompt", "prompt_tokens_per_s"), ("output", "output_tokens_per_s")):
-        rate = np.where(counted, np.nan, _floats(rows, column))
+        rate = np.where(counted, np.nan, _printed(rows, column, far | silent))
         found[name] = found[name].where(found[name].notna(), rate * dt)
     found["padded"] = found["recomputed"] = np.nan
     found["hit_rate"] = _floats(rows, "prefix_hit_rate")
     found["acceptance_length"] = _floats(rows, "acceptance_length")
     return _with_silences(found, silent, gap - dt) if silent.any() else found
+
+
+def _printed(rows: pd.DataFrame, column: str, after_gap: np.ndarray) -> np.ndarray:
+    """A rate that a log prints, for the lines before it too that print none: it is of the time since it was last
+    printed, with whatever lines lie between (SGLang's batches of prompts), but for what lies before a gap."""
+    rate = pd.Series(_floats(rows, column))
+    log = rows["log"].to_numpy(dtype=bool)
+    return rate.fillna(rate[log].groupby(np.cumsum(after_gap)[log]).bfill()).to_numpy()
 
 
 def _with_silences(found: pd.DataFrame, silent: np.ndarray, silence: np.ndarray) -> pd.DataFrame:

@@ -12,13 +12,13 @@ import pandas as pd
 
 from analyzers.base import Facts, fact, with_options
 from analyzers.held import held
+from analyzers.serving.engine.samples import engine_samples
 from analyzers.serving.load.knee import AXES, Knee, axis_of, find, judge, placed
 from analyzers.serving.load.points import METRICS, STATISTICS, points, untold
 from analyzers.serving.load.steady import Flow, Steady, flow, peak_per_s, steady
 from analyzers.serving.load.value import add_roofline, add_value, little, price_of
 from analyzers.serving.loads import invalid_by
 from analyzers.serving.served import Served
-from analyzers.serving.servers import samples_of_servers
 from analyzers.subject import CHIP, MODEL
 from errors import QuestionError
 from errors.numbers import COUNT, SECONDS, USD
@@ -248,15 +248,19 @@ def _flows(rows: pd.DataFrame, single: dict[str, Served]) -> dict[str, Flow]:
 
 
 def _engine_level(tables: Tables) -> float | None:
-    """Mean of running + waiting over the engine's samples, its idle ones before and after left out."""
+    """Mean of running + waiting over the time of the engine's samples, its idle ones before and after left out."""
     if not tables.rows("engine"):
         return None
-    samples, _ = samples_of_servers(tables)
-    if samples["replica"].nunique() > 1:
+    found = engine_samples(tables).rows
+    if found["replica"].nunique() > 1:
         return None
-    level = (samples.sort_values(["ts_ns", "order"])["running"] + samples["waiting"]).dropna().to_numpy(dtype=float)
+    found = found.assign(level=found["running"] + found["waiting"]).dropna(subset=["level"])
+    level, lasts = (found[c].to_numpy(dtype=float) for c in ("level", "dt_s"))
     busy = np.flatnonzero(level)
-    return float(level[busy[0] : busy[-1] + 1].mean()) if len(busy) else None
+    if not len(busy):
+        return None
+    level, lasts = (x[busy[0] : busy[-1] + 1] for x in (level, lasts))
+    return float(np.average(level, weights=lasts if lasts.sum() > 0 else None))
 
 
 def _best(

@@ -8,9 +8,9 @@ import numpy as np
 import pandas as pd
 
 from analyzers.base import Facts, fact, with_options
+from analyzers.serving.engine.samples import engine_samples
 from analyzers.serving.kv_cache.setting import KV_FACTS, cache_precision_of, first_fact, weights_of, whole_fact
 from analyzers.serving.recorded import recorded
-from analyzers.serving.servers import samples_of_servers
 from analyzers.serving.speculation.data import SOURCES, Observed, observed
 from analyzers.serving.speculation.model import (
     Draft,
@@ -281,12 +281,14 @@ def _context(tables: Tables, options: dict[str, Any]) -> int:
 
 
 def _batch(tables: Tables) -> float | None:
-    """Sequences that generate at a time on average, over passes that generate; else requests running."""
+    """Sequences that generate at a time on average, over passes that generate; else requests running, over time."""
     rows = recorded(tables, ["decode_requests"])[0]["decode_requests"].dropna()
-    if not rows.gt(0).any():
-        rows = samples_of_servers(tables, ["running"])[0]["running"].dropna()
-    rows = rows[rows > 0]
-    return float(rows.mean()) if len(rows) else None
+    if rows.gt(0).any():
+        return float(rows[rows > 0].mean())
+    if not tables.rows("engine"):
+        return None
+    busy = engine_samples(tables).rows.query("running > 0 and dt_s > 0")
+    return float(np.average(busy["running"], weights=busy["dt_s"])) if len(busy) else None
 
 
 def _positions(seen: Observed, chance: float, draft: float) -> pd.DataFrame:
