@@ -126,13 +126,18 @@ def _told_twice(samples: dict[str, _Told], began: dict[str, frozenset[float]], a
         return False
     start, end = int(max(x.at[0] for x in both)), int(min(x.at[-1] for x in both))
     one, other = (x.between(start, end) for x in both)
-    if not any(counts):
-        rate = one.column("output_tokens_per_s")
-        same = np.array_equal(one.at, other.at) and np.array_equal(one.cells, other.cells, equal_nan=True)
-        return bool(same and len(np.unique(rate[rate > 0])) >= COPIED)
+    if not any(counts):  # a log that is cut off may lack lines of its first and its last moment
+        within = ((start, end), (start + 1, end - 1))
+        return any(_copied(one.between(*times), other.between(*times)) for times in within)
     order = np.argsort(np.concatenate((one.at, other.at)), kind="stable")
     grown = np.diff(np.concatenate((one.column("output_tokens"), other.column("output_tokens")))[order])
     return bool((grown > 0).any() and not (grown < 0).any())
+
+
+def _copied(one: _Told, other: _Told) -> bool:
+    same = np.array_equal(one.at, other.at) and np.array_equal(one.cells, other.cells, equal_nan=True)
+    rate = one.column("output_tokens_per_s")
+    return bool(same and len(np.unique(rate[rate > 0])) >= COPIED)
 
 
 def _goes_on(before: frozenset[float] | None, after: frozenset[float] | None, ended_s: float) -> bool:
@@ -160,8 +165,8 @@ def _without_copies(rows: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
     drop, notes = np.zeros(len(rows), dtype=bool), []
     if rows["source"].nunique() < 2 or rows["ts_ns"].isna().any():
         return rows, notes
-    source, log = rows["source"].astype(str), rows["output_tokens"].isna() & rows["output_tokens_per_s"].notna()
-    for _, mine in rows[log].groupby("replica", sort=False):
+    source = rows["source"].astype(str)
+    for _, mine in rows[rows["log"]].groupby("replica", sort=False):
         until: int | None = None
         ends = mine.groupby(source[mine.index])["ts_ns"].agg(["min", "max"]).sort_values(["min", "max"])
         for name, (first, last) in ends.iterrows():
@@ -202,7 +207,9 @@ def _told_once(rows: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
 
 
 def _same(lines: pd.DataFrame, samples: pd.DataFrame) -> bool:
-    """Whether a log and scrapes tell of alike tokens for the time that they share."""
+    """Whether a log and scrapes tell of alike tokens for the time that they share. Lines that print no rate of output
+    (SGLang's batches of prompts) tell none."""
+    lines = lines[lines["output_tokens_per_s"].notna().to_numpy()]
     at, tell = (x["ts_ns"].to_numpy(dtype=np.int64) / 1e9 for x in (lines, samples))
     start, end = max(at[0], tell[0]), min(at[-1], tell[-1])
     if end <= start or len(at) < 2:

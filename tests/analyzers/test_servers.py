@@ -105,6 +105,37 @@ def test_a_log_and_scrapes_of_one_server_are_counted_once():
     assert ask(engine, scrapes(log, other)).figures["generated_tokens_per_s"] == pytest.approx(1000)
 
 
+def test_lines_of_a_log_that_print_no_rate_do_not_hide_whose_it_is():
+    """SGLang writes a line for each batch of prompts, and its rate of output behind some of them."""
+    at = [t for t in range(300) for _ in range(2 if t % 10 == 0 else 1)]
+    log = {
+        "source": "sglang.log",
+        "at": at,
+        "running": [5] * len(at),
+        "output_tokens_per_s": [100.0 if a == b else None for a, b in zip(at, [-1, *at], strict=False)],
+    }
+    result = ask(engine, scrapes(log, counted("m.prom", list(range(0, 300, 5)), 100, 0, 5)))
+    assert result.replicas == ("m.prom 0",) and result.figures["running"]["mean"] == pytest.approx(5)
+
+
+@pytest.mark.parametrize("lines", [199, 200, 201])
+def test_a_log_fetched_while_it_is_written_may_be_cut_within_a_second(lines):
+    """Two lines a second, of which one prints a rate: of the last second the copy may hold one line alone."""
+    at = [n // 2 for n in range(600)]
+    log = {
+        "at": at,
+        "running": [5] * 600,
+        "prompt_tokens": [100 * (n // 2 + 1) for n in range(600)],
+        "output_tokens_per_s": [90.0 + n % 7 if n % 2 else None for n in range(600)],
+    }
+    whole = ask(engine, scrapes({"source": "end.log", **log}))
+    cut = {"source": "begun.log", **{c: v[:lines] for c, v in log.items()}}
+    both = ask(engine, scrapes({"source": "end.log", **log}, cut))
+    assert both.replicas == whole.replicas and both.figures["running"]["mean"] == pytest.approx(5)
+    for rate in ("generated_tokens_per_s", "prefilled_tokens_per_s"):
+        assert both.figures[rate] == pytest.approx(whole.figures[rate], rel=0.01)
+
+
 def test_a_line_after_a_silence_is_not_stretched_over_it():
     """vLLM prints each 10 s, one line with zeros, then nothing until there is traffic again."""
     at = [10, 20, 30, 40, 75, 85, 95, 600, 610]
