@@ -64,5 +64,14 @@ ROLES: dict[str, tuple[str, ...]] = {  # role: names it goes by, without case an
     "error": ("error", "errors", "errorcode", "errormessage", "errormsg", "exception", "failurereason"),
     "hashes": ("hashids",),
 }
-UNITS_NS = {"ns": 1, "us": 1_000, "ms": 1_000_000, "s": 1_000_000_000, "sec": 1_000_000_000, "seconds": 1_000_000_000}
-LATENCIES = {"ttft": "ttft_ns", "timetofirsttoken": "ttft_ns", "e2e": "e2e_ns", "latency": "e2e_ns", "e2el": "e2e_ns"}
+UNITS_NS = {
+    **dict.fromkeys(("ns", "nanoseconds"), 1),
+    **dict.fromkeys(("us", "microseconds"), 1_000),
+    **dict.fromkeys(("ms", "msec", "millis", "milliseconds"), 1_000_000),
+    **dict.fromkeys(("s", "sec", "secs", "seconds"), 1_000_000_000),
+}
+LATENCIES = {  # the earlier name of what is told twice wins
+    **dict.fromkeys(("ttft", "timetofirsttoken", "firsttokenlatency"), "ttft_ns"),
+    **dict.fromkeys(("e2e", "e2elatency", "e2el", "endtoendlatency", "requestlatency", "totallatency"), "e2e_ns"),
+    "latency": "e2e_ns",
+}

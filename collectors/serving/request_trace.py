@@ -20,6 +20,7 @@ import csv as plain_csv
 import io
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Any, Literal
 
 import numpy as np
@@ -39,13 +40,17 @@ NAME = "request_trace"
 TITLE = "traffic trace"
 HELP = "Traces of traffic (Azure, Mooncake, BurstGPT, any CSV or JSON lines): arrivals, prompt and output lengths."
 
-_SERVED = re.compile(rb"first_token|itls?\"|\bttfts\b|inter_token|scheduled_ts|perf/", re.IGNORECASE)  # others' formats
+_SERVED = re.compile(
+    rb"first_token(?!(?:_latency)?_(?:[num]?s|m?sec\w*|milli\w*)\b)|itls?\"|\bttfts\b|inter_token|scheduled_ts|perf/",
+    re.IGNORECASE,
+)  # others' formats
 _ENDING = re.compile(r"\.(?:csv|tsv|txt|jsonl?|ndjson)(?:\.gz)?$", re.IGNORECASE)
 _WIDEST = 1 << 1023  # a whole number that a float still holds
 _FIRST_S, _LAST_S = 9e8, 4.2e9  # 1998 and 2103: numbers between them, in some unit, count from 1970
 _LONGEST_S = 1e8  # three years: a trace that counts from zero and would last longer is not in seconds
 MAX_TOKENS = 1 << 31
 MAX_BLOCKS = 1 << 20
+MAX_NAMES = 1_000  # of columns of objects that are looked at for one that is not read
 MOONCAKE_BLOCK_TOKENS = 512
 
 
@@ -97,6 +102,23 @@ def _roles(names: Any) -> dict[str, str]:
     return found
 
 
+@lru_cache(256)
+def _roles_of(names: tuple[str, ...]) -> dict[str, str]:
+    """The same of objects, which are many with the same names."""
+    return _roles(names)
+
+
+def _unread(names: Any, tally: Tally) -> None:
+    """Names the columns of latencies that do not tell their unit."""
+    roles = _roles(names)
+    for name in names:
+        role = LATENCIES.get(re.sub(r"[^a-z0-9]", "", str(name).lower()))
+        if role is not None and role not in roles:
+            tally.add(
+                f"column {clean(str(name))[:40]!r}", "its name ends in no unit, as ttft_s and e2e_ms do: not read"
+            )
+
+
 def _unit(column: str) -> int | None:
     """ns in the unit that ends a column's name; None where none does."""
     word = re.sub(r"[^a-z0-9]+", " ", re.sub(r"([a-z])([A-Z])", r"\1 \2", column).lower()).split()
@@ -123,6 +145,7 @@ def _csv(source: Source, tally: Tally) -> Iterator[dict[str, pa.Array]]:
         tally.add("rows", "more or fewer fields than the head")
         return "skip"
 
+    _unread(names, tally)
     wanted = list(_roles(names).values())
     if not {"time", "prompt"} <= _roles(names).keys():
         return
@@ -148,17 +171,20 @@ def _csv(source: Source, tally: Tally) -> Iterator[dict[str, pa.Array]]:
 def _json(source: Source, tally: Tally) -> Iterator[dict[str, list]]:
     """{column: values} for some objects at a time."""
     roles: dict[str, str] = {}
+    seen: dict[str, None] = {}
     kept: list[dict] = []
     for offset, entry in objects(source, tally):
-        told = _roles(entry)
+        told = _roles_of(tuple(entry))
         if not {"time", "prompt"} <= told.keys():
             tally.add("objects", "they have no time and prompt length", offset)
             continue
         roles = told | roles  # an error stands in those that failed alone, a latency in those that did not
+        seen |= dict.fromkeys(entry) if len(seen) < MAX_NAMES else {}
         kept.append(entry)
         if len(kept) >= BATCH_ROWS:
             yield {name: [e.get(name) for e in kept] for name in roles.values()}
             kept = []
+    _unread(seen, tally)
     if kept:
         yield {name: [e.get(name) for e in kept] for name in roles.values()}
 

@@ -139,6 +139,33 @@ def test_cached_tokens_and_the_short_names_of_load_generators_of_ones_own(tmp_pa
     assert columns(named, "cached_tokens") == [(4,), (None,)]
 
 
+@pytest.mark.parametrize(
+    ("ttft", "e2e"),
+    [
+        ("time_to_first_token_ms", "total_latency_ms"),
+        ("TTFT (ms)", "E2E Latency (ms)"),
+        ("ttft_milliseconds", "request_latency_millis"),
+        ("first_token_latency_ms", "end_to_end_latency_msec"),
+    ],
+)
+@pytest.mark.parametrize("as_json", [False, True])
+def test_latencies_under_other_usual_names(tmp_path, ttft, e2e, as_json):
+    row = {"timestamp": 1, "input_tokens": 10, "output_tokens": 5, ttft: 250.5, e2e: 2000}
+    text = json.dumps(row) if as_json else ",".join(row) + "\n" + ",".join(map(str, row.values()))
+    assert request_trace.sniff(source_of(tmp_path, text + "\n", "r.txt")) > 0.5
+    got = trace(tmp_path, text + "\n", "r.txt")
+    assert columns(got, "ttft_ns", "e2e_ns", "status") == [(250_500_000, 2 * S, "completed")] and not got.lost
+
+
+@pytest.mark.parametrize("as_json", [False, True])
+def test_a_latency_without_a_unit_is_named(tmp_path, as_json):
+    row = {"timestamp": 1, "input_tokens": 10, "output_tokens": 5, "ttft": 0.2, "latency": 2, "e2e_s": 3}
+    text = json.dumps(row) if as_json else ",".join(row) + "\n" + ",".join(map(str, row.values()))
+    got = trace(tmp_path, text + "\n", "r.txt")
+    assert columns(got, "ttft_ns", "e2e_ns") == [(None, 3 * S)]
+    assert [lost.what for lost in got.lost] == ["column 'ttft' (1)"]
+
+
 def test_a_file_of_served_requests_is_a_load(tmp_path):
     served = trace(tmp_path, "timestamp,prompt_tokens,output_tokens,ttft_s\n0,10,5,1\n", "rate 4.csv")
     assert columns(served, "stage", "status") == [("rate 4", "completed")]
