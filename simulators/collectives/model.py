@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from math import prod
 from typing import Any
 
 from errors import QuestionError
@@ -191,7 +190,7 @@ class _Asked:
                 advice="Leave the axes out: all chips take part.",
             )
         self.axes = self.shape.chosen(axes)
-        self.chips = prod(self.shape.dims[i] for i in self.axes)
+        self.chips = max(_largest_group(part, self.shape, self.axes) for part, _, _ in self.parts)
 
     def levels(self, setting: Setting) -> tuple[switched.Level, ...]:
         """Of GPUs under packet switches: groups of each level, and what leaves one of them."""
@@ -213,13 +212,18 @@ class _Asked:
         return max(found, key=lambda c: (c.seconds_per_byte, c.latency_s))
 
     def _one(self, part: Network, shape: Shape | None, kind: str, setting: Setting, end: str) -> Cost:
-        if self.axes is not None and shape is not None:
+        if self.axes is not None and shape is not None and (kind == "permute" or not shape.all_of(self.axes)):
             return over_axes.cost(part, shape, self.axes, kind, setting, end)
         if self.switches:
             return switched.cost(part, kind, setting, end, self.routing, self.sharp)
         if shape is not None:
             return over_axes.all_axes(part, shape, kind, setting, end, self.routing)
         return general.cost(part, kind, setting, end, self.routing)
+
+
+def _largest_group(part: Network, shape: Shape, axes: tuple[int, ...]) -> int:
+    """The most living chips that differ along these axes alone."""
+    return int(part.alive[: part.chips].reshape(shape.dims).sum(axis=axes).max())
 
 
 def _limiting(kind: str, slices: Sequence[tuple[int, int]]) -> float:

@@ -73,7 +73,7 @@ def notes_on(
     if kind == "permute":
         found.append(_PERMUTE[bool(axes)])
     elif kind == "all_to_all" and not switches:
-        found.append(_ONE_AXIS if len(axes) == 1 else _ALL_TO_ALL)
+        found.append(_ONE_AXIS if len(axes) == 1 and not _by_links(shape, axes) else _ALL_TO_ALL)
     if kind in PASSES:
         found += _gathering(network, shape, axes, switches)
     if switches:
@@ -104,9 +104,14 @@ def _gathering(network: Network, shape: Shape | None, axes: Sequence[str], switc
         return [_BOARDFLY]
     if shape is None:
         return [_DIRECT if network.kind == "direct" else _GENERAL]
-    if not shape.whole and not axes:
+    if _by_links(shape, axes):
         return [_LEFT]
     positions = shape.chosen(axes) if axes else range(len(shape.dims))
     found = [_TWIST] if any(shape.shifted[i] for i in positions) else []
     plain = [shape.wraps[i] for i in positions if shape.dims[i] > 1 and not shape.shifted[i]]
     return found + [_RING] * any(plain) + [_LINE] * (not all(plain))
+
+
+def _by_links(shape: Shape | None, axes: Sequence[str]) -> bool:
+    """Whether all chips of a broken lattice take part, so that its links count and not its axes."""
+    return shape is not None and not shape.whole and (not axes or shape.all_of(shape.chosen(axes)))

@@ -3,7 +3,7 @@
 After a failure the rings that lost a link are lines, and the slowest group counts: all of them start together. A chip
 that lost links of its group receives over those that are left, (n - 1)/n of the array in a group of n that live; of an
 all-to-all each of its pairs has 1/n^2 of the array, which along one axis crosses the narrowest place of the group. A
-twisted axis comes back on another line, so that by itself it is a line; over all axes the twist is used.
+twisted axis comes back on another line, so that by itself it is a line; over all axes, named or not, the twist is used.
 """
 
 from math import prod

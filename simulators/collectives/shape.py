@@ -31,6 +31,10 @@ class Shape:
         """Axes that are rings of their own: a shifted one comes back on another line, so that it is none."""
         return tuple(w and not s for w, s in zip(self.wraps, self.shifted, strict=True))
 
+    def all_of(self, axes: Sequence[int]) -> bool:
+        """Whether the chips that differ along these axes (positions) are all that there are."""
+        return all(k == 1 or i in axes for i, k in enumerate(self.dims))
+
     def chosen(self, axes: Sequence[str]) -> tuple[int, ...]:
         """Positions of the named axes, in the lattice's order. Raises QuestionError for a name it does not have."""
         for name in axes:

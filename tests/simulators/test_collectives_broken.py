@@ -62,3 +62,28 @@ def test_collectives_along_a_broken_axis_are_those_of_the_slowest_line(name, fai
         found = collective(network, kind, GIB, ("x",), link_bytes_per_s=1e9)
         assert found.cost.seconds_per_byte * 1e9 == pytest.approx(share)
         assert found.low.seconds_per_byte <= found.cost.seconds_per_byte <= found.high.seconds_per_byte
+
+
+@pytest.mark.parametrize("kind", ["all_gather", "all_reduce", "all_to_all"])
+@pytest.mark.parametrize(
+    "name, failed",
+    [
+        ("v5p:4x4x8:twisted", ()),
+        ("v5p:4x4x8", ()),
+        ("v5p:4x4x4", ("chip=3",)),
+        ("torus:5", ("chip=3",)),
+        ("mesh:3x4", ("link=1-2", "link=9-10")),  # an axis in pieces, which the other goes around
+    ],
+)
+def test_to_name_every_axis_is_to_ask_of_all_chips(kind, name, failed):
+    network = fail(build(name), failed).network if failed else build(name)
+    every, named = collective(network, kind, GIB), collective(network, kind, GIB, network.axes)
+    for end in ("cost", "low", "high"):
+        assert getattr(named, end) == getattr(every, end)
+    assert named.chips == every.chips == network.chips_alive
+    assert every.notes[-3:] == named.notes[-3:]
+
+
+def test_a_group_along_broken_axes_has_the_chips_that_live():
+    network = fail(build("torus:5"), ("chip=3",)).network
+    assert collective(network, "permute", GIB, ("x",)).chips == 4
