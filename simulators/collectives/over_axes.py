@@ -6,6 +6,7 @@ all-to-all each of its pairs has 1/n^2 of the array, which along one axis crosse
 twisted axis comes back on another line, so that by itself it is a line; over all axes, named or not, the twist is used.
 """
 
+from functools import lru_cache
 from math import prod
 
 import numpy as np
@@ -17,6 +18,7 @@ from simulators.collectives.graph import link_rates
 from simulators.collectives.rings import Time
 from simulators.collectives.shape import Shape
 from simulators.topology.network import Network
+from simulators.topology.search import hop_counts
 
 FORMULAS = {
     "all_gather": rings.all_gather,
@@ -37,33 +39,63 @@ def cost(network: Network, shape: Shape, axes: tuple[int, ...], kind: str, setti
     rate = float(link_rates(network, setting.link_bytes_per_s).min(initial=np.inf))
     time = FORMULAS[kind](1.0, lengths, wraps, rate, setting.hop_s)
     if not shape.whole:
-        time = _broken(time, network, shape, axes, kind, rate, end)
-    chips = prod(lengths)
-    if end == "low":
-        exact = (chips - 1) / chips if kind in PASSES and chips > 1 and all(wraps) else 1.0
-        time = Time(time.latency_s, time.bandwidth_s * exact)
-    elif end == "high" and kind == "all_to_all":
+        hops = PASSES.get(kind, 1) * _hops(network, shape, axes, kind)
+        time = Time(hops * setting.hop_s, _broken_s(time, network, shape, axes, kind, rate, end), time.overlapped)
+    elif end == "low" and kind in PASSES and all(w for k, w in zip(lengths, wraps, strict=True) if k > 1):
+        chips = prod(lengths)
+        time = Time(time.latency_s, time.bandwidth_s * (chips - 1) / chips)
+    if end == "high" and kind == "all_to_all":
         time = Time(time.latency_s, time.bandwidth_s, False)
     return one(kind, time, _told(lengths, wraps, kind))
 
 
-def _broken(
+def _broken_s(
     time: Time, network: Network, shape: Shape, axes: tuple[int, ...], kind: str, rate: float, end: str
-) -> Time:
-    """The slowest of groups that lack chips or links; `time`: as if each had all of its chips."""
+) -> float:
+    """Seconds of an array of 1 byte in the slowest of groups that lack chips or links; `time`: as if each had all of
+    its chips."""
+    living = network.alive[: network.chips].reshape(shape.dims).sum(axis=axes)
+    if living.max() < 2:
+        return 0.0
     alone = sum(shape.dims[i] > 1 for i in axes) == 1
     bandwidth = time.bandwidth_s
     if kind in PASSES:
         least = _fewest_links_s(network, shape, axes, rate)
         line = PASSES[kind] * max(least, 1 / (2 * rate))  # beside it stand rings that are whole
         bandwidth = min(bandwidth, line) if alone else max(bandwidth, PASSES[kind] * least)
+        bandwidth = PASSES[kind] * least if end == "low" else bandwidth
     elif kind == "all_to_all":
         least = _narrowest_s(network, shape, axes, rate)
         bandwidth = least if alone or end == "low" else max(bandwidth, least)
     elif kind == "permute":
-        living = network.alive[: network.chips].reshape(shape.dims).sum(axis=axes)
-        bandwidth *= prod(shape.dims[i] for i in axes) / living[living > 1].min(initial=prod(shape.dims))
-    return Time(time.latency_s, bandwidth, time.overlapped)
+        bandwidth *= prod(shape.dims[i] for i in axes) / living[living > 1].min()
+    return bandwidth
+
+
+def _hops(network: Network, shape: Shape, axes: tuple[int, ...], kind: str) -> int:
+    """Links to the farthest chip that lives in the same group; of a permutation to the next along the first axis, the
+    last of a line back to its first."""
+    long = [i for i in axes if shape.dims[i] > 1]
+    if len(long) > 1 and kind != "permute":
+        return hop_counts(_inside(network, axes)).diameter or 0
+    if not long:
+        return 0
+    links, chips = _lines(network, shape, long[0])
+    ring = shape.rings[long[0]] & (links == shape.dims[long[0]])
+    return int(np.where(ring, 1 if kind == "permute" else chips // 2, np.maximum(chips - 1, 0)).max())
+
+
+@lru_cache(16)
+def _inside(network: Network, axes: tuple[int, ...]) -> Network:
+    """The network without the links that leave a group of chips along `axes`."""
+    leave = ~_stays(network, axes)
+    return network.without(np.zeros(network.nodes, bool), leave) if leave.any() else network
+
+
+def _stays(network: Network, axes: tuple[int, ...]) -> np.ndarray:
+    """Which links join chips of one group along `axes`."""
+    apart = np.diff(network.coordinates[network.links], axis=1)[:, 0] != 0
+    return ~np.delete(apart, list(axes), axis=1).any(axis=1)
 
 
 def all_axes(network: Network, shape: Shape, kind: str, setting: Setting, end: str, routing: str) -> Cost:
@@ -106,9 +138,7 @@ def _told(lengths: list[int], wraps: list[bool], kind: str) -> str:
 def _fewest_links_s(network: Network, shape: Shape, axes: tuple[int, ...], oneway_bytes_per_s: float) -> float:
     """Seconds in which the chip with the fewest links along these axes receives what it lacks of an array of 1 byte."""
     alive = network.alive[: network.chips]
-    apart = np.diff(network.coordinates[network.links], axis=1)[:, 0] != 0
-    along = (apart.sum(axis=1) == 1) & apart[:, list(axes)].any(axis=1)
-    links = np.bincount(network.links[along].ravel(), minlength=network.nodes)[: network.chips]
+    links = np.bincount(network.links[_stays(network, axes)].ravel(), minlength=network.nodes)[: network.chips]
     lives = alive.reshape(shape.dims)
     group = np.broadcast_to(lives.sum(axis=axes, keepdims=True), shape.dims).ravel()
     some = alive & (group > 1)
@@ -155,18 +185,10 @@ def _over_places(k: int, at: np.ndarray, links: np.ndarray, group: np.ndarray, a
 
 def _left(network: Network, shape: Shape, axes: tuple[int, ...]) -> list[bool]:
     """Which of the axes are still rings everywhere. Raises QuestionError where one is in pieces somewhere."""
-    alive = network.alive[: network.chips].reshape(shape.dims)
-    at = network.coordinates[network.links]
-    apart = np.abs(at[:, 0] - at[:, 1])
     left = []
     for axis in axes:
         k = shape.dims[axis]
-        others = tuple(n for i, n in enumerate(shape.dims) if i != axis)
-        along = (apart[:, axis] > 0) & (np.delete(apart, axis, axis=1) == 0).all(axis=1)
-        line = np.delete(at[along, 0], axis, axis=1)
-        number = np.ravel_multi_index(tuple(line.T), others) if others else np.zeros(len(line), int)
-        links = np.bincount(number, minlength=prod(others))
-        chips = np.moveaxis(alive, axis, -1).reshape(-1, k).sum(axis=1)
+        links, chips = _lines(network, shape, axis)
         if (links < chips - 1).any() or (chips == 0).all():
             raise QuestionError(
                 f"axis {shape.axes[axis]} of {network.spec} is in pieces after the failure: no collective along it "
@@ -175,3 +197,15 @@ def _left(network: Network, shape: Shape, axes: tuple[int, ...]) -> list[bool]:
             )
         left.append(bool((links == k)[chips > 0].all()) and shape.rings[axis] and k > 1)
     return left
+
+
+def _lines(network: Network, shape: Shape, axis: int) -> tuple[np.ndarray, np.ndarray]:
+    """(links, living chips) of each line along an axis."""
+    k, alive = shape.dims[axis], network.alive[: network.chips].reshape(shape.dims)
+    at = network.coordinates[network.links]
+    apart = np.abs(at[:, 0] - at[:, 1])
+    others = tuple(n for i, n in enumerate(shape.dims) if i != axis)
+    along = (apart[:, axis] > 0) & (np.delete(apart, axis, axis=1) == 0).all(axis=1)
+    line = np.delete(at[along, 0], axis, axis=1)
+    number = np.ravel_multi_index(tuple(line.T), others) if others else np.zeros(len(line), int)
+    return np.bincount(number, minlength=prod(others)), np.moveaxis(alive, axis, -1).reshape(-1, k).sum(axis=1)

@@ -87,3 +87,37 @@ def test_to_name_every_axis_is_to_ask_of_all_chips(kind, name, failed):
 def test_a_group_along_broken_axes_has_the_chips_that_live():
     network = fail(build("torus:5"), ("chip=3",)).network
     assert collective(network, "permute", GIB, ("x",)).chips == 4
+
+
+@pytest.mark.parametrize(
+    "name, failed, axes, kind, hops",
+    [
+        ("torus:5", "link=0-1", ("x",), "permute", 4),  # all five in a line, the last of which sends back
+        ("torus:4x2", "chip=1", ("x",), "all_gather", 2),  # three in a row beside a ring of four
+        ("torus:4x2", "chip=1", ("x",), "all_reduce", 4),
+        ("torus:4x2", "chip=1", ("x",), "permute", 2),
+        ("mesh:4x2", "chip=0", ("x",), "all_gather", 3),  # the line beside is whole
+        ("torus:2x3x4", "chip=0", ("y", "z"), "all_to_all", 3),
+        ("torus:3x4", "link=0-1", ("x",), "all_gather", 1),  # along the other axis: rings, all whole
+    ],
+)
+def test_hops_along_broken_axes_are_those_of_the_chips_that_live(name, failed, axes, kind, hops):
+    found = collective(fail(build(name), (failed,)).network, kind, GIB, axes, hop_s=1e-6)
+    assert found.cost.latency_s == pytest.approx(hops * 1e-6)
+
+
+@pytest.mark.parametrize(
+    "name, failed, axes, low",
+    [
+        ("torus:4x2", "chip=6", ("y",), 1 / 4),  # of a whole ring of two beside it: half of the array over two links
+        ("torus:2x2x3", "chip=10", ("x", "z"), 2 / 5),  # four fifths over the two links of the chip that has fewest
+        ("torus:2x2", ("chip=2", "chip=3"), ("x",), 0),  # nobody is left along x to send to
+        ("torus:1x4x3", (), ("x", "y"), 3 / 8),  # an axis of one chip is no line
+    ],
+)
+def test_the_low_end_along_axes_is_what_the_links_allow(name, failed, axes, low):
+    network = fail(build(name), (failed,) if isinstance(failed, str) else failed).network
+    for kind, passes in (("all_gather", 1), ("all_reduce", 2)):
+        found = collective(network, kind, GIB, axes, link_bytes_per_s=1e9)
+        assert found.low.seconds_per_byte * 1e9 == pytest.approx(passes * low)
+        assert found.low.seconds_per_byte <= found.cost.seconds_per_byte <= found.high.seconds_per_byte
