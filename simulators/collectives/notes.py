@@ -14,8 +14,8 @@ _RING = (
 )
 _LINE = "An axis that does not wrap is a line: the chip at its end receives over one link, half of what a ring gives."
 _TWIST = (
-    "A twisted axis comes back on another line, so that by itself it is used as a line. Over all chips the twist "
-    "keeps every link busy; the high end uses such axes as lines."
+    "A twisted axis comes back on another line, so that without the axes that it shifts along it is used as a line. "
+    "With them the twist keeps every link busy; the high end uses such axes as lines."
 )
 _BOARDFLY = (
     "How collectives run on Boardfly is not published. Low end: all six links of a chip are busy, as on a torus. "

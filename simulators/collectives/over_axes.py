@@ -3,9 +3,11 @@
 After a failure the rings that lost a link are lines, and the slowest group counts: all of them start together. A chip
 that lost links of its group receives over those that are left, (n - 1)/n of the array in a group of n that live; of an
 all-to-all each of its pairs has 1/n^2 of the array, which along one axis crosses the narrowest place of the group. A
-twisted axis comes back on another line, so that by itself it is a line; over all axes, named or not, the twist is used.
+twisted axis comes back on another line: without the axes that it shifts along it is a line, with them the twist is
+used, over all axes, named or not, or within groups, each of which is a network of its own.
 """
 
+from dataclasses import replace
 from functools import lru_cache
 from math import prod
 
@@ -16,7 +18,7 @@ from simulators.collectives import general, rings
 from simulators.collectives.cost import PASSES, Cost, Setting, one
 from simulators.collectives.graph import link_rates
 from simulators.collectives.rings import Time
-from simulators.collectives.shape import Shape
+from simulators.collectives.shape import Shape, shape_of
 from simulators.topology.network import Network
 from simulators.topology.search import hop_counts
 
@@ -34,6 +36,10 @@ def cost(network: Network, shape: Shape, axes: tuple[int, ...], kind: str, setti
 
     Raises QuestionError where a broken axis falls into pieces.
     """
+    if kind != "permute" and not shape.all_of(axes) and (group := _twisted_group(network, axes)) is not None:
+        found = shape_of(group)
+        assert found is not None, "a part of a lattice is one"
+        return all_axes(group, found, kind, setting, end, "shortest")
     lengths = [shape.dims[i] for i in axes]
     wraps = [shape.rings[i] for i in axes] if shape.whole else _left(network, shape, axes)
     rate = float(link_rates(network, setting.link_bytes_per_s).min(initial=np.inf))
@@ -83,6 +89,28 @@ def _hops(network: Network, shape: Shape, axes: tuple[int, ...], kind: str) -> i
     links, chips = _lines(network, shape, long[0])
     ring = shape.rings[long[0]] & (links == shape.dims[long[0]])
     return int(np.where(ring, 1 if kind == "permute" else chips // 2, np.maximum(chips - 1, 0)).max())
+
+
+@lru_cache(16)
+def _twisted_group(network: Network, axes: tuple[int, ...]) -> Network | None:
+    """One of the groups along `axes`, all of which are alike, where a twist shifts along no axis beside them; None
+    where none does so, or the lattice is broken."""
+    twist = () if network.lattice is None else network.lattice.twist
+    if not any(any(twist[i]) and all(j in axes for j, shift in enumerate(twist[i]) if shift) for i in axes if twist):
+        return None
+    at, inside = network.coordinates, _inside(network, axes)
+    chosen = (np.delete(at, list(axes), axis=1) == 0).all(axis=1)
+    kept, number = chosen[inside.links].all(axis=1), np.cumsum(chosen) - 1
+    return replace(
+        inside,
+        chips=int(chosen.sum()),
+        links=number[inside.links[kept]].astype(np.int32),
+        link_kind=inside.link_kind[kept],
+        coordinates=at[chosen],
+        alive=inside.alive[: network.chips][chosen],
+        parts={},
+        link_parts={},
+    )
 
 
 @lru_cache(16)

@@ -1,4 +1,5 @@
-"""Collectives on what a failure left: whom it stops, and what the slowest line or group along broken axes takes."""
+"""Collectives on what a failure left, and in groups of what is twisted: whom a failure stops, and what the slowest line
+or group takes."""
 
 import pytest
 
@@ -121,3 +122,18 @@ def test_the_low_end_along_axes_is_what_the_links_allow(name, failed, axes, low)
         found = collective(network, kind, GIB, axes, link_bytes_per_s=1e9)
         assert found.low.seconds_per_byte * 1e9 == pytest.approx(passes * low)
         assert found.low.seconds_per_byte <= found.cost.seconds_per_byte <= found.high.seconds_per_byte
+
+
+@pytest.mark.parametrize("axes", [("y", "z"), ("x", "z")])
+def test_a_twist_within_a_group_keeps_its_links_busy(axes):
+    """Each group is a torus of 2 x 4 of its own, whose links alone it has: four at a chip."""
+    network = build("torus:2x2x4:twisted")
+    gather, every = (
+        collective(network, kind, GIB, axes, link_bytes_per_s=1e9, hop_s=1e-6) for kind in ("all_gather", "all_to_all")
+    )
+    assert gather.cost.seconds_per_byte * 1e9 == pytest.approx(7 / 8 / 4)
+    assert every.cost.seconds_per_byte * 1e9 == pytest.approx(2.5 / 64)  # by a linear program over all ways: 0.0391
+    assert gather.cost.latency_s == every.cost.latency_s == pytest.approx(2e-6)
+    for found in (gather, every):
+        assert found.low.seconds_per_byte <= found.cost.seconds_per_byte <= found.high.seconds_per_byte
+    assert collective(network, "all_gather", GIB, ("x", "y")).cost.algorithm == "lines of 2 and 2 at once"
