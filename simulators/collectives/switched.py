@@ -8,8 +8,9 @@ in a node, 32 nodes of 400 GB/s in a unit, units in the whole. Array of V bytes,
     all-to-all    V (M-1)/(M^2 w) for the M groups that the whole has of each level
 
 A group that is narrower than the largest of its level counts by its own share of GPUs, D = GPUs above / its GPUs: what
-failures left of a node, the last unit, the nodes under a leaf with fewer uplinks than downlinks, and a GPU without
-NVLink, which is left to its network card.
+failures left of a node, inside and outwards, the last unit, the nodes under a leaf with fewer uplinks than downlinks.
+And so does the GPU with the fewest links of all, D = N: one without NVLink is left to its network card, one without a
+card to NVLink.
 
 Source: How to Scale Your Model (scaling book), "How to think about GPUs".
 """
@@ -31,6 +32,9 @@ SCALE_UP = ("nvlink", "direct")
 NESTED = ("host", "unit", "pod")
 SHOWN = {
     "gpu": "a GPU that its network card alone joins",
+    "no card": "a GPU without a network card",
+    "links": "the GPU with the fewest links",
+    "inside": "the links left inside a node",
     "host": "the narrowest node",
     "leaf": "the narrowest leaf",
     "unit": "the narrowest unit",
@@ -90,12 +94,12 @@ def cost(
             ring = one_way_all_gather(1.0, *levels[0], 2 * setting.hop_s)
             return one(kind, Time(ring.latency_s * PASSES[kind], seconds * slower), "one ring of all GPUs")
         return one(kind, Time(hops * PASSES[kind], seconds * slower), name)
-    groups = [*groups_of(network, rates), *((m, w) for _, _, m, w in narrow)]
+    groups = [*groups_of(network, rates), *((m, w) for part, _, m, w in narrow if part != "inside")]
     if kind == "permute":
         if end == "high":
             far = max((1 / (m * w) for m, w in groups), default=0.0)
             return one(kind, Time(hops, far * slower, False), "to the GPU half the machine away")
-        beside = min([levels[0][1], *(w for part, _, _, w in narrow if part == "gpu")])
+        beside = min([levels[0][1], *(w for part, _, _, w in narrow if part == "gpu"), _least_inside(network, rates)])
         near = point_to_point(1 / network.chips_alive, 1, 2, beside, setting.hop_s)
         return one(kind, near, "to a neighbour under the same switches")
     seconds = all_to_all(1.0, groups)
@@ -131,14 +135,14 @@ def groups_of(network: Network, rates: tuple[tuple[str, float], ...]) -> tuple[L
 
 @lru_cache(64)
 def narrow_of(network: Network, rates: tuple[tuple[str, float], ...]) -> tuple[Narrow, ...]:
-    """Of each part the narrowest group of every size, and GPUs that reach no other over NVLink."""
+    """Of each part the narrowest group of every size, inside nodes as well, and the weakest GPU."""
     if not _scales_out(network):
         return ()
     names = [name for name, _ in _nested(network)[1:]]
     parts = list(pairwise(names))
     if network.kind == "fat tree":
         parts.append(("leaf", "all"))  # of no level, as its uplinks are as many as its GPUs unless oversubscribed
-    found = _without_nvlink(network, dict(rates))
+    found = [*(_inside(network, dict(rates)) if "host" in names else ()), *_weakest(network, dict(rates))]
     for name, above in parts:
         found += _narrowest(network, dict(rates), name, above)
     return tuple(found)
@@ -161,14 +165,47 @@ def _narrowest(network: Network, rates: dict[str, float], name: str, above: str)
             yield name, float(within[i] / sizes[i]), float(len(alive) / sizes[i]), flow(network, rates, inside)
 
 
-def _without_nvlink(network: Network, rates: dict[str, float]) -> list[Narrow]:
-    """The weakest of the GPUs that no NVLink joins to another: it has its other links alone."""
-    outside = chip_rates(network, rates, SCALE_UP)
-    joined = chip_rates(network, rates) > outside
-    host = _owner(network, "host")
+def _weakest(network: Network, rates: dict[str, float]) -> Iterator[Narrow]:
+    """The GPU with the least bytes/s over all its links; one that no NVLink joins to another has the others alone."""
+    outside, whole = chip_rates(network, rates, SCALE_UP), chip_rates(network, rates)
+    joined, host = whole > outside, _owner(network, "host")
     lone = ~joined | (np.bincount(host, joined)[host] < 2)
+    usable = np.where(lone, outside, whole)
+    at, many = int(usable.argmin()), float(network.chips_alive)
+    if many > 1:
+        yield "gpu" if lone[at] else "links" if outside[at] else "no card", many, many, float(usable[at])
+
+
+def _inside(network: Network, rates: dict[str, float]) -> Iterator[Narrow]:
+    """Within nodes with fewer living GPUs than the fullest. It holds a gathering back alone: to all others a GPU sends
+    over its network card as well."""
     many = float(network.chips_alive)
-    return [("gpu", many, many, float(outside[lone].min()))] if lone.any() and many > 1 else []
+    yield from (("inside", float(size), many, rate) for size, rate in _by_size(network, rates)[:-1] if size > 1)
+
+
+def _by_size(network: Network, rates: dict[str, float]) -> list[tuple[int, float]]:
+    """(living GPUs of a node, bytes/s one way of its best joined GPU, in the worst of such nodes), the fullest last.
+
+    A GPU there that lost NVLinks of its own gets what these do not bring over its network card: see `_weakest`."""
+    host = _owner(network, "host")
+    inner = _inner_rates(network, rates)
+    best = np.zeros(int(host.max()) + 1)
+    np.maximum.at(best, host, inner)
+    sizes = np.bincount(host)
+    there = sorted({int(n) for n in sizes if n})
+    found = ((n, best[(sizes == n) & (best > 0)]) for n in there)
+    return [(n, float(of.min())) for n, of in found if of.size]
+
+
+def _inner_rates(network: Network, rates: dict[str, float]) -> np.ndarray:
+    """Bytes/s one way of each living GPU over NVLink, or what takes its place."""
+    return chip_rates(network, rates) - chip_rates(network, rates, SCALE_UP)
+
+
+def _least_inside(network: Network, rates: tuple[tuple[str, float], ...]) -> float:
+    """Of the GPUs that have any of these."""
+    inner = _inner_rates(network, dict(rates))
+    return float(inner[inner > 0].min(initial=np.inf))
 
 
 def _scales_out(network: Network) -> bool:
@@ -209,6 +246,8 @@ def _rate(network: Network, rates: dict[str, float], name: str) -> float:
         kinds = [LINK_KINDS[k][0] for k in set(network.link_kind.tolist())]
         inner = [k for k in kinds if k in SCALE_UP] or kinds
         each = chip_rates(network, rates, tuple(k for k in kinds if k not in inner))
+        if "host" in dict(_nested(network)) and (by_size := _by_size(network, rates)):
+            return by_size[-1][1]
         return float(each[each > 0].min()) if each.any() else float(chip_rates(network, rates).min())
     owner = network.parts[name]
     sizes = {g: int(n) for g, n in zip(*np.unique(_owner(network, name), return_counts=True), strict=True)}

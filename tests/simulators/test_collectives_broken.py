@@ -3,7 +3,8 @@ or group takes."""
 
 import pytest
 
-from simulators.collectives import collective
+from simulators.collectives import NAMES, collective
+from simulators.collectives.trees import gathering_bytes_per_s
 from simulators.topology import build
 from simulators.topology.failures import fail
 
@@ -137,3 +138,27 @@ def test_a_twist_within_a_group_keeps_its_links_busy(axes):
     for found in (gather, every):
         assert found.low.seconds_per_byte <= found.cost.seconds_per_byte <= found.high.seconds_per_byte
     assert collective(network, "all_gather", GIB, ("x", "y")).cost.algorithm == "lines of 2 and 2 at once"
+
+
+@pytest.mark.parametrize(
+    "name, failed, held",
+    [
+        ("rail:16", ("leaf=2",), "a GPU without a network card"),  # two GPUs with NVLink alone
+        ("fattree:16", ("link=1-18",), "a GPU without a network card"),
+        ("rail:16:chip=mi300x", ("chip=0,2,3,4,6,7",), "the narrowest node"),  # two GPUs and one link
+        ("rail:16:chip=mi300x", ("chip=0,2,3",), "the links left inside a node"),
+        ("rail:16:chip=mi300x", ("link=0-1", "link=0-2", "link=0-3", "link=0-4"), "the GPU with the fewest links"),
+        ("fattree:40:chip=mi300x", ("chip=33", "chip=38", "link=32-34"), "the GPU with the fewest links"),
+        ("fattree:16:chip=mi300x", ("link=5-16",), "a GPU without a network card"),
+    ],
+)
+def test_what_failures_left_of_nodes_gathers_as_its_links_allow(name, failed, held):
+    network = fail(build(name), failed).network
+    chips, rates = network.chips_alive, dict(network.oneway_bytes_per_s)
+    least = GIB * (chips - 1) / chips / gathering_bytes_per_s(network, rates)
+    found = collective(network, "all_gather", GIB)
+    assert found.cost.algorithm.endswith(held)
+    assert 0.999 * least < found.seconds < 1.05 * least
+    for kind in NAMES:
+        told = collective(network, kind, GIB)
+        assert told.low_s <= told.seconds <= told.high_s
