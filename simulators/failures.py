@@ -13,7 +13,6 @@ import numpy as np
 from errors import QuestionError
 from errors.numbers import WEIBULL
 from simulators.checkpointing import Job, need_seconds
-from simulators.two_tier import Local
 
 MOST = 20_000_000  # failures drawn at once: 160 MB a column
 
@@ -40,34 +39,6 @@ def simulate(job: Job, interval_s: float, failures: int = 200_000, seed: int = 0
     cycle = interval_s + job.blocking_s
     kept = np.where(running >= first_safe, np.floor((running - first_safe) / cycle) + 1, 0.0) * interval_s
     return _ratio(kept, clock + job.wait_s)
-
-
-def simulate_two_tier(
-    job: Job, local: Local, interval_s: float, n: int, failures: int = 100_000, seed: int = 0
-) -> Drawn:
-    """The same with two tiers, every `n`-th save remote, walked failure by failure: about 1 s for 200,000."""
-    need_seconds("the interval", interval_s)
-    clocks = _clocks(job, failures, seed, 1.0).tolist()
-    survives = (np.random.default_rng([seed, 1]).random(failures) < local.share).tolist()
-    near, far = interval_s + local.save_s, interval_s + job.blocking_s
-    period = (n - 1) * near + far
-    kept = np.empty(failures)
-    saved = 0  # segments since the last remote save that the next start finds
-    from_remote = False
-    for k, (clock, stays) in enumerate(zip(clocks, survives, strict=True)):
-        begun = job.restart_s if from_remote else local.restart_s
-        first, done = saved, saved
-        if clock >= begun:
-            at = first * near + clock - begun  # on the time axis of a period that began at its remote save
-            periods, rest = divmod(at, period)
-            done = int(periods) * n + min(int(rest / near), n - 1)
-            from_remote = False
-        stays = stays and not (from_remote and clock < begun)
-        if not stays:
-            done, from_remote = done // n * n, True
-        kept[k] = (done - first) * interval_s
-        saved = done % n
-    return _ratio(kept, np.asarray(clocks) + job.wait_s)
 
 
 def _clocks(job: Job, failures: int, seed: int, shape: float) -> np.ndarray:

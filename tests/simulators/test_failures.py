@@ -1,4 +1,5 @@
-"""Failures drawn one by one against the closed forms; spares, elastic training and two tiers against arithmetic."""
+"""Failures drawn one by one against the closed forms; spares, elastic training and two tiers against arithmetic. Lives
+with two tiers are drawn in `test_training_lives`."""
 
 import math
 
@@ -8,7 +9,7 @@ import pytest
 from errors import QuestionError
 from simulators.checkpointing import Job, first_order_goodput, goodput, optimal_s, young_s
 from simulators.cures import ALL, Measured, cures
-from simulators.failures import simulate, simulate_two_tier
+from simulators.failures import simulate
 from simulators.recovery import (
     elastic_first_order,
     elastic_goodput,
@@ -67,16 +68,6 @@ def test_what_cannot_be_drawn():
             simulate(job, interval, **bad)
     with pytest.raises(QuestionError):
         simulate(job, 0.0)
-
-
-def test_two_tiers_are_what_a_simulation_finds():
-    for job, local, interval, n in (
-        (Job(save_s=10, mttf_s=10800, restart_s=300), Local(save_s=1, restart_s=20, share=0.9), 60, 60),
-        (Job(save_s=60, mttf_s=1800, restart_s=300, wait_s=200), Local(save_s=5, restart_s=60, share=0.7), 100, 7),
-        (Job(save_s=60, mttf_s=600, restart_s=300), Local(save_s=5, restart_s=200, share=0.5), 100, 3),
-    ):
-        drawn = simulate_two_tier(job, local, interval, n, failures=200_000, seed=5)
-        assert abs(drawn.goodput - two_tier_goodput(job, local, interval, n)) < 4 * drawn.standard_error
 
 
 def test_two_tiers_that_are_one():

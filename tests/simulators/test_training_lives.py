@@ -162,6 +162,7 @@ def walked_tiers(life: Life, draws: list[tuple[float, float]]) -> dict[str, floa
     below their share."""
     told = dict.fromkeys(ACCOUNTS, 0.0)
     now, done, remote, from_remote, job = 0.0, 0, 0, True, life.job
+    written: list[tuple[float, int]] = []  # when each remote save of this stretch is safe, and what it holds
     for clock, luck in draws:
         end = min(now + clock, life.span_s)
         restart = job.restart_s if from_remote else life.local.restart_s
@@ -178,13 +179,16 @@ def walked_tiers(life: Life, draws: list[tuple[float, float]]) -> dict[str, floa
             told["saving"] += min(takes, end - now)
             if now + takes <= end + 1e-9:
                 done, work = done + 1, 0.0
-                remote = done if is_remote else remote
+                written += [(now + job.save_s, done)] if is_remote else []
             now = min(now + takes, end)
         if now >= life.span_s:
             told["kept"], told["lost_work"] = done * life.interval_s + work, told["lost_work"]
             return told
         told["lost_work"] += work
-        if luck >= life.local.share:
+        survives = luck < life.local.share and life.saves_per_remote > 1  # else there are no local copies
+        safe = [held for at, held in written if at <= end + 1e-9 or survives]  # what a copy holds is written on
+        remote, written = max([remote, *safe]), []
+        if not survives:
             told["lost_work"] += (done - remote) * life.interval_s
             done, from_remote = remote, True
         elif begun:
@@ -198,7 +202,7 @@ def walked_tiers(life: Life, draws: list[tuple[float, float]]) -> dict[str, floa
 
 
 @pytest.mark.parametrize("seed", range(10))
-@pytest.mark.parametrize(("job", "local", "interval_s", "every"), TIERED)
+@pytest.mark.parametrize(("job", "local", "interval_s", "every"), (*TIERED, *WRITTEN))
 def test_a_life_with_two_tiers_is_that_of_one_walked_save_by_save(job, local, interval_s, every, seed):
     life = Life(job=job, interval_s=interval_s, span_s=40 * job.mttf_s, local=local, saves_per_remote=every)
     drawn = live(life, 1, seed=seed)
