@@ -2,7 +2,7 @@
 it can know.
 
 Strong scaling is the same work on more chips, weak scaling the same work a chip. With times T and chips n, and the
-smallest number of chips as 1:
+smallest number of chips as 1 (of several points there the median of their times):
 
     strong: speed-up = T1 / Tn, ideal = n / n1, efficiency = speed-up / ideal
     weak:   efficiency = T1 / Tn
@@ -17,6 +17,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from statistics import median
 from typing import Literal
 
 import numpy as np
@@ -65,10 +66,31 @@ class Predicted:
 
 
 def scaled(points: Sequence[Point], kind: Kind) -> tuple[Scaled, ...]:
-    """Each point held against the first of the fewest chips, in the order of chips."""
-    ordered = sorted(points, key=lambda p: p.chips)
-    first = ordered[0]
-    return tuple(_beside(first, p, kind) for p in ordered)
+    """Each point held against what the fewest chips take, in the order of chips and times."""
+    first = smallest(points)
+    return tuple(_beside(first, p, kind) for p in _ordered(points))
+
+
+def _ordered(points: Sequence[Point]) -> list[Point]:
+    """In one order, whichever they were given in."""
+    return sorted(points, key=lambda p: (p.chips, p.seconds, p.samples or 0.0))
+
+
+def smallest(points: Sequence[Point]) -> Point:
+    """What the fewest chips take."""
+    return _as_one(points, min(p.chips for p in points))
+
+
+def largest(points: Sequence[Point], kind: Kind) -> Scaled:
+    """What the most chips take, held against what the fewest do."""
+    return _beside(smallest(points), _as_one(points, max(p.chips for p in points)), kind)
+
+
+def _as_one(points: Sequence[Point], chips: int) -> Point:
+    """All points of so many chips as one: the medians of their times and, where all are known, of their samples."""
+    mine = [p for p in points if p.chips == chips]
+    known = [p.samples for p in mine if p.samples]
+    return Point(chips, median(p.seconds for p in mine), median(known) if len(known) == len(mine) else None)
 
 
 def _beside(first: Point, p: Point, kind: Kind) -> Scaled:
@@ -135,6 +157,7 @@ def curve(points: Sequence[Point], kind: Kind) -> Curve | None:
     """The curve of the points; None where they are of fewer than LEAST_POINTS numbers of chips."""
     if len({p.chips for p in points}) < LEAST_POINTS:
         return None
+    points = _ordered(points)
     chips, taken = _columns(points)
     fitted = _fit(chips, taken, kind)
     worst = float(np.max(np.abs(_terms(chips, kind) @ fitted / taken - 1)))

@@ -32,6 +32,15 @@ def test_the_contract(capsys):
     assert "8,192" in capsys.readouterr().out
 
 
+def test_which_run_of_a_size_is_named_first_changes_nothing():
+    parts = ["8:100", "8:125", "8:120", "64:22.5", "64:17.5"]
+    told = [answered(points=",".join(p)) for p in (parts, parts[::-1])]
+    assert told[0].to_dict() == told[1].to_dict()
+    assert verdict(told[0]).startswith("From 8 to 64 chips, 75.0 % of the ideal is left.")
+    assert any("the median counts" in note for note in told[0].notes)
+    assert not any("the median counts" in note for note in answered(points=POINTS).notes)
+
+
 def test_runs_of_the_store_are_points(place):
     for chips, step_s in ((8, 4.0), (16, 2.2)):
         n = 50

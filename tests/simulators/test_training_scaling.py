@@ -1,6 +1,7 @@
 """Scaling against published figures, and the curve against worlds whose law is known."""
 
 import math
+from itertools import permutations
 
 import numpy as np
 import pytest
@@ -8,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from errors import QuestionError
-from simulators.training.scaling import LEAST_POINTS, Point, curve, scaled
+from simulators.training.scaling import LEAST_POINTS, Point, curve, largest, scaled, smallest
 
 LLAMA = [  # MLPerf Training v5.0, Llama 3.1 405B on H100: chips, minutes, samples; speed-up, system, sample efficiency
     ((512, 230.69, 276480), (1.0, 1.0, 1.0)),
@@ -30,6 +31,25 @@ def test_weak_scaling_is_the_time_of_the_same_work_a_chip():
     first, second = scaled([Point(8, 2.0), Point(64, 2.5)], "weak")
     assert (first.efficiency, second.efficiency, second.speedup) == (1.0, 0.8, 6.4)
     assert second.sample is None and second.system is None
+
+
+def test_several_runs_of_a_size_count_by_their_median_in_any_order():
+    """Three runs on 8 chips, two on 64: 120 s / 20 s of an ideal of 8. By the first and the last named it was anything
+    between 55.6 % and 89.3 %."""
+    points = [Point(8, 100.0), Point(8, 125.0), Point(8, 120.0), Point(64, 22.5), Point(64, 17.5)]
+    for order in permutations(points):
+        assert smallest(order) == Point(8, 120.0)
+        assert largest(order, "strong").efficiency == pytest.approx(120 / 20 / 8)
+        assert scaled(order, "strong") == scaled(points, "strong")
+    taught = [Point(8, 100.0, 1000), Point(8, 110.0, 1200), Point(64, 20.0, 1500)]
+    assert largest(taught, "strong").sample == pytest.approx(1100 / 1500)
+    assert largest([*taught, Point(8, 90.0)], "strong").sample is None
+
+
+def test_a_curve_is_the_same_in_any_order_of_its_points():
+    points = [Point(n, 1000 / n + 3 + n % 3) for n in (8, 16, 16, 32, 64, 128)]
+    one, other = (curve(p, "strong").predicted(256, points[0]) for p in (points, points[::-1]))
+    assert one == other
 
 
 @settings(deadline=None)

@@ -25,7 +25,7 @@ def efficiency(result: ScalingAnswer) -> go.Figure:
     far = chips[-1]
     if result.curve is not None:
         far = int(FARTHEST * chips[-1])
-        _curve(figure, result.curve, result.rows[0].point, chips[0], far)
+        _curve(figure, result.curve, result.smallest, chips[0], far)
         figure.add_vline(x=far, line={"color": theme.GREY, "dash": "dot"})
         place = {"x": math.log10(far), "xanchor": "right", "yref": "paper", "y": 0, "yanchor": "bottom"}
         told = f"no curve beyond {fmt.count(far, 'chip')}"

@@ -7,7 +7,18 @@ from typing import TYPE_CHECKING, Any, cast
 from app.whatif.scaling.asked import Asked
 from errors import QuestionError
 from errors.numbers import CHIPS, SPAN, Number
-from simulators.training.scaling import LEAST_POINTS, Curve, Kind, Point, Predicted, Scaled, curve, scaled
+from simulators.training.scaling import (
+    LEAST_POINTS,
+    Curve,
+    Kind,
+    Point,
+    Predicted,
+    Scaled,
+    curve,
+    largest,
+    scaled,
+    smallest,
+)
 
 if TYPE_CHECKING:
     from app.workspace import Workspace
@@ -22,6 +33,7 @@ NOTES = (
 )
 UNUSED = "Samples are not looked at in weak scaling, where the work of a chip is the same at each point."
 SAME = "All points are taken to learn from as many samples."
+MEDIANS = "Of several points at one number of chips the median counts, where others are held against them or told of."
 STEPS = "A run's time is its usual step: interruptions, saves and start-up are not in it."
 
 
@@ -37,8 +49,16 @@ class ScalingAnswer:
     notes: tuple[str, ...]
 
     @property
+    def points(self) -> tuple[Point, ...]:
+        return tuple(r.point for r in self.rows)
+
+    @property
+    def smallest(self) -> Point:
+        return smallest(self.points)
+
+    @property
     def largest(self) -> Scaled:
-        return self.rows[-1]
+        return largest(self.points, self.kind)
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -85,10 +105,11 @@ def find(asked: Asked, place: "Workspace | None") -> ScalingAnswer:
                 raise QuestionError(
                     f"{chips:,} chips: a curve takes {LEAST_POINTS} numbers of chips that were measured"
                 )
-            told.append(fitted.predicted(chips, rows[0].point))
+            told.append(fitted.predicted(chips, smallest(points)))
         except QuestionError as e:
             refused.append(str(e))
-    more = (*((STEPS,) if asked.runs else ()), *_of_samples(kind, rows))
+    again = len({p.chips for p in points}) < len(points)
+    more = (*((STEPS,) if asked.runs else ()), *((MEDIANS,) if again else ()), *_of_samples(kind, rows))
     return ScalingAnswer(kind, rows, fitted, tuple(told), tuple(refused), (*more, *NOTES))
 
 
@@ -101,7 +122,8 @@ def _of_samples(kind: Kind, rows: tuple[Scaled, ...]) -> tuple[str, ...]:
         return (SAME,)
     if not without:
         return ()
-    first = " The smallest is one of them: the others have nothing to be held against." if _bare(rows[0]) else ""
+    alone = any(_bare(r) for r in rows if r.point.chips == rows[0].point.chips)
+    first = " The smallest is one of them: the others have nothing to be held against." if alone else ""
     return (f"Samples of {without} of {len(rows)} points are not given: what one teaches is not known there.{first}",)
 
 
