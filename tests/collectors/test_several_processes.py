@@ -136,3 +136,47 @@ def test_fields_that_two_processes_name_differently_are_not_read(got):
     turned += ((1, COLLECTIVE, 1, None, 18, "NCCL communicator ID", 8),)
     assert bytes_of(Export().nccl_fields()) == [4096]
     assert bytes_of(Export().nccl_fields().put("NVTX_PAYLOAD_SCHEMA_ENTRIES", *turned)) == [None]
+
+
+def of_devices(result):
+    return {(s["device"], s["step"]) for s in result.rows["steps"]}, len(result.rows["steps"])
+
+
+def test_steps_are_those_of_the_devices_that_their_process_drives(got, of_amd):
+    """As one report of eight processes has them: taken for all devices' they were eight times as many."""
+    export, both = pair(0, 1), of_amd_pair()
+    both[1].agent(3, index=1)
+    export.ran("a little at the start", 500, 100, 1, pid=20, device=7)
+    for late, (pid, process) in enumerate(zip((10, 20), both, strict=True)):
+        for n in range(4):
+            at = MS * (n + 1) + 100_000 * late
+            export.range(f"step {n}", at, at + 900_000, pid=pid)
+            export.ran("gemm", at + 1000, 800_000, n + 2, pid=pid)
+            process.range(f"step {n}", BOOT + at, 900_000)
+            process.ran("gemm", BOOT + at + 1000, 800_000, n + 2, agent=2 + (process is both[1]))
+    for result in (got(export), of_amd(*both)):
+        of_work = {o["device"] for o in result.rows["ops"] if o["op"] == "gemm"}
+        assert len(of_work) == 2
+        assert of_devices(result) == ({(device, n) for device in of_work for n in range(4)}, 8)
+
+
+def test_steps_of_one_process_are_taken_by_all_of_its_devices(got):
+    export = Export()
+    for n in range(3):
+        at = MS * (n + 1)
+        export.range(f"step {n}", at, at + 900_000)
+        export.ran("gemm", at + 1000, 700_000, 2 * n + 1).ran("gemm", at + 1000, 800_000, 2 * n + 2, device=1)
+    assert of_devices(got(export)) == ({(None, n) for n in range(3)}, 3)
+
+
+def test_steps_that_a_process_marks_ahead_of_its_device_are_told_by_what_its_device_ran(got):
+    export = pair(0, 1)
+    for pid in (10, 20):
+        for n in range(4):
+            export.range(f"step {n}", MS + 10_000 * n, MS + 10_000 * (n + 1), pid=pid)
+            export.launch(MS + 10_000 * n + 10, 5, n + 1, pid=pid)
+            export.kernel("gemm", 2 * MS + 500_000 * n, 400_000, n + 1, pid=pid)
+    rows = got(export).rows["steps"]
+    assert {(s["device"], s["step"], s["start_ns"] - BASE, s["dur_ns"]) for s in rows} == {
+        (device, n, 2 * MS + 500_000 * n, 500_000 if n < 3 else 400_000) for device in (0, 1) for n in range(4)
+    }

@@ -18,6 +18,7 @@ from collectors.device.xplane.arrays import batch, coded, over
 _ON_HOST, _MOST_DEVICES, _BATCH = 0, 1 << 20, 1 << 16
 _SAME_PACE = 0.1  # devices that take so much longer or shorter for the same steps have a pace of their own
 Steps = list[tuple[int, int, int]]  # (start, end as written, step), by start
+OfDevices = list[tuple[int, int, int, int | None]]  # the same with the device that took it; None: all did
 
 
 def steps_by_process(gathered: Gathered, span: Span) -> dict[int, Steps]:
@@ -43,7 +44,7 @@ def steps_of_launches(
     out = np.full(len(devices.events), -1, np.int64)
     if not marked:
         return out
-    every, of_call = all_steps(marked), np.full(len(launched_ns), -1, np.int64)
+    every, of_call = _all_steps(marked), np.full(len(launched_ns), -1, np.int64)
     for one in np.unique(process).tolist():
         mine = np.flatnonzero(process == one)
         of_call[mine] = _step_at(marked.get(one, every), launched_ns[mine])
@@ -52,7 +53,39 @@ def steps_of_launches(
     return out
 
 
-def all_steps(marked: dict[int, Steps]) -> Steps:
+def owners_of(devices: Devices, process: np.ndarray) -> np.ndarray:
+    """The process that launched each event of a device, -1 where that is not known; `process`: whose calls are, by
+    their rows."""
+    return np.where(devices.launch >= 0, process[devices.launch], -1) if len(process) else devices.launch * 0 - 1
+
+
+def devices_by_process(devices: Devices, owner: np.ndarray, step: np.ndarray) -> dict[int, list[int]]:
+    """The devices that each of several processes drives; nothing of one alone. What a process launches outside of steps
+    makes no device its own, where any is launched in them."""
+    known = (owner >= 0) & devices.kernels()
+    known = known & (step >= 0) if (known & (step >= 0)).any() else known
+    pairs = np.stack([owner[known], devices.number[devices.events["row"][known]]], axis=1)
+    found: dict[int, list[int]] = {}
+    for one, device in np.unique(pairs, axis=0).tolist():
+        found.setdefault(one, []).append(device)
+    return found if len(found) > 1 else {}
+
+
+def steps_taken(
+    marked: dict[int, Steps], step: np.ndarray, devices: Devices, owner: np.ndarray, driven: dict[int, list[int]]
+) -> OfDevices:
+    """The steps as they were taken (`device_steps`): of several processes in one file each on its own devices, since
+    others of the host took theirs at another time."""
+    if not driven:
+        return [(*one, None) for one in device_steps(_all_steps(marked), step, devices)]
+    found: OfDevices = []
+    for one, steps in marked.items():
+        mine = device_steps(steps, np.where(owner == one, step, -1), devices)
+        found += [(*each, device) for each in mine for device in driven.get(one, [None])]
+    return sorted(found, key=lambda row: (*row[:3], -1 if row[3] is None else row[3]))
+
+
+def _all_steps(marked: dict[int, Steps]) -> Steps:
     """The steps of all processes, each once."""
     return sorted({step for steps in marked.values() for step in steps})
 
@@ -91,15 +124,16 @@ def device_steps(steps: Steps, step: np.ndarray, devices: Devices) -> Steps:
     return [(a, b, n) for a, b, n in zip(firsts, [*firsts[1:], last], numbers, strict=True)]
 
 
-def step_rows(steps: Steps, span: Span, capture: int, host: str, collector: str) -> Iterator[Rows]:
+def step_rows(steps: OfDevices, span: Span, capture: int, host: str, collector: str) -> Iterator[Rows]:
     """Rows of `steps`."""
     if steps:
         n = len(steps)
         columns = {
-            "step": [number for _, _, number in steps],
+            "step": [number for _, _, number, _ in steps],
             "host": [host] * n,
-            "start_ns": [start + span.shift_ns for start, _, _ in steps],
-            "dur_ns": [end - start for start, end, _ in steps],
+            "device": [device for *_, device in steps],
+            "start_ns": [start + span.shift_ns for start, *_ in steps],
+            "dur_ns": [end - start for start, end, *_ in steps],
             "capture": [capture] * n,
             "order": list(range(n)),
             "source": [collector] * n,

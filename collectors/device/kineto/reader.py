@@ -18,13 +18,14 @@ from collectors.device.kineto.host import Host, Sweeper
 from collectors.device.kineto.kinds import A_GRAPH
 from collectors.device.kineto.launches import launch_rows
 from collectors.device.kineto.marks import (
-    all_steps,
-    device_steps,
+    devices_by_process,
     fetch_rows,
     memory_rows,
+    owners_of,
     step_rows,
     steps_by_process,
     steps_of_launches,
+    steps_taken,
 )
 from collectors.device.kineto.operations import Calls, device_ops, host_ops
 from collectors.device.kineto.span import Span, span_of
@@ -100,7 +101,10 @@ class Reader:
         yield from rows_of(devices, span, self._capture, len(gathered.ops))
         marked = steps_by_process(gathered, span)
         step = steps_of_launches(marked, devices, launched_ns, process)
-        yield from step_rows(device_steps(all_steps(marked), step, devices), span, self._capture, who.host, self._name)
+        owner = owners_of(devices, process)
+        driven = devices_by_process(devices, owner, step)
+        taken = steps_taken(marked, step, devices, owner, driven)
+        yield from step_rows(taken, span, self._capture, who.host, self._name)
         yield from fetch_rows(gathered, span, who.host, self._name)
         numbers = sorted({int(n) for n in devices.number[devices.events["row"][devices.kernels()]]})
         yield from memory_rows(gathered, beside, numbers, span, self._capture, who.host)
