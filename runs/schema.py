@@ -58,6 +58,7 @@ TABLES: tuple[TableSchema, ...] = (
             Column("order", INT, "position in its input, from 0"),
             Column("end_logged_ns", INT, "when the entry of its end was written, where it has one of its own"),
             Column("end_order", INT, "position of that entry in its input"),
+            Column("device", ID, "device of the host that it is of alone; null: of the whole host, or of the job"),
             SOURCE,
         ),
     ),

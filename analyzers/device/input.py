@@ -15,7 +15,7 @@ from analyzers.base import Facts
 from analyzers.device.activity import Activity, activities, profiled_steps, steps_of
 from analyzers.device.input_stalls import mark_stalls, slope_of
 from analyzers.device.job_fetches import add_job_fetches
-from analyzers.device.waiting import JOB, host_fetches
+from analyzers.device.waiting import JOB, fetches_of, host_fetches
 from analyzers.flops.peak import hardware
 from analyzers.intervals import Spans, joined, overlap_with, spans, union
 from analyzers.time.booked import Booked, booked
@@ -193,12 +193,14 @@ def _profiled(tables: Tables) -> _Seen:
     for column in ("devices", "waited_ns", "idle_ns"):
         steps[column] = 0
     steps["fetch_ns"] = pd.array([pd.NA] * len(steps), dtype="Int64")
-    for host, rows in steps.groupby("host"):
-        if host in fetches:
-            steps.loc[rows.index, "fetch_ns"] = overlap_with(fetches[host], _windows(rows))
-    seen = _Seen(steps, fed=bool(set(fetches) & set(steps["host"])))
+    for rows in (some for _, some in steps.groupby(["host", "device"], dropna=False)):
+        own = fetches_of(fetches, rows)
+        if own is not None:
+            steps.loc[rows.index, "fetch_ns"] = overlap_with(own, _windows(rows))
+    seen = _Seen(steps, fed=bool(fetches.every.keys() & set(steps["host"])))
     for activity in activities(tables):
-        _enter(seen, activity, fetches.get(activity.host, spans()))
+        own = fetches.of(activity.host, activity.device)
+        _enter(seen, activity, spans() if own is None else own)
     return seen
 
 
@@ -251,7 +253,7 @@ def _rows(past: History, seen: _Seen, tables: Tables) -> pd.DataFrame:
     for name in ("fetch_s", "waited_s", "idle_s"):
         out[name] = pd.array([pd.NA] * len(rows), dtype="Float64")
     out["devices"] = 0
-    if (job := host_fetches(tables).get(JOB)) is not None:
+    if (job := host_fetches(tables).of(JOB)) is not None:
         add_job_fetches(out, rows, job, seen.steps)
     out["logged_s"] = out["fetch_s"]
     taken = _matched(rows, seen.steps)

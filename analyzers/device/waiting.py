@@ -4,10 +4,10 @@ The same painting as `analyzers.time.device_uses` does over kept steps: computin
 for the last rank, what may be either, communication, copies, input, and idle.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
+import pandas as pd
 
 from analyzers.device.activity import Activity, Split
 from analyzers.intervals import Spans, common, joined, overlap_with, spans, union
@@ -53,7 +53,7 @@ class Waiting:
         )
 
 
-def waiting(activity: Activity, waited: Waits, fetches: Mapping[str, Spans]) -> Waiting:
+def waiting(activity: Activity, waited: Waits, fetches: "Fetches") -> Waiting:
     """Of one device: its waits in collectives, and when its host fetched data or the device took it in."""
     rows = waited.rows[(waited.rows["host"] == activity.host) & (waited.rows["device"] == activity.device)]
     begin = rows["start_ns"].to_numpy(dtype=np.int64)
@@ -61,9 +61,9 @@ def waiting(activity: Activity, waited: Waits, fetches: Mapping[str, Spans]) -> 
     sure = come + rows["unknown_ns"].to_numpy(dtype=np.int64)
     ranks = union(joined([activity.computation, _within(activity.communication, begin, come)]))
     working = union(joined([activity.computation, activity.communication, activity.memory]))
-    own = fetches.get(activity.host)
+    own = fetches.of(activity.host, activity.device)
     if own is None:
-        own = spans() if len(activity.infeed.start) else fetches.get(JOB, spans())
+        own = spans() if len(activity.infeed.start) else fetches.of_job
     return Waiting(
         computing=activity.computation,
         ranks=ranks,
@@ -78,18 +78,62 @@ def _within(communication: Spans, begin: np.ndarray, end: np.ndarray) -> Spans:
     return common(union(spans(begin, end)), communication)[0]
 
 
-def host_fetches(tables: Tables) -> dict[str, Spans]:
-    """Unions of data loading by host, ns since the epoch; JOB is the job as a whole."""
-    return dict(Shared(tables).get(("host fetches",), lambda: _host_fetches(tables)))
+@dataclass(frozen=True)
+class Fetches:
+    """Unions of data loading, ns since the epoch, by host; JOB is the job as a whole. `every`: for all devices of a
+    host; `shared`: what is for no device alone; `own`: the same with what is for one device."""
+
+    every: dict[str, Spans]
+    shared: dict[str, Spans]
+    own: dict[tuple[str, int], Spans]
+
+    def of(self, host: str, device: int | None = None) -> Spans | None:
+        """When a host fetched for a device, or for any of them; None where nothing tells of the host's fetches."""
+        if device is None or host not in self.every:
+            return self.every.get(host)
+        return self.own.get((host, device), self.shared.get(host, spans()))
+
+    @property
+    def of_job(self) -> Spans:
+        return self.every.get(JOB, spans())
+
+    @property
+    def held_bytes(self) -> int:
+        held = (one for by in (self.every, self.shared, self.own) for one in by.values())
+        return sum(one.start.nbytes + one.end.nbytes for one in held)
 
 
-def _host_fetches(tables: Tables) -> dict[str, Spans]:
-    if not tables.rows("lifecycle"):
-        return {}
-    rows = frame(tables, "lifecycle", ["kind", "host", "start_ns", "end_ns"], [("kind", "==", "data_loading")])
-    rows = rows.dropna(subset=["start_ns", "end_ns"])
-    host = rows["host"].astype(object).where(rows["host"].notna(), JOB).astype(str)
-    return {
-        name: union(spans(g["start_ns"].to_numpy(dtype=np.int64), g["end_ns"].to_numpy(dtype=np.int64)))
-        for name, g in rows.groupby(host)
-    }
+def fetches_of(fetches: Fetches, steps: pd.DataFrame) -> Spans | None:
+    """Those that steps of one host, all of one device or all of no device alone, may have waited for."""
+    device = steps["device"].iloc[0]
+    return fetches.of(str(steps["host"].iloc[0]), None if pd.isna(device) else int(device))
+
+
+def fetched_for(rows: pd.DataFrame, device: int) -> pd.Series:
+    """Which rows of `lifecycle` are of a device, or of all of its host's."""
+    return rows["device"].isna() | (rows["device"] == device).fillna(False)
+
+
+def host_fetches(tables: Tables) -> Fetches:
+    """What the run tells of fetches."""
+    return Shared(tables).get(("host fetches",), lambda: _host_fetches(tables))
+
+
+def _host_fetches(tables: Tables) -> Fetches:
+    names = ["kind", "host", "device", "start_ns", "end_ns"]
+    rows = frame(tables, "lifecycle", names, [("kind", "==", "data_loading")]).dropna(subset=["start_ns", "end_ns"])
+    rows = rows.assign(host=rows["host"].astype(object).where(rows["host"].notna(), JOB).astype(str))
+    shared = rows[rows["device"].isna()]
+    alone = rows[["host", "device"]].dropna().drop_duplicates().itertuples(index=False)
+    return Fetches(
+        every={str(host): _spent(some) for host, some in rows.groupby("host")},
+        shared={str(host): _spent(some) for host, some in shared.groupby("host")},
+        own={
+            (str(host), int(device)): _spent(rows[(rows["host"] == host) & fetched_for(rows, int(device))])
+            for host, device in alone
+        },
+    )
+
+
+def _spent(rows: pd.DataFrame) -> Spans:
+    return union(spans(*(rows[name].to_numpy(dtype=np.int64) for name in ("start_ns", "end_ns"))))

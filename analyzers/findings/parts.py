@@ -1,7 +1,7 @@
 """What each step of a job held besides training, step by step: fetches, compiling, logging and the like, from the
 threads that feed the devices. What is left of a step's duration without them shows what the job's own steps did."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,7 +10,7 @@ import pandas as pd
 from analyzers.base import Facts
 from analyzers.device.activity import profiled_steps
 from analyzers.device.host_work import COMPILING, HOST_CODE, LAUNCHING, WAITING, host_work
-from analyzers.device.waiting import host_fetches
+from analyzers.device.waiting import Fetches, fetches_of, host_fetches
 from analyzers.intervals import NOTHING, Spans, joined, overlap_with, spans, union
 from analyzers.time.job_past import kept_by_state
 from analyzers.time.step_changes import step_changes
@@ -85,22 +85,31 @@ def _step_parts(tables: Tables, facts: Facts) -> StepParts:
     captures = frame(tables, "captures", ["capture", "host", "start_ns"]).dropna().head(MOST_CAPTURES)
     fetches = host_fetches(tables)
     found: dict[tuple[str, int], float] = {}
-    for capture, host, start_ns in captures.itertuples(index=False):
+    for capture, start_ns in captures[["capture", "start_ns"]].itertuples(index=False):
         mine = steps[steps["capture"] == int(capture)].drop_duplicates("step")
         if not len(mine):
             continue
         windows = Spans(mine["start_ns"].to_numpy(dtype=np.int64), mine["end_ns"].to_numpy(dtype=np.int64))
         work = host_work(tables, int(capture), int(start_ns))
         held = {kind: s for kind, s in work.items() if kind not in (HOST_CODE, WAITING)}
-        if str(host) in fetches:
-            held[FETCH] = fetches[str(host)]
         for kind, taken in held.items():
             inside = held[COMPILING] if kind == "evaluation" else NOTHING  # which is told as compiling
             own = overlap_with(union(joined([taken, inside])), windows) - overlap_with(inside, windows)
             for step, ns in zip(mine["step"], own, strict=True):
                 key = kind, int(step)
                 found[key] = max(found.get(key, 0.0), float(ns) / 1e9)
+        for step, seconds in _fetched(fetches, steps[steps["capture"] == int(capture)]):
+            found[FETCH, step] = max(found.get((FETCH, step), 0.0), seconds)
     return StepParts(rows, _table(found, rows["step"]), *_told(tables, rows))
+
+
+def _fetched(fetches: Fetches, steps: pd.DataFrame) -> Iterator[tuple[int, float]]:
+    """(step, seconds fetched in it) of each device that took it, or of all together."""
+    for _, mine in steps.drop_duplicates(["step", "device"]).groupby("device", dropna=False):
+        if (own := fetches_of(fetches, mine)) is not None:
+            start, end = (mine[name].to_numpy(dtype=np.int64) for name in ("start_ns", "end_ns"))
+            for step, ns in zip(mine["step"], overlap_with(own, Spans(start, end)), strict=True):
+                yield int(step), float(ns) / 1e9
 
 
 def _told(tables: Tables, rows: pd.DataFrame) -> tuple[np.ndarray, np.ndarray, bool]:
@@ -157,7 +166,7 @@ def _by_the_logs_clock(rows: pd.DataFrame, steps: pd.DataFrame) -> str | None:
 
 def _until_next(steps: pd.DataFrame) -> pd.DataFrame:
     """Profiled steps up to the start of the next of their capture: a loop may do much between its annotations."""
-    by = steps.groupby(["host", "capture"])
+    by = steps.groupby(["host", "capture", "device"], dropna=False)
     after = by["start_ns"].shift(-1)
     return steps.assign(
         end_ns=after.fillna(steps["end_ns"]).astype("int64").clip(lower=steps["end_ns"]),

@@ -9,6 +9,7 @@ import pandas as pd
 from analyzers.device.activity import executions, steps_of
 from analyzers.device.host_work import ThreadWork
 from analyzers.device.launches.feeding import FED, feeding
+from analyzers.device.waiting import fetched_for
 from analyzers.grouped import Grouped
 from analyzers.intervals import Spans, joined, spans, union
 from analyzers.ranks.waits import Waits
@@ -67,7 +68,8 @@ def device_traces(tables: Tables, waited: Waits, of: Sequence[tuple[str, int]] |
     captures = frame(tables, "captures", ["capture", "host", "start_ns", "stop_ns"])
     steps = frame(tables, "steps", ["host", "step", "start_ns", "dur_ns", "capture", "device"])
     steps = steps[steps["capture"].notna()].dropna(subset=["start_ns", "dur_ns"])
-    fetches = frame(tables, "lifecycle", ["kind", "host", "start_ns", "end_ns"], [("kind", "==", "data_loading")])
+    told = ["kind", "host", "device", "start_ns", "end_ns"]
+    fetches = frame(tables, "lifecycle", told, [("kind", "==", "data_loading")])
     fetches = fetches[fetches["host"].notna()].dropna(subset=["start_ns", "end_ns"])
     threads: dict[int, ThreadWork] = {}  # by capture, of one host at a time
     captured, stepped, fetched = (Grouped(rows, "host") for rows in (captures, steps, fetches))
@@ -80,6 +82,7 @@ def device_traces(tables: Tables, waited: Waits, of: Sequence[tuple[str, int]] |
         windows = _windows(mine, [p["end"] for p in parts])
         fed_by = [feeding(tables, c, s, windows, device, threads[c]) for c, s in begun]
         fed = fetched.of(host)
+        fed = fed[fetched_for(fed, device)]
         rows = waited_by.of(host, device)
         yield DeviceTrace(
             host=host,

@@ -23,8 +23,8 @@ from analyzers.device.critical_path.threads import Thread, threads
 from analyzers.device.critical_path.told import Told, told
 from analyzers.device.critical_path.walk import Chain, Pieces, chain, pieces, starts, walked
 from analyzers.device.overlap import records
-from analyzers.device.waiting import JOB, host_fetches
-from analyzers.intervals import Spans, overlap_with, spans
+from analyzers.device.waiting import host_fetches
+from analyzers.intervals import Spans, overlap_with
 from errors import QuestionError
 from errors.numbers import FROM_ZERO
 from errors.options import Option
@@ -188,10 +188,11 @@ def _of_step(rows: pd.DataFrame, step: int) -> np.ndarray:
     return np.flatnonzero((rows["step"] == step).fillna(False))
 
 
-def _fetches(tables: Tables, found: list[Lane]) -> dict[int, Spans]:
-    """When each capture's host fetched data."""
+def _fetches(tables: Tables, found: list[Lane]) -> list[Spans]:
+    """When data was fetched for each lane's device."""
     fetches = host_fetches(tables)
-    return {lane.capture: fetches.get(lane.host, fetches.get(JOB, spans())) for lane in found}
+    own = (fetches.of(lane.host, lane.device) for lane in found)
+    return [fetches.of_job if one is None else one for one in own]
 
 
 def _windows(tables: Tables, found: list[Lane], which: str | None) -> pd.DataFrame:

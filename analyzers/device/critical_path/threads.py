@@ -1,7 +1,7 @@
 """Host threads: when each went on after it had waited, for what, and what it did in between."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,7 +13,7 @@ from analyzers.device.critical_path.kinds import FOR_EXECUTION, FOR_NOTHING, FOR
 from analyzers.device.critical_path.lanes import KIND_OF, Executions, Lane
 from analyzers.device.host_work import KINDS, STEPS, WAITING, ThreadWork
 from analyzers.device.launches.launches import INPUT
-from analyzers.intervals import Painting, Spans, overlap_with, paint, spans, union
+from analyzers.intervals import Painting, Spans, joined, overlap_with, paint, spans, union
 from runs.tables import Tables, frame, int_column
 
 HANDOVER_NS = 50_000  # a shorter time without events tells nothing
@@ -104,10 +104,11 @@ class _Events:
 
 
 def threads(
-    tables: Tables, lanes: list[Lane], ran: Executions, fetches: Mapping[int, Spans], calls: pd.DataFrame
+    tables: Tables, lanes: list[Lane], ran: Executions, fetches: Sequence[Spans], calls: pd.DataFrame
 ) -> tuple[list[Thread], dict[tuple[int, str], int]]:
-    """The threads of all captures that launch or take steps, and their numbers by capture and name. `calls`: those of
-    which is told what they waited for (see `told.Told`)."""
+    """The threads of all captures that launch or take steps, and their numbers by capture and name. `fetches`: of each
+    lane, when data was fetched for its device; `calls`: those of which is told what they waited for (see
+    `told.Told`)."""
     out: list[Thread] = []
     number: dict[tuple[int, str], int] = {}
     for capture in dict.fromkeys(lane.capture for lane in lanes):
@@ -123,18 +124,20 @@ def threads(
         numbers = {name: first + n for n, name in enumerate(every)}
         known = calls[calls["capture"] == capture].sort_values("end_ns")
         passed = _handovers(events.marked, names, numbers)
+        fed = {lane.device: some for lane, some in zip(lanes, fetches, strict=True) if lane.capture == capture}
         for name in every:
             own = [lane for lane in mine if name in lane.ran.threads] or mine
             waited, through = _synchronised(own, ran, events.waits[name], events.whole[name], known)
             waited = ordered_by_return([waited, *(_copied(name, lane, ran) for lane in own), passed[name]])
-            done = Worked(work.of(name), fetches.get(capture, spans()))
+            done = Worked(work.of(name), union(joined([fed[lane.device] for lane in own])))
             out.append(Thread(capture, name, waited, through, done))
         number |= {(capture, name): n for name, n in numbers.items()}
         if len(stepping) == 1:
             number[capture, STEPS] = numbers[stepping[0]]
         else:
             number[capture, STEPS] = len(out)
-            out.append(Thread(capture, STEPS, NOWHERE, NOWHERE, Worked(work.of(STEPS), fetches.get(capture, spans()))))
+            done = Worked(work.of(STEPS), union(joined(list(fed.values()))))
+            out.append(Thread(capture, STEPS, NOWHERE, NOWHERE, done))
     return out, number
 
 

@@ -22,7 +22,7 @@ from analyzers.device.launches.gaps import BETWEEN, DELAY, Gaps, gaps_of
 from analyzers.device.launches.seen import Launched, captures_of, launched
 from analyzers.device.launches.streams import streams
 from analyzers.device.overlap import records
-from analyzers.device.waiting import JOB, host_fetches
+from analyzers.device.waiting import Fetches, host_fetches
 from analyzers.intervals import Spans, idle, joined, length, outside, overlap_with, paint, spans, union
 from analyzers.time.booked import Booked, booked
 from errors import QuestionError
@@ -145,11 +145,12 @@ def _enter(
     activity: Activity,
     windows: Spans,
     parts: list[tuple[Launched, ThreadWork]],
-    fetches: Mapping[str, Spans],
+    fetches: Fetches,
 ) -> None:
     busy = union(joined([activity.computation, activity.communication, activity.memory]))
     free = idle(busy, windows)
-    fed = union(joined([activity.infeed, fetches.get(activity.host, fetches.get(JOB, spans()))]))
+    own = fetches.of(activity.host, activity.device)
+    fed = union(joined([activity.infeed, fetches.of_job if own is None else own]))
     layers: dict[str, list[Spans]] = {kind: [] for kind in KINDS}
     for ran, threads, inner in _apart(parts, free):
         gaps = gaps_of(ran, inner)

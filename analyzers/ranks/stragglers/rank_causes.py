@@ -20,8 +20,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from analyzers.device.activity import Activity, activities, profiled_steps
+from analyzers.device.activity import Activity, activities, profiled_steps, steps_of
 from analyzers.device.host_work import COLLECTING, host_work
+from analyzers.device.waiting import host_fetches
 from analyzers.intervals import Spans, joined, overlap_with, paint, spans, union
 from analyzers.ranks.meetings import SYNCHRONISING, Meetings
 from analyzers.ranks.stragglers.blame import Lateness, median
@@ -46,16 +47,19 @@ def splits(tables: Tables, met: Meetings, x: Lateness, ranks: Sequence[int]) -> 
     chosen = _Chosen(tables, met, ranks)
     seen = {(a.host, a.device): a for a in activities(chosen)} if tables.rows("op_events") else {}
     steps = profiled_steps(chosen)
-    marks = {h: Spans(g["start_ns"].to_numpy(), g["end_ns"].to_numpy()) for h, g in steps.groupby("host")}
-    fetches = _fetches(tables)
+    fetches = host_fetches(tables)
     out = {}
     for rank in ranks:
         host, device = met.ranks["host"].iloc[rank], int(met.ranks["device"].iloc[rank])
         activity = seen.get((host, device))
         nothing = spans()
         collecting = _collecting(chosen, host) if activity else nothing
-        launching = marks.get(host) if host in marks else _host_work(chosen, host) if activity else nothing
-        out[rank] = _split(met, x, rank, activity, fetches.get(host, nothing), collecting, launching)
+        own = steps_of(steps, host, device)
+        launching = Spans(own["start_ns"].to_numpy(), own["end_ns"].to_numpy())
+        if not len(own):
+            launching = _host_work(chosen, host) if activity else nothing
+        fetched = fetches.of(host, device)
+        out[rank] = _split(met, x, rank, activity, nothing if fetched is None else fetched, collecting, launching)
     return out
 
 
@@ -104,15 +108,6 @@ class _Chosen:
             return self._tables.arrow(name, columns, where)
         table = self._kept[name]
         return table if columns is None else table.select([f for f in table.schema.names if f in columns])
-
-
-def _fetches(tables: Tables) -> dict[str, Spans]:
-    rows = frame(tables, "lifecycle", ["kind", "host", "start_ns", "end_ns"], [("kind", "==", "data_loading")])
-    rows = rows[rows["host"].notna()].dropna(subset=["start_ns", "end_ns"])
-    return {
-        str(h): union(spans(g["start_ns"].to_numpy(dtype=np.int64), g["end_ns"].to_numpy(dtype=np.int64)))
-        for h, g in rows.groupby("host", observed=True)
-    }
 
 
 def _collecting(tables: Tables, host: str) -> Spans:

@@ -111,7 +111,7 @@ class Gathered:
         self.device = Chunks(DEVICE)
         self.memory = Spill(MEMORY_ROW)
         self.steps: list[tuple[int, int, int, int]] = []  # start, duration, name, thread
-        self.fetches: list[tuple[int, int]] = []
+        self.fetches: list[tuple[int, int, int]] = []  # start, duration, thread
         self.on_runtime = False  # whether a thread called the runtime of a device: then there is one
         self.captures: list[tuple[int, int, int]] = []  # time, thread, kind of calls that begin and end captures
         self.threads, self.rows, self.shapes = Numbered(2), Numbered(5), Numbered(2)
@@ -222,7 +222,7 @@ class Gathered:
         ):
             out[name] = args[:, field]
         self.steps += list(zip(*(out[c][step].tolist() for c in ("start", "dur", "name", "thread")), strict=True))
-        self.fetches += list(zip(out["start"][fetch].tolist(), out["dur"][fetch].tolist(), strict=True))
+        self.fetches += list(zip(*(out[c][fetch].tolist() for c in ("start", "dur", "thread")), strict=True))
         self.host.add(out)
         if self.calls is not None and (some := np.isin(kind, (CALL, NOTE))).any():
             self.calls.add(out[some])

@@ -141,15 +141,26 @@ def step_rows(steps: OfDevices, span: Span, capture: int, host: str, collector: 
         yield Rows("steps", batch("steps", columns))
 
 
-def fetch_rows(gathered: Gathered, span: Span, host: str, collector: str) -> Iterator[Rows]:
-    """Rows of `lifecycle`: the training loop waiting for its loader."""
-    spans = [f for f in sorted(set(gathered.fetches)) if span.near(np.array([f[0]]), np.array([f[1]]))[0]]
+def fetch_rows(
+    gathered: Gathered, span: Span, driven: dict[int, list[int]], host: str, collector: str
+) -> Iterator[Rows]:
+    """Rows of `lifecycle`: the training loop waiting for its loader; of several processes in one file each that of the
+    devices that it drives."""
+    process = gathered.threads.rows[:, 0]
+    told = {
+        (start, dur, device)
+        for start, dur, thread in gathered.fetches
+        for device in driven.get(int(process[thread]), [None])
+    }
+    spans = sorted(told, key=lambda f: (*f[:2], -1 if f[2] is None else f[2]))
+    spans = [f for f in spans if span.near(np.array([f[0]]), np.array([f[1]]))[0]]
     if spans:
         n = len(spans)
         columns = {
             "kind": ["data_loading"] * n,
-            "start_ns": [start + span.shift_ns for start, _ in spans],
-            "end_ns": [start + dur + span.shift_ns for start, dur in spans],
+            "start_ns": [start + span.shift_ns for start, *_ in spans],
+            "end_ns": [start + dur + span.shift_ns for start, dur, _ in spans],
+            "device": [device for *_, device in spans],
             "host": [host] * n,
             "order": list(range(n)),
             "source": [collector] * n,

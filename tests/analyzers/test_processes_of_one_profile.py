@@ -1,0 +1,71 @@
+"""Several processes of a host in one profile, as Nsight Systems records all that a launcher starts: what one of them
+did is not told of the devices of others."""
+
+import json
+
+import pytest
+
+from analyzers.device import input as input_question
+from analyzers.device import operations, overlap
+from analyzers.device.launches import launches
+from analyzers.findings.parts import FETCH, step_parts
+from analyzers.time import ledger
+from collectors.ingest import ingest
+from errors.options import parse_options
+from runs.run import facts_of
+from runs.store import Store
+from tests.collectors.nsys_exports import Export
+
+MS = 1_000_000
+STEPS, STEP, FETCHED, COMPUTED = 6, 100 * MS, 40 * MS, 50 * MS
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """Two processes with a device each, of which one waits for its loader in each step, the other runs code of its
+    own meanwhile."""
+    folder, export = tmp_path_factory.mktemp("processes"), Export()
+    for device, pid in enumerate((10, 20)):
+        export.put("TARGET_INFO_CUDA_DEVICE", (device, 0, pid, f"GPU-{device}", 132))
+        for n in range(STEPS):
+            at = STEP * (n + 1) + device * MS
+            export.range(f"step {n}", at, at + STEP, pid=pid)
+            if not device:
+                export.range("data_loading", at, at + FETCHED, pid=pid)
+            export.ran("gemm", at + FETCHED + 1000, COMPUTED, n + 1, pid=pid, lag=500)
+    export.write(folder / "report1.sqlite")
+    store = Store(folder / "store")
+    return store.find(ingest([folder / "report1.sqlite"], store).run_id)
+
+
+def ask(run, question, **options):
+    result = question.analyze(run.tables, facts_of({}), parse_options(question.OPTIONS, options))
+    json.dumps(result.to_dict(), allow_nan=False)
+    return result
+
+
+def accounts(account, found=None):
+    found = {} if found is None else found
+    found[account["name"]] = account["chip_seconds"]
+    for child in account["children"]:
+        accounts(child, found)
+    return found
+
+
+def test_a_fetch_is_waited_for_by_the_devices_of_its_own_process(run):
+    fetched = STEPS * FETCHED / 1e9
+    for question in (overlap, launches):
+        told = {row["device"]: row["input_wait_s"] for row in ask(run, question).to_dict()["devices"]}
+        assert told == pytest.approx({0: fetched, 1: 0.0}), question.__name__
+    told = accounts(ask(run, ledger).to_dict()["account"])
+    assert told["input_wait"] == pytest.approx(fetched)
+    assert told["idle_host_code"] == pytest.approx(fetched + STEPS * 2 * 10 * MS / 1e9, rel=1e-3)
+    told = ask(run, input_question)
+    assert told.waited_s == pytest.approx(fetched)
+    assert told.usual_waited_share == pytest.approx(FETCHED / STEP / 2, rel=1e-3)
+
+
+def test_steps_and_fetches_of_each_process_are_looked_at_by_themselves(run):
+    assert ask(run, operations).device_steps == 2 * STEPS
+    parts = step_parts(run.tables, facts_of({})).parts
+    assert parts[FETCH].tolist() == pytest.approx([FETCHED / 1e9] * len(parts))
