@@ -7,6 +7,7 @@ import pytest
 
 from analyzers.device import input as input_question
 from analyzers.device import operations, overlap
+from analyzers.device.critical_path import critical_path
 from analyzers.device.launches import launches
 from analyzers.findings.parts import FETCH, step_parts
 from analyzers.time import ledger
@@ -69,3 +70,10 @@ def test_steps_and_fetches_of_each_process_are_looked_at_by_themselves(run):
     assert ask(run, operations).device_steps == 2 * STEPS
     parts = step_parts(run.tables, facts_of({})).parts
     assert parts[FETCH].tolist() == pytest.approx([FETCHED / 1e9] * len(parts))
+
+
+def test_a_thread_waits_for_no_thread_of_another_process(run):
+    """While the one process fetched, the other launched nothing: that was taken for a hand-over."""
+    told = {row["device"]: row for row in ask(run, critical_path).to_dict()["devices"]}
+    assert told[0]["input_wait_s"] == pytest.approx(STEPS * FETCHED / 1e9)
+    assert told[1]["input_wait_s"] < FETCHED / 1e9 < told[1]["host_code_s"]

@@ -123,7 +123,7 @@ def threads(
         first = len(out)
         numbers = {name: first + n for n, name in enumerate(every)}
         known = calls[calls["capture"] == capture].sort_values("end_ns")
-        passed = _handovers(events.marked, names, numbers)
+        passed = _handovers(events.marked, _together(mine), numbers)
         fed = {lane.device: some for lane, some in zip(lanes, fetches, strict=True) if lane.capture == capture}
         for name in every:
             own = [lane for lane in mine if name in lane.ran.threads] or mine
@@ -177,19 +177,32 @@ def _outer(calls: Spans) -> Spans:
     return Spans(start[keep], end[keep])
 
 
-def _handovers(marked: Mapping[str, Spans], names: list[str], numbers: Mapping[str, int]) -> dict[str, Waited]:
-    """Times without events of one thread while another that launches worked: it waited until that was done."""
+def _together(lanes: list[Lane]) -> dict[str, list[str]]:
+    """Of each thread that launches the others that launch to one of its devices. A profile may hold several processes,
+    each with devices of its own, and a thread of one hands nothing over to a thread of another."""
+    found: dict[str, set[str]] = {}
+    for lane in lanes:
+        for name in lane.ran.threads:
+            found.setdefault(name, set()).update(lane.ran.threads)
+    return {name: sorted(found[name] - {name}) for name in sorted(found)}
+
+
+def _handovers(
+    marked: Mapping[str, Spans], together: Mapping[str, list[str]], numbers: Mapping[str, int]
+) -> dict[str, Waited]:
+    """Times without events of one thread while another that launches worked: it waited until that was done. `together`:
+    of each thread those that may be."""
     out = dict.fromkeys(numbers, NOWHERE)
     earliest = min((int(x.start[0]) for x in marked.values() if len(x.start)), default=0)
-    for name in names:
+    for name, others in together.items():
         mine = marked[name]
         hole = Spans(np.concatenate([mine.start[:1] * 0 + earliest, mine.end[:-1]]), mine.start)
         long = hole.end - hole.start >= HANDOVER_NS
         hole = Spans(hole.start[long], hole.end[long])
         n = len(hole.start)
         best, until, which = np.zeros(n), np.zeros(n, np.int64), np.full(n, -1)
-        for other in names:
-            if other == name or not len(marked[other].start) or not len(hole.start):
+        for other in others:
+            if not len(marked[other].start) or not len(hole.start):
                 continue
             share = overlap_with(marked[other], hole) / (hole.end - hole.start)
             last = np.searchsorted(marked[other].end, hole.end, side="right") - 1
