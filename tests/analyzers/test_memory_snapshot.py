@@ -206,6 +206,16 @@ def test_failures_are_told_with_what_was_asked_and_where(tmp_path):
     )
 
 
+def test_what_failed_on_another_device_is_told_of_it_alone(tmp_path):
+    """What the fullest device reserved and did not use was to be given back, as more had been asked of it meanwhile."""
+    full = snapshot([segment(512, 10**9, [block(512, 512)])], [event("alloc", 512, 3 * 10**8, 5, TRAIN)])
+    full["segments"][0]["blocks"][0] |= {"size": 3 * 10**8, "requested_size": 3 * 10**8}
+    result = asked(tables_of(tmp_path, small(), full))
+    assert result.snapshot.devices["host"].tolist() == ["rank1", "rank0"] and len(result.snapshot.refused) == 1
+    assert result.snapshot.unused_bytes == 7 * 10**8 and result.advice == ()
+    assert "An allocation of 1.07 GB at model.py:12 forward on device 0 of rank0 failed." in verdict(result)
+
+
 def test_the_limit_is_the_chips_and_other_allocators_are_left_out(tmp_path):
     beside = sampled([(0, 1, 3 * 10**9, 0, 77 * 10**9)])
     result = asked(tables_of(tmp_path, small(), **beside), {"chip": "H100 SXM"})

@@ -34,7 +34,9 @@ def _remat(history: Snapshot) -> Advice | None:
 def _segments(history: Snapshot) -> Advice | None:
     """Room that lay unused while the allocator took more from the device, or was refused some: gaps too small to use.
     Else what lay unused may be left from an earlier peak, and nothing tells that segments are to blame."""
-    gaps = (history.unused_bytes or 0) if len(history.refused) else min(history.unused_bytes or 0, history.taken_bytes)
+    gaps = (
+        (history.unused_bytes or 0) if len(history.own_refused) else min(history.unused_bytes or 0, history.taken_bytes)
+    )
     if history.expandable or not gaps:
         return None
     return Advice(

@@ -67,6 +67,12 @@ class Snapshot:
         return None if self.reserved_bytes is None else max(self.reserved_bytes - self.peak_bytes, 0)
 
     @property
+    def own_refused(self) -> pd.DataFrame:
+        """Of `refused`, what failed on the device that held most."""
+        capture, device = self.devices[["capture", "device"]].iloc[0]
+        return self.refused[(self.refused["capture"] == capture) & (self.refused["device"] == device)]
+
+    @property
     def grew_bytes(self) -> int:
         return int(self.growth["grew_bytes"].sum())
 

@@ -56,6 +56,7 @@ def _refused(history: Snapshot) -> str:
         return ""
     last = history.refused.iloc[-1]
     where = f" at {short(last['where'])}" if isinstance(last["where"], str) else ""
+    where += f" on device {int(last['device'])} of {short(str(last['host']))}" if len(history.devices) > 1 else ""
     number = len(history.refused)
     if number == 1:
         return f"An allocation of {fmt.size(int(last['asked_bytes']))}{where} failed."
