@@ -180,3 +180,24 @@ def test_steps_that_a_process_marks_ahead_of_its_device_are_told_by_what_its_dev
     assert {(s["device"], s["step"], s["start_ns"] - BASE, s["dur_ns"]) for s in rows} == {
         (device, n, 2 * MS + 500_000 * n, 500_000 if n < 3 else 400_000) for device in (0, 1) for n in range(4)
     }
+
+
+def test_workers_of_a_loader_are_no_training_loop(got):
+    """They fetch ahead of it: what the device waited for is not told by what they do all the time."""
+    export = Export()
+    for n in range(3):
+        at = MS * (n + 1)
+        export.range(f"step {n}", at, at + MS)
+        export.range("fetch", at, at + 1000).range("fetch", at, at + 900_000, pid=30).range(
+            "fetch", at, at + MS, pid=31
+        )
+        export.ran("gemm", at + 500_000, 400_000, n + 1)
+    result = got(export)
+    rows = [(f["start_ns"] - BASE, f["end_ns"] - f["start_ns"], f["device"]) for f in result.rows["lifecycle"]]
+    assert rows == [(MS * (n + 1), 1000, None) for n in range(3)]
+    assert "6 fetches: their process launches nothing" in result.reasons()
+
+
+def test_fetches_are_told_where_nothing_tells_who_launches(got):
+    export = Export().range("fetch", MS, MS + 1000).kernel("gemm", MS + 2000, 1000, 1)
+    assert len(got(export).rows["lifecycle"]) == 1

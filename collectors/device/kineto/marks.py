@@ -142,16 +142,18 @@ def step_rows(steps: OfDevices, span: Span, capture: int, host: str, collector: 
 
 
 def fetch_rows(
-    gathered: Gathered, span: Span, driven: dict[int, list[int]], host: str, collector: str
+    gathered: Gathered, span: Span, owner: np.ndarray, driven: dict[int, list[int]], host: str, collector: str
 ) -> Iterator[Rows]:
     """Rows of `lifecycle`: the training loop waiting for its loader; of several processes in one file each that of the
-    devices that it drives."""
-    process = gathered.threads.rows[:, 0]
-    told = {
-        (start, dur, device)
-        for start, dur, thread in gathered.fetches
-        for device in driven.get(int(process[thread]), [None])
-    }
+    devices that it drives. One that launches nothing where others do is no training loop: a loader's workers fetch
+    ahead of it. `owner`: see `owners_of`."""
+    process, launching = gathered.threads.rows[:, 0], set(np.unique(owner[owner >= 0]).tolist())
+    fetches = [(start, dur, int(process[thread])) for start, dur, thread in gathered.fetches]
+    own = [f for f in fetches if f[2] in launching] if launching else fetches
+    gathered.lost["fetches: their process launches nothing, as a loader's workers do that fetch ahead"] += len(
+        fetches
+    ) - len(own)
+    told = {(start, dur, device) for start, dur, one in own for device in driven.get(one, [None])}
     spans = sorted(told, key=lambda f: (*f[:2], -1 if f[2] is None else f[2]))
     spans = [f for f in spans if span.near(np.array([f[0]]), np.array([f[1]]))[0]]
     if spans:

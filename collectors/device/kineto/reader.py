@@ -105,7 +105,7 @@ class Reader:
         driven = devices_by_process(devices, owner, step)
         taken = steps_taken(marked, step, devices, owner, driven)
         yield from step_rows(taken, span, self._capture, who.host, self._name)
-        yield from fetch_rows(gathered, span, driven, who.host, self._name)
+        yield from fetch_rows(gathered, span, owner, driven, who.host, self._name)
         numbers = sorted({int(n) for n in devices.number[devices.events["row"][devices.kernels()]]})
         yield from memory_rows(gathered, beside, numbers, span, self._capture, who.host)
         yield from collective_rows(gathered, devices, step, who, span, self._capture)
