@@ -121,8 +121,10 @@ def _placed(rows: pd.DataFrame, times: list[str], table: str, unplaced: Counter[
 
 
 def _job(tables: Tables, unplaced: Counter[str]) -> Iterator[Part]:
-    rows = frame(tables, "lifecycle", ["kind", "start_ns", "end_ns", "host", "detail"])
+    told = ["kind", "start_ns", "end_ns", "host", "detail"]
+    rows = frame(tables, "lifecycle", [*told, "device"])
     rows = rows[~rows["kind"].isin(INSTANT)]
+    rows = rows[rows["device"].isna() | ~rows.duplicated(told)]  # what held up several devices is one event
     rows = _placed(rows, ["start_ns", "end_ns"], "entries of the job", unplaced)
     for host, mine in _hosts(rows):
         kind = texts(mine["kind"])

@@ -5,6 +5,7 @@ import json
 
 import pytest
 
+from analyzers import timeline
 from analyzers.device import input as input_question
 from analyzers.device import operations, overlap
 from analyzers.device.critical_path import critical_path
@@ -77,3 +78,18 @@ def test_a_thread_waits_for_no_thread_of_another_process(run):
     told = {row["device"]: row for row in ask(run, critical_path).to_dict()["devices"]}
     assert told[0]["input_wait_s"] == pytest.approx(STEPS * FETCHED / 1e9)
     assert told[1]["input_wait_s"] < FETCHED / 1e9 < told[1]["host_code_s"]
+
+
+def test_what_holds_up_several_devices_of_a_process_is_drawn_once(tmp_path):
+    export = Export()
+    for n, pid in enumerate((10, 20)):
+        export.range("step 0", MS, 9 * MS, pid=pid).range("data_loading", MS + n, 2 * MS, pid=pid)
+        for device in (0, 1):
+            export.put("TARGET_INFO_CUDA_DEVICE", (2 * n + device, device, pid, f"GPU-{n}{device}", 132))
+            export.ran("gemm", 3 * MS, MS, 1 + device, pid=pid, device=device)
+    export.write(tmp_path / "report1.sqlite")
+    store = Store(tmp_path / "store")
+    run = store.find(ingest([tmp_path / "report1.sqlite"], store).run_id)
+    assert run.tables.rows("lifecycle") == 4
+    (job,) = [lane for lane in ask(run, timeline).to_dict()["lanes"] if lane["group"] == "job"]
+    assert job["events"] == 2
