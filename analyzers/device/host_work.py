@@ -120,6 +120,10 @@ class ThreadWork:
             return self.of(*lines)
         return _work(*self._at, self._mine(lines)) if lines else {}
 
+    def stepping(self) -> list[str]:
+        """The threads on which the profile shows the steps: several where several processes lie in it."""
+        return sorted(_step_lines(self._ops))
+
     def calls(self, thread: str) -> pd.DataFrame:
         """op (the name), start, end (ns since the epoch) of each call of Python on a thread but those within which
         whole steps lie."""

@@ -9,7 +9,7 @@ import pandas as pd
 
 from analyzers.base import Facts
 from analyzers.device.activity import profiled_steps
-from analyzers.device.host_work import COMPILING, HOST_CODE, LAUNCHING, WAITING, host_work
+from analyzers.device.host_work import COMPILING, HOST_CODE, LAUNCHING, STEPS, WAITING, ThreadWork
 from analyzers.device.waiting import Fetches, fetches_of, host_fetches
 from analyzers.intervals import NOTHING, Spans, joined, overlap_with, spans, union
 from analyzers.time.job_past import kept_by_state
@@ -90,17 +90,24 @@ def _step_parts(tables: Tables, facts: Facts) -> StepParts:
         if not len(mine):
             continue
         windows = Spans(mine["start_ns"].to_numpy(dtype=np.int64), mine["end_ns"].to_numpy(dtype=np.int64))
-        work = host_work(tables, int(capture), int(start_ns))
-        held = {kind: s for kind, s in work.items() if kind not in (HOST_CODE, WAITING)}
-        for kind, taken in held.items():
-            inside = held[COMPILING] if kind == "evaluation" else NOTHING  # which is told as compiling
-            own = overlap_with(union(joined([taken, inside])), windows) - overlap_with(inside, windows)
+        for kind, own in _held(ThreadWork(tables, int(capture), int(start_ns)), mine, windows):
             for step, ns in zip(mine["step"], own, strict=True):
                 key = kind, int(step)
                 found[key] = max(found.get(key, 0.0), float(ns) / 1e9)
         for step, seconds in _fetched(fetches, steps[steps["capture"] == int(capture)]):
             found[FETCH, step] = max(found.get((FETCH, step), 0.0), seconds)
     return StepParts(rows, _table(found, rows["step"]), *_told(tables, rows))
+
+
+def _held(work: ThreadWork, steps: pd.DataFrame, windows: Spans) -> Iterator[tuple[str, np.ndarray]]:
+    """(kind, ns of each step) of the thread that takes the steps; of several processes, whose devices took them apart,
+    of each one's."""
+    apart = steps["device"].notna().any()
+    for thread in work.stepping() if apart else [STEPS]:
+        held = {kind: s for kind, s in work.of(thread).items() if kind not in (HOST_CODE, WAITING)}
+        for kind, taken in held.items():
+            inside = held[COMPILING] if kind == "evaluation" else NOTHING  # which is told as compiling
+            yield kind, overlap_with(union(joined([taken, inside])), windows) - overlap_with(inside, windows)
 
 
 def _fetched(fetches: Fetches, steps: pd.DataFrame) -> Iterator[tuple[int, float]]:

@@ -93,3 +93,21 @@ def test_what_holds_up_several_devices_of_a_process_is_drawn_once(tmp_path):
     assert run.tables.rows("lifecycle") == 4
     (job,) = [lane for lane in ask(run, timeline).to_dict()["lanes"] if lane["group"] == "job"]
     assert job["events"] == 2
+
+
+def test_what_each_process_does_in_a_step_is_not_added_up(tmp_path):
+    """Four log one after another: the slowest of them, not all of them together, holds up the others."""
+    export = Export()
+    for device in range(4):
+        pid = 10 + device
+        export.put("TARGET_INFO_CUDA_DEVICE", (device, 0, pid, f"GPU-{device}", 132))
+        for n in range(STEPS):
+            at = STEP * (n + 1) + device * 1000
+            export.range(f"step {n}", at, at + STEP, pid=pid)
+            export.range("log metrics", at + device * 10 * MS, at + (device * 10 + 5 + device) * MS, pid=pid)
+            export.ran("gemm", at + COMPUTED, FETCHED, n + 1, pid=pid)
+    export.write(tmp_path / "report1.sqlite")
+    store = Store(tmp_path / "store")
+    run = store.find(ingest([tmp_path / "report1.sqlite"], store).run_id)
+    told = step_parts(run.tables, facts_of({})).parts
+    assert told["logging"].tolist() == pytest.approx([0.008] * len(told))
