@@ -15,6 +15,12 @@ def untold(ops: pd.DataFrame, all_bytes: Any) -> pd.Series:
     return blind & (ops["bytes"] > WORTH_A_NOTE * all_bytes).fillna(False).astype(bool)
 
 
+def untold_of_program(rows: pd.DataFrame) -> pd.Series:
+    """Which instructions of a program (executed, category, flops, bytes) are such: held against what it moves once."""
+    executed = rows["executed"].astype(bool)
+    return executed & untold(rows, rows["bytes"].where(executed).sum())
+
+
 def untold_said(count: int, what: str) -> str:
     """A sentence on so many of them; `what` is told without theirs."""
     return (

@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 
 from analyzers.base import Facts
+from analyzers.device.untold_kernels import untold_said
 from analyzers.program.choosing import PROGRAM, chosen, listed, seconds_each, timed
 from analyzers.program.matching import matched
 from analyzers.program.rows import records
@@ -59,7 +60,9 @@ class DifferenceResult:
     both are timed, else of bytes, then of FLOPs). An operation that was taken up by another's fusion stands beside
     that one, whose numbers are in its own row. `by_status`: operations and numbers of each side by STATUSES;
     `by_change`: by CHANGES, an operation under each of its changes. `matched`: the share of FLOPs and bytes of each
-    side that the other has too; None where there are none.
+    side that the other has too; None where there are none. `untold`: kernels of each side whose FLOPs nobody tells: its
+    FLOPs are those of all else, None where that has none, and its share of them is the least, None where the other side
+    lacks one of them.
     """
 
     run_b: str | None
@@ -72,6 +75,7 @@ class DifferenceResult:
     by_change: pd.DataFrame
     totals: dict[str, float | None]
     matched: dict[str, float | None]
+    untold: dict[str, int]
     top: int
     notes: tuple[str, ...]
 
@@ -116,13 +120,14 @@ def analyze(tables: Tables, facts: Facts, options: dict[str, Any], programs: Pro
         program_b=str(second["program"]),
         programs_a=tuple(found["program"]),
         programs_b=tuple(found_b["program"]),
-        pairs=pairs,
+        pairs=pairs[list(PAIR_KEYS)],
         by_status=_by_status(pairs),
         by_change=_by_change(pairs),
         totals=_totals(pairs),
         matched=_matched(pairs),
         top=options[TOP.name],
-        notes=_notes(times),
+        untold={"a": len(a.untold), "b": len(b.untold)},
+        notes=_notes(times, (len(a.untold), len(b.untold))),
     )
 
 
@@ -146,13 +151,14 @@ def _pairs(a: Side, b: Side, times: tuple[pd.Series, pd.Series]) -> pd.DataFrame
     forth, back = matched(a, b)
     rows = [_row(a, b, m, forth.get(m), m in forth and back.get(forth[m]) == m, forth) for m in a.units]
     rows += [_other_row(a, b, n, back.get(n)) for n in b.units if forth.get(back.get(n, -1)) != n]
-    pairs = pd.DataFrame(rows, columns=[*PAIR_KEYS, "own_a", "own_b", "count_a", "count_b"])
+    pairs = pd.DataFrame(rows, columns=[*PAIR_KEYS, *(f"{k}_{s}" for k in ("own", "count", "untold") for s in "ab")])
     for side, seconds in zip("ab", times, strict=True):
         each = pairs[f"op_{side}"].map(seconds).astype(float) if len(seconds) else np.nan
         pairs[f"seconds_{side}"] = (each * pairs[f"count_{side}"].astype(float)).where(pairs[f"own_{side}"])
         for key in ("flops", "bytes"):
             pairs[f"{key}_{side}"] = pairs[f"{key}_{side}"].astype(float)
-    return _ordered(pairs)[list(PAIR_KEYS)]
+        pairs[f"untold_{side}"] = pairs[f"untold_{side}"].eq(True)
+    return _ordered(pairs)
 
 
 def _ordered(pairs: pd.DataFrame) -> pd.DataFrame:
@@ -189,7 +195,7 @@ def _said(s: Side, i: int) -> dict[str, Any]:
 def _numbers(s: Side, i: int, side: str) -> dict[str, Any]:
     """Name, shape, FLOPs and bytes of all executions; None where they are not known."""
     found: dict[str, Any] = {f"op_{side}": s.of["name"][i], f"shape_{side}": s.of["shape"][i]}
-    found[f"count_{side}"] = s.of["count"][i]
+    found |= {f"count_{side}": s.of["count"][i], f"untold_{side}": i in s.untold}
     for key in ("flops", "bytes"):
         known = s.of[key][i] is not None and s.of["count"][i] is not None
         found[f"{key}_{side}"] = s.total(i, key) if known else None
@@ -234,11 +240,17 @@ def _by_change(pairs: pd.DataFrame) -> pd.DataFrame:
 
 
 def _summed(pairs: pd.DataFrame) -> dict[str, Any]:
-    return {"rows": len(pairs)} | {f"{k}_{s}": pairs[f"{k}_{s}"].sum(min_count=1) for k in _NUMBERS for s in "ab"}
+    return {"rows": len(pairs)} | {f"{k}_{s}": _sum(pairs, k, s) for k in _NUMBERS for s in "ab"}
+
+
+def _sum(pairs: pd.DataFrame, key: str, side: str) -> float:
+    """Of a side; NaN where nothing is known of it, or no FLOPs but those of kernels that nobody tells."""
+    found = float(pairs[f"{key}_{side}"].sum(min_count=1))
+    return np.nan if key == "flops" and found == 0 and pairs[f"untold_{side}"].any() else found
 
 
 def _totals(pairs: pd.DataFrame) -> dict[str, float | None]:
-    found = {f"{k}_{s}": pairs[f"{k}_{s}"].sum(min_count=1) for k in _NUMBERS for s in "ab"}
+    found = {f"{k}_{s}": _sum(pairs, k, s) for k in _NUMBERS for s in "ab"}
     return {key: None if pd.isna(value) else float(value) for key, value in found.items()}
 
 
@@ -249,11 +261,12 @@ def _matched(pairs: pd.DataFrame) -> dict[str, float | None]:
     for key in ("flops", "bytes"):
         for side in "ab":
             whole = float(pairs[f"{key}_{side}"].sum())
-            shares[f"{key}_{side}_share"] = float(pairs[f"{key}_{side}"][both].sum()) / whole if whole > 0 else None
+            known = whole > 0 and not (key == "flops" and (pairs[f"untold_{side}"] & ~both).any())
+            shares[f"{key}_{side}_share"] = float(pairs[f"{key}_{side}"][both].sum()) / whole if known else None
     return shares
 
 
-def _notes(times: tuple[pd.Series, pd.Series]) -> tuple[str, ...]:
+def _notes(times: tuple[pd.Series, pd.Series], untold: tuple[int, int]) -> tuple[str, ...]:
     notes = [
         "Operations are what a device executes: a fusion is one. They are matched by opcode, shape, what the framework "
         "calls them, where they stand among loops, what they hold and what feeds them; names and numbers of "
@@ -264,4 +277,7 @@ def _notes(times: tuple[pd.Series, pd.Series]) -> tuple[str, ...]:
     if not all(len(t) for t in times):
         which = "Neither program was" if not any(len(t) for t in times) else "One of the programs was not"
         notes.append(f"{which} timed, so differences are of bytes and FLOPs.")
+    for n, name in zip(untold, ("first", "second"), strict=True):
+        if n:
+            notes.append(untold_said(n, f"the FLOPs of the {name} program"))
     return tuple(notes)

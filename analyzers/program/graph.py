@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from analyzers.base import Facts
+from analyzers.device.untold_kernels import untold_of_program
 from analyzers.program.choosing import PROGRAM, listed, opened, seconds_by_op
 from analyzers.program.hlo import number_of
 from analyzers.program.layered import laid_out
@@ -85,7 +86,7 @@ def analyze(tables: Tables, facts: Facts, options: dict[str, Any], programs: Pro
     wiring = _wired(program, options["open"])
     rows = wiring.rows
     seconds = rows["name"].map(times).astype(float).where(rows["executed"]) if len(times) else np.nan
-    rows = rows.assign(seconds=seconds)
+    rows = rows.assign(seconds=seconds, flops=rows["flops"].mask(untold_of_program(rows)))
     centre = _centre(rows) if options["op"] is None else number_of(rows, options["op"])
     asked = centre
     centre = wiring.shown(centre)

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from analyzers.base import Facts
-from analyzers.device.untold_kernels import untold, untold_said
+from analyzers.device.untold_kernels import untold_of_program, untold_said
 from analyzers.program.choosing import PROGRAM, listed, opened, seconds_by_op
 from analyzers.program.rows import records
 from analyzers.program.text import Text
@@ -84,6 +84,7 @@ def analyze(tables: Tables, facts: Facts, options: dict[str, Any], programs: Pro
     row, program = opened(tables, programs, options, options["op"])
     text, rows = Text(program), program.frame("instructions")
     words: list[str] = str(options["q"] or "").lower().split()
+    rows["flops"] = rows["flops"].mask(untold_of_program(rows))
     hits, hits_in = _found(rows, words)
     at = None if options["op"] is None else int(text.line_of(number_of(rows, options["op"]))) + 1
     first = options["line"] or (max(at - _BEFORE, 1) if at else 1)
@@ -154,6 +155,5 @@ def _notes(program: Program) -> tuple[str, ...]:
 
 def _kernels(rows: pd.DataFrame) -> tuple[str, ...]:
     """That FLOPs of a program are without those of kernels that nobody tells."""
-    executed = rows[rows["executed"].astype(bool)]
-    n = int(untold(executed, executed["bytes"].sum()).sum())
+    n = int(untold_of_program(rows).sum())
     return (untold_said(n, "FLOPs of the program"),) if n else ()

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from analyzers.device.untold_kernels import untold_of_program
 from runs.programs import Program
 
 _NAMES = re.compile(r"%[^\s,(){}]+")
@@ -31,6 +32,9 @@ class Side:
         self.program = program
         self.of: dict[str, list[Any]] = {c: program.column("instructions", c) for c in _COLUMNS}
         self.size = program.tables["instructions"].num_rows
+        blind = untold_of_program(program.frame("instructions"))
+        self.untold = frozenset(np.flatnonzero(blind))  # kernels whose FLOPs nobody tells: not known, and not 0
+        self.of["flops"] = [None if i in self.untold else flops for i, flops in enumerate(self.of["flops"])]
         self.operands = _lists(program, "operands", "operand", self.size)
         self.calls = _lists(program, "calls", "computation", self.size)
         computations = program.frame("computations")

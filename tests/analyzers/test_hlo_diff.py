@@ -9,6 +9,9 @@ from hypothesis import strategies as st
 from analyzers.program import difference
 from analyzers.program.matching import matched
 from analyzers.program.sides import Side
+from app.questions.hlo_diff import HLO_DIFF
+from app.questions.hlo_diff.figure import strips
+from app.questions.hlo_diff.words import _least
 from errors import QuestionError
 from errors.options import parse_options
 from tests import hlo_programs as made
@@ -119,3 +122,40 @@ def test_there_must_be_something_to_compare_with():
     kept = Kept(made.program(STEP))
     with pytest.raises(QuestionError, match="nothing is chosen to compare"):
         difference.analyze(kept.tables, {}, parse_options(difference.OPTIONS, {}), kept)
+
+
+KERNEL = {"opcode": "custom-call", "operands": [1], "op_name": "f/kernel"}
+ADDED = [{"opcode": "parameter"}, {"opcode": "add", "operands": [0, 0], "op_name": "f/add"}]
+ALONE = [{"opcode": "parameter"}, {**KERNEL, "operands": [0]}]
+
+
+@pytest.mark.parametrize(
+    "one, other, flops, shares, least",
+    [
+        (ADDED, [*ADDED, KERNEL], (64.0, 64.0), (1.0, None), None),
+        ([*ADDED, KERNEL], ADDED, (64.0, 64.0), (None, 1.0), None),
+        ([*ADDED, KERNEL], [*ADDED, KERNEL], (64.0, 64.0), (1.0, 1.0), 1.0),
+        (ALONE, ADDED, (None, 64.0), (None, 0.0), None),
+        (ADDED, ADDED, (64.0, 64.0), (1.0, 1.0), 1.0),
+    ],
+)
+def test_kernels_whose_flops_nobody_tells_are_not_none(one, other, flops, shares, least):
+    result = diff(made.program(one), made.program(other, 3))
+    told = result.to_dict()
+    assert tuple(told["totals"][f"flops_{s}"] for s in "ab") == flops
+    assert tuple(told["matched"][f"flops_{s}_share"] for s in "ab") == shares
+    assert _least(result, "flops") == least
+    untold = [("first", KERNEL in one or one is ALONE), ("second", KERNEL in other)]
+    for side, (name, has) in zip("ab", untold, strict=True):
+        assert any(f"the FLOPs of the {name} program are without them" in n for n in result.notes) == has
+        found = [p[f"flops_{side}"] for p in told["pairs"] if str(p[f"op_{side}"]).startswith("custom-call")]
+        assert found == [None] * has
+    labels = [label for bar in strips(result).data for label in bar["y"]]
+    assert ("FLOPs that are told, second" in labels) == (KERNEL in other)
+
+
+def test_programs_that_move_alike_do_at_least_what_is_told():
+    twice = [*ADDED, {"opcode": "multiply", "operands": [1, 1], "op_name": "f/mul"}]
+    one, other = made.program([*ADDED, {**KERNEL, "operands": [1, 1]}]), made.program(twice)
+    said = HLO_DIFF.verdict(diff(one, other))
+    assert "the second does 128 FLOPs, the first at least 64.0 FLOPs" in str(said)

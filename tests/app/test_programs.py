@@ -138,11 +138,16 @@ def test_flops_of_kernels_that_nobody_tells_are_not_none(place, tmp_path, extra,
     extra = extra.replace("copy(%x, %x)", "copy(%x)")
     text = KERNEL.replace("EXTRA", extra).replace("LAST", last).replace("ESTIMATE", estimate)
     (tmp_path / "step.txt").write_text(text)
-    result = ask(HLO, place.store.find(ingest([tmp_path / "step.txt"], place.store).run_id), {}, place.registry)
+    run = place.store.find(ingest([tmp_path / "step.txt"], place.store).run_id)
+    result = ask(HLO, run, {}, place.registry)
     assert result.to_dict()["programs"][0]["flops"] == flops
     assert ("in one execution" in HLO.verdict(result)) == (flops is not None)
     said = [n for n in result.notes if n.startswith("Of 1 custom call nobody tells the FLOPs")]
     assert len(said) == (not estimate)
+    of_kernel = 1e6 if estimate else None
+    (hit,) = ask(HLO, run, {"q": "kernel custom-call"}, place.registry).to_dict()["search"]["found"]
+    nodes = ask(HLO_GRAPH, run, {"op": "kernel.1"}, place.registry).to_dict()["nodes"]
+    assert hit["flops"] == next(n["flops"] for n in nodes if n["op"] == "kernel.1") == of_kernel
 
 
 def test_a_program_whose_file_is_damaged_is_one_sentence(place, tmp_path):

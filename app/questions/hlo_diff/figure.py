@@ -27,7 +27,8 @@ def strips(result: DifferenceResult) -> go.Figure:
     """One bar for FLOPs and one for bytes of each side, by status."""
     rows = result.by_status
     bars = [(k, s) for k in ("flops", "bytes") for s in "ab" if result.totals[f"{k}_{s}"]]
-    labels = [f"{'FLOPs' if k == 'flops' else 'bytes'}, {'first' if s == 'a' else 'second'}" for k, s in bars]
+    flops = {s: "FLOPs that are told" if result.untold[s] else "FLOPs" for s in "ab"}
+    labels = [f"{flops[s] if k == 'flops' else 'bytes'}, {'first' if s == 'a' else 'second'}" for k, s in bars]
     figure = go.Figure()
     for place, name in enumerate(STATUSES):
         values = [float(rows[f"{k}_{s}"].fillna(0.0).to_numpy(dtype=float)[place]) for k, s in bars]

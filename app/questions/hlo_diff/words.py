@@ -50,7 +50,8 @@ def _amounts(result: DifferenceResult) -> str:
     ):
         first, second = t[f"{key}_a"], t[f"{key}_b"]
         if first and second and abs(second - first) > ALIKE * max(first, second):
-            return f"In one run the second {verb} {words(second)}, the first {words(first)}."
+            least = ["at least " if key == "flops" and result.untold[s] else "" for s in "ab"]
+            return f"In one run the second {verb} {least[1]}{words(second)}, the first {least[0]}{words(first)}."
     return ""
 
 
@@ -62,7 +63,10 @@ def _kept(result: DifferenceResult) -> str:
 
 
 def _least(result: DifferenceResult, key: str) -> float | None:
-    known = [v for s in "ab" if (v := result.matched[f"{key}_{s}_share"]) is not None]
+    found = {s: result.matched[f"{key}_{s}_share"] for s in "ab"}
+    if key == "flops" and any(v is None and result.untold[s] for s, v in found.items()):
+        return None
+    known = [v for v in found.values() if v is not None]
     return min(known) if known else None
 
 
