@@ -11,6 +11,8 @@ from analyzers.flops.mxu import Padded
 from catalog.chips import Chip
 from catalog.matmuls import Matmul
 
+TILED = ("NVIDIA", "AMD")  # whose chips compute a product tile by tile
+
 
 @dataclass(frozen=True)
 class Unit:
@@ -53,17 +55,18 @@ class Unit:
 
 
 def unit_of(chip: Chip | None, side: int | None) -> tuple[Unit, tuple[str, ...]]:
-    """The matrix unit to reckon with: the side asked for, else the chip's, else a GPU's tiles, else one of 256."""
+    """The matrix unit to reckon with: the side asked for, else the chip's, else a GPU's tiles, else one of 256, with a
+    note that this is assumed."""
     if side:
         return Unit(side), ()
     if chip and chip.value("mxu_side"):
         return Unit(int(chip.value("mxu_side"))), ()
-    if chip and chip.vendor != "Google":
+    if chip and chip.vendor in TILED:
         sms = chip.value("streaming_multiprocessors")
         return Unit(None, int(sms) if sms else None), ()
+    known = f"How {chip.name} multiplies is not known here" if chip else "No chip with a known matrix unit is named"
     return Unit(256), (
-        "No chip with a known matrix unit is named: figured for an MXU of 256 x 256, as TPU v6e and 7x "
-        "have it. Ask with mxu=128 for TPU v2 to v5p.",
+        f"{known}: figured for an MXU of 256 x 256, as TPU v6e and 7x have it. Ask with mxu=128 for TPU v2 to v5p.",
     )
 
 

@@ -156,6 +156,15 @@ def test_the_unit_is_the_chip_s():
     assert not asked({"model": "llama3.1-8b", "chip": "v5p"}).assumed
 
 
+def test_a_chip_that_is_neither_tpu_nor_gpu_is_not_taken_for_a_gpu():
+    result = asked({"model": "llama3.1-8b", "chip": "Gaudi 3"})
+    assert result.assumed and result.unit == Unit(256) and not result.tiles
+    assert result.notes[0].startswith("How Gaudi 3 multiplies is not known here: figured for an MXU of 256 x 256")
+    assert not any("GPU" in note for note in result.notes)
+    for name in ("L4", "MI300X"):
+        assert asked({"model": "llama3.1-8b", "chip": name}).unit.side is None
+
+
 def test_the_run_tells_sequence_and_tensor_parallelism():
     facts = {"model": "llama3.1-8b", "chip": "v5p", "max_target_length": 4096, "parallelism": {"data": 2, "model": 8}}
     result = asked(facts)
