@@ -291,6 +291,20 @@ def _kind(opcode: str, name: str, field: str, words: tuple[str, ...]) -> Callabl
     return text
 
 
+_TRANSPOSES = ("TRANSPOSE_INVALID", "NO_TRANSPOSE", "TRANSPOSE", "ADJOINT")
+
+
+def _triangular(i: Any) -> str | None:
+    """Which side is solved for and which triangle is read; what is false is left out, as XLA does."""
+    if i.opcode != b"triangular-solve":
+        return None
+    told, kind = i.triangular_solve_options, i.triangular_solve_options.transpose_a
+    parts = [f"{name}=true" for name in ("left_side", "lower", "unit_diagonal") if getattr(told, name)]
+    if 0 < kind < len(_TRANSPOSES):
+        parts.append(f"transpose_a={_TRANSPOSES[kind]}")
+    return ", ".join(parts) or None
+
+
 def _flag(field: str) -> Callable[[Any], str | None]:
     return lambda i: f"{field}=true" if getattr(i, field) else None
 
@@ -341,6 +355,8 @@ _OWN: tuple[Callable[[Any], str | None], ...] = (
     _kind("rng", "distribution", "distribution", ("rng_invalid", "rng_uniform", "rng_normal")),
     _kind("rng-bit-generator", "algorithm", "rng_algorithm", ("rng_default", "rng_three_fry", "rng_philox")),
     lambda i: f"delta={i.delta}" if i.opcode == b"rng-get-and-update-state" else None,
+    _triangular,
+    lambda i: "lower=true" if i.opcode == b"cholesky" and i.cholesky_options.lower else None,
     lambda i: f"k={i.k}, largest={'true' if i.largest else 'false'}" if i.opcode == b"topk" else None,
     _target,
     _flag("custom_call_has_side_effect"),

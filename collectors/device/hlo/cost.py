@@ -178,9 +178,9 @@ def flops_of(instruction: Any, operands: list[Any], applied: list[float]) -> flo
     if opcode == "fft":
         return 8.0 * prod(max(n.bit_length() - 1, 0) for n in instruction.fft_length) * first
     if opcode == "triangular-solve" and len(operands) > 1:
-        return 2.0 * first * ([*operands[1].shape.dimensions] or [1])[-1]
+        return 2.0 * elements(operands[1].shape) * ([*operands[0].shape.dimensions] or [1])[-1]
     if opcode == "cholesky":
-        return 2.0 * first * ([*instruction.shape.dimensions] or [1])[-1] / 3
+        return float(first * ([*instruction.shape.dimensions] or [1])[-1] // 3)
     return 0.0
 
 

@@ -36,7 +36,10 @@ HLO = message_types(
             ScatterDims? scatter_dimension_numbers=48, int64* control_predecessor_ids=37, bool is_stable=60, \
             bytes comparison_type=72, bool indices_are_sorted=67, bool unique_indices=69, bool is_host_transfer=47, \
             bool custom_call_has_side_effect=65, Aliasing* output_operand_aliasing=74, int32 exponent_bits=18, \
-            int32 mantissa_bits=19, int64 delta=66, int64 k=81
+            int32 mantissa_bits=19, int64 delta=66, int64 k=81, \
+            TriangularSolve triangular_solve_options=59, Cholesky cholesky_options=62
+    TriangularSolve: bool left_side=1, bool lower=2, bool unit_diagonal=3, enum transpose_a=4
+    Cholesky: bool lower=1
     Slice: int64 start=1, int64 limit=2, int64 stride=3
     Padding: PaddingDim* dimensions=1
     PaddingDim: int64 low=1, int64 high=2, int64 interior=3
