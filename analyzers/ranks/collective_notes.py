@@ -30,3 +30,12 @@ def notes_on(rows: pd.DataFrame, links: Links, measured: bool) -> tuple[str, ...
             '{"data": 4, "model": 2} in mesh order.'
         )
     return tuple(notes)
+
+
+def unseen(rows: pd.DataFrame) -> tuple[str, ...]:
+    """Of how many executions nothing tells what was computed beside them."""
+    count = int((~rows["seen"]).sum())
+    if not count:
+        return ()
+    beside = fmt.count(count, "execution")
+    return (f"What was computed beside {beside} is not known: no profile tells of their devices.",)

@@ -20,7 +20,7 @@ import pandas as pd
 from analyzers.base import Facts
 from analyzers.device.activity import activities
 from analyzers.intervals import Spans, overlap_with
-from analyzers.ranks.collective_notes import notes_on
+from analyzers.ranks.collective_notes import notes_on, unseen
 from analyzers.ranks.mesh import Links, axis_of, members, mesh_of, ranks_along, size_of
 from analyzers.ranks.parts import NEEDED, counted, told_twice
 from analyzers.ranks.waits import FIRST_STEP, KIND, LONE, NAMELESS, UNEQUAL, waits
@@ -92,7 +92,8 @@ class CollectivesResult:
                       capture, spent beyond the usual transfer: when the other ranks came is not known there, so it may
                       be waiting. These three are null where not `matched`
     uncovered_s       device-seconds of them under which nothing was computed, executions added: `overlap` tells the
-                      same as unions of intervals, in steps, as exposed_s
+                      same as unions of intervals, in steps, as exposed_s; null where no profile tells of some of them
+                      what their device computed
     min_s, median_s, p99_s   of one execution on one device, waiting included
     transfer_median_s of one execution, waiting taken out where `matched`
     matched           whether executions were compared across ranks, so that waiting is known; else it is still
@@ -137,12 +138,14 @@ def analyze(tables: Tables, facts: Facts, options: dict[str, Any]) -> Collective
     """Collectives that ran, else those that the run's programs hold. Raises QuestionError where there are neither."""
     links = Links(facts)
     if _timed(tables):
+        twice = told_twice(tables)
         executions = _executions(tables, facts, links)
-        rows, measured, why = _measured(executions), True, (*_uncompared(executions), *told_twice(tables))
+        if not twice and len(others := _told(tables, started=False)):
+            executions = pd.concat([executions, others], ignore_index=True)
+        rows, measured, why = _measured(executions), True, (*_uncompared(executions), *unseen(executions), *twice)
     elif tables.rows("collective_times"):
         executions = _told(tables)
         rows, measured, why = _measured(executions), True, (*_uncompared(executions), TOLD)
-        rows["uncovered_s"] = np.nan  # without a start it is not known what ran beside them
     elif tables.rows("program_collectives"):
         rows, measured, why = _programmed(tables, facts, links), False, ()
     else:
@@ -174,7 +177,8 @@ def _timed(tables: Tables) -> bool:
 
 
 def _executions(tables: Tables, facts: Facts, links: Links) -> pd.DataFrame:
-    """One row per device's part in a collective, with what it waited, what computing covered, its axis and network."""
+    """One row per device's part in a collective, with what it waited, what computing covered and whether anything tells
+    that (`seen`), its axis and network."""
     columns = ["host", "device", "group", "places", "kind", "bytes", "dtype", "op", "module", "start_ns", "end_ns"]
     rows = frame(tables, "collectives", columns)[counted(tables.arrow("collectives", NEEDED))].reset_index(drop=True)
     for column in ("host", "group", "places", "kind", "dtype", "op", "module"):
@@ -185,25 +189,29 @@ def _executions(tables: Tables, facts: Facts, links: Links) -> pd.DataFrame:
     rows = _with_waits(rows, tables)
     rows = _with_places(rows, tables, facts, links)
     start, end, covered = rows["start_ns"].to_numpy(), rows["end_ns"].to_numpy(), np.zeros(len(rows), dtype=np.int64)
+    seen = np.zeros(len(rows), dtype=bool)
     places = rows.groupby(["host", "device"]).indices
     for activity in activities(tables):
         mine = places.get((activity.host, activity.device))
         if mine is not None:
             covered[mine] = overlap_with(activity.computation, Spans(start[mine], end[mine]))
-    return rows.assign(covered_ns=covered)
+            seen[mine] = True
+    return rows.assign(covered_ns=covered, seen=seen)
 
 
-def _told(tables: Tables) -> pd.DataFrame:
-    """One row per operation that a profiler within the library timed, without a start: as `_executions`, its waiting
-    not known."""
-    columns = ["host", "group_size", "kind", "call", "bytes", "dur_ns"]
+def _told(tables: Tables, started: bool = True) -> pd.DataFrame:
+    """One row per operation that a profiler within the library timed, those with a start if they are `started`: as
+    `_executions`, its waiting not known, nor what was computed beside it."""
+    columns = ["host", "group_size", "kind", "call", "bytes", "dur_ns", "start_ns"]
     rows = frame(tables, "collective_times", columns).dropna(subset=["dur_ns"])
+    rows = rows if started else rows[rows["start_ns"].isna()]
     for column in ("host", "kind", "call"):
         rows[column] = rows[column].astype(object).where(rows[column].notna(), "").astype(str)
     rows["dur_ns"] = rows["dur_ns"].astype("int64")
     nothing = {name: 0 for name in ("device", "wait_ns", "unknown_ns", "covered_ns")}
-    return rows.assign(
+    return rows.drop(columns="start_ns").assign(
         **nothing,
+        seen=False,
         op="nccl:" + rows["call"],
         dtype="",
         axis="",
@@ -262,7 +270,7 @@ def _measured(rows: pd.DataFrame) -> pd.DataFrame:
             "wait_s": grouped["wait_ns"].sum() / 1e9,
             "unknown_s": grouped["unknown_ns"].sum() / 1e9,
             "transfer_s": grouped["transfer_ns"].sum() / 1e9,
-            "uncovered_s": (grouped["dur_ns"].sum() - grouped["covered_ns"].sum()) / 1e9,
+            "uncovered_s": ((grouped["dur_ns"].sum() - grouped["covered_ns"].sum()) / 1e9).where(grouped["seen"].all()),
             "min_s": grouped["dur_ns"].min() / 1e9,
             "median_s": grouped["dur_ns"].median() / 1e9,
             "p99_s": grouped["dur_ns"].quantile(0.99) / 1e9,
@@ -373,7 +381,9 @@ def _totals(rows: pd.DataFrame, measured: bool) -> dict[str, float | None]:
         "bytes": float(moved.sum()) if len(moved) else None,
     }
     for name in ("total_s", "wait_s", "unknown_s", "transfer_s", "uncovered_s"):
-        sums[name] = float(rows[name].sum()) if measured and rows[name].notna().any() else None
+        known = rows[name].notna()
+        enough = known.all() if name == "uncovered_s" else known.any()
+        sums[name] = float(rows[name].sum()) if measured and enough else None
     known = rows["bound_s"].notna()
     bound = float((rows["bound_s"] * rows["count"].astype("float64"))[known].sum())
     return {**sums, "bound_s": bound if known.any() else None}

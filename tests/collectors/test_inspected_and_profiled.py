@@ -23,9 +23,11 @@ def profile() -> bytes:
     return trace(events, deviceProperties=[H100], distributedInfo=told)
 
 
-def log(verbose=True) -> str:
+def log(verbose: bool | list[bool] = True) -> str:
+    """`verbose`: whether kernels are traced, of all or of each."""
     header = {**HEADER, "rank": 0, "n_ranks": 2}
-    each = (traced(US + 1000 * n) if verbose else {} for n in range(STEPS))
+    told = verbose if isinstance(verbose, list) else [verbose] * STEPS
+    each = (traced(US + 1000 * n) if whether else {} for n, whether in enumerate(told))
     told = [operation("Broadcast", size=2048, micros=500, sn=n, **more) for n, more in enumerate(each)]
     return lines(*(record(one, header=header) for one in told))
 
@@ -60,6 +62,22 @@ def test_a_log_alone_counts(asked):
     tables, answer = asked(node=log())
     assert answer.totals["count"] == STEPS == len(meetings(tables).rank)
     assert not any("Without" in note for note in answer.notes)
+
+
+@pytest.mark.parametrize("verbose", [True, False, [True, False, True]])
+def test_what_was_computed_beside_those_of_a_log_alone_is_not_known(asked, verbose):
+    _, answer = asked(node=log(verbose))
+    assert answer.totals["count"] == STEPS and answer.totals["total_s"] == pytest.approx(STEPS * 500e-6)
+    assert answer.totals["uncovered_s"] is None and answer.rows["uncovered_s"].isna().all()
+    words = f"What was computed beside {STEPS} executions is not known: no profile tells of their devices."
+    assert (words in answer.notes) == (verbose is not False)
+    assert any("what was computed beside them is not known" in note for note in answer.notes) == (verbose is False)
+
+
+def test_those_without_a_start_do_not_count_beside_a_profile(asked):
+    _, both = asked(trace_rank_0=profile(), node=log([True, False, True]))
+    assert both.totals["count"] == STEPS and both.totals["uncovered_s"] == both.totals["total_s"]
+    assert not any("What was computed beside" in note for note in both.notes)
 
 
 @pytest.mark.parametrize("gap", ["start_ns", "end_ns"])
