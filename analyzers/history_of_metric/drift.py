@@ -5,8 +5,9 @@ sure     a t of the straight slope by that scatter, over as many runs as count a
          chance, and the middles of the first and the last third differ by FLOOR or more, the way that the slope goes
 
 A drift that bends is one all the same, and its bend is no scatter: so more than a straight line is taken off. So is one
-that jumps once on its way: where it is not sure beside a curve, a curve with the one jump that leaves least is taken
-off, and its chance is that by the number of places where the jump could have been.
+that jumps once on its way, or jumps and goes on at another pace: where it is not sure beside a curve, a curve with the
+one jump that leaves least is taken off, then one with a jump and a turn, and its chance is that by the number of places
+where the jump could have been.
 """
 
 import math
@@ -29,6 +30,7 @@ from analyzers.history_of_metric.change_points import (
 
 DEGREE = 3
 WITH_JUMP = 2 * DEGREE + 3  # numbers that a curve takes with a jump, whose place is looked for
+WITH_TURN = WITH_JUMP + 2  # and with another pace from there on
 LEAST_FREEDOM = 4.0  # of what a smooth drift leaves, neighbours are alike: that is its bend, not few runs
 
 
@@ -55,8 +57,9 @@ def drift(values: Floats) -> Drift | None:
     slope, curve = float(np.polynomial.Legendre.fit(x, y, 1, domain=[-1, 1]).coef[1]), _curve(x)
     rest = y - curve @ (curve.T @ y)
     chance = _chance(rest, x, slope, DEGREE + 1)
-    if chance >= ALPHA:
-        chance = _chance(_less_a_jump(rest, curve), x, slope, WITH_JUMP) * (n - 2 * SHORTEST + 1)
+    for less, taken in ((_less_a_jump, WITH_JUMP), (_less_a_turn, WITH_TURN)):
+        if chance >= ALPHA:
+            chance = _chance(less(rest, curve), x, slope, taken) * (n - 2 * SHORTEST + 1)
     before, after = (float(np.median(part)) for part in (y[: n // 3], y[-(n // 3) :]))
     change = after - before
     if chance >= ALPHA or abs(change) < FLOOR or change * slope <= 0:
@@ -78,6 +81,29 @@ def _less_a_jump(rest: Floats, curve: Floats) -> Floats:
     best = int(np.argmax(after[:, 0] ** 2 / own))
     jump = (np.arange(n) >= places[best]) - curve @ after[best, 1:]
     return rest - after[best, 0] / own[best] * jump
+
+
+def _less_a_turn(rest: Floats, curve: Floats) -> Floats:
+    """What curve, one jump and another slope from there on leave, the place where that is least."""
+    n = len(rest)
+    x, places = np.linspace(-1.0, 1.0, n), np.arange(SHORTEST, n - SHORTEST + 1)
+    sums, moments = (
+        np.cumsum(columns[::-1], axis=0)[::-1][places]
+        for columns in (np.c_[rest, curve, x], np.c_[rest, curve, x] * x[:, None])
+    )
+    at, size = x[places], (n - places).astype(float)
+    hinges = moments - at[:, None] * sums  # of (x - at) from each place on: with rest, with the curve, with x
+    steps, far = sums[:, 1:-1], sums[:, -1] - at * size
+    alike = size - (steps**2).sum(axis=1)
+    both = far - (steps * hinges[:, 1:-1]).sum(axis=1)
+    turned = hinges[:, -1] - at * far - (hinges[:, 1:-1] ** 2).sum(axis=1)
+    a, b = sums[:, 0], hinges[:, 0]
+    whole = alike * turned - both**2
+    jump, turn = (a * turned - b * both) / whole, (b * alike - a * both) / whole
+    best = int(np.argmax(jump * a + turn * b))
+    after = np.arange(n) >= places[best]
+    found = jump[best] * after + turn[best] * np.where(after, x - at[best], 0.0)
+    return rest - (found - curve @ (curve.T @ found))
 
 
 def _chance(rest: Floats, x: Floats, slope: float, taken: int) -> float:
