@@ -7,6 +7,7 @@ drift    where no single change is told: whether it moved all the same, from the
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,11 @@ class Point:
     value: float
     low: float | None = None
     high: float | None = None
+
+    @property
+    def unknown(self) -> float:
+        """By how much it may be more."""
+        return 0.0 if self.high is None else self.high - self.value
 
     def to_dict(self) -> dict[str, Any]:
         return {**vars(self), "runs": list(self.runs)}
@@ -74,9 +80,9 @@ class HistoryResult:
         }
 
 
-def history(points: Sequence[Point], *, of_shares: bool) -> HistoryResult:
-    """`of_shares`: the metric is a share itself, so that changes are told in points. Raises QuestionError without a
-    point."""
+def history(points: Sequence[Point], *, of_shares: bool, bounded: bool = False) -> HistoryResult:
+    """`of_shares`: the metric is a share itself, so that changes are told in points. `bounded`: it is a value at least
+    and `high` at most: what lies within that is no change. Raises QuestionError without a point."""
     kept = [p for p in points if math.isfinite(p.value) and (of_shares or p.value > 0)]
     why = (f"{len(points) - len(kept):,} values that are no amounts are left out",) if len(kept) < len(points) else ()
     if not kept:
@@ -104,7 +110,33 @@ def history(points: Sequence[Point], *, of_shares: bool) -> HistoryResult:
     if not of_shares:
         changes = [_as_shares(c) for c in changes]
         moved = moved and _drift_as_shares(moved)
+    if bounded:
+        changes, moved, lacks = _beyond_unknown(kept, [c.at for c in found], changes, moved)
+        why = (*why, *lacks)
     return HistoryResult(points=tuple(kept), changes=tuple(changes), judged=True, why=why, drift=moved)
+
+
+def _beyond_unknown(
+    points: Sequence[Point], cuts: Sequence[int], changes: Sequence[Change], moved: Drift | None
+) -> tuple[list[Change], Drift | None, tuple[str, ...]]:
+    """Those that are more than what may be the metric's besides, with it in their ranges; what is said of others."""
+    more, ends = np.array([p.unknown for p in points]), [0, *cuts, len(points)]
+    mean = [float(more[a:b].mean()) for a, b in pairwise(ends)]
+    told = [
+        replace(c, low=c.low - before, high=c.high + after)
+        for c, before, after in zip(changes, mean[:-1], mean[1:], strict=True)
+        if _apart(c, before, after)
+    ]
+    third = len(points) // 3
+    kept = moved if moved and _apart(moved, float(more[:third].mean()), float(more[-third:].mean())) else None
+    count = len(changes) - len(told) + (moved is not None and kept is None)
+    what = "1 change is" if count == 1 else f"{count:,} changes are"
+    return told, kept, (f"{what} not told: so much may be of collectives that were not compared",) if count else ()
+
+
+def _apart(moved: Change | Drift, before: float, after: float) -> bool:
+    """Whether it moved whatever part of these is its own."""
+    return moved.before + before < moved.after or moved.after + after < moved.before
 
 
 def _as_shares(c: Change) -> Change:

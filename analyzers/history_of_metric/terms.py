@@ -28,7 +28,9 @@ TERMS = (
     Term(
         "Range of a run",
         "Between which its mean lies by the scatter of its own settled steps, of 20 steps or more. Goodput, shares of "
-        "the ledger and requests have none of their own: the runs beside it tell the scatter.",
+        "the ledger and requests have none of their own: the runs beside it tell the scatter. Of exposed communication "
+        "and waiting for stragglers it is from what is known to be theirs to that with all collectives that were not "
+        "compared across ranks: a change that lies within is not told.",
     ),
     Term(
         "Drift",

@@ -13,6 +13,7 @@ from analyzers.serving.served import Served, served
 from analyzers.time.booked import measured
 from analyzers.time.ledger import LedgerResult
 from analyzers.time.training_accounts import BADPUT
+from app.comparing.gate_figures import OF_A_STEP
 from app.comparing.rates import goodput, useful_s
 from app.comparing.sides import side_of, steps_compared
 from app.questions.asking import ask
@@ -27,6 +28,8 @@ from runs.run import Run
 SHARE = "1"
 SEEN = {"exposed_communication", "exposed_copies", "straggler_wait", "input_wait", "device_idle"}  # by a profile
 OF_COLLECTIVES = {"exposed_communication", "straggler_wait"}
+WITHIN = {*OF_A_STEP, "idle_unexplained"} - {"useful_maths", "compilation"}
+"""Accounts that the ledger enters for profiled steps alone: of all chip time they would tell how much was profiled."""
 LEAST_BLOCKS = 20  # steps: of fewer no range of their mean is told
 
 Value = tuple[float, float | None, float | None]  # with the ends of its range, None where a run tells none
@@ -36,7 +39,7 @@ Value = tuple[float, float | None, float | None]  # with the ends of its range, 
 class Metric:
     """`of`: of a run, None where it does not tell it. `stalling`: the same with stalls as steps, where it is of steps.
     `unit`: of its values. `of_shares`: it is a share, and changes in points. `more`: whether more of it is worse; None
-    where that is not known."""
+    where that is not known. `bounded`: a value is what it is at least, and the end of its range what it is at most."""
 
     name: str
     title: str
@@ -45,6 +48,7 @@ class Metric:
     unit: str = "s"
     more: bool | None = True
     stalling: Callable[[Run, Workspace], Value | None] | None = None
+    bounded: bool = False
 
     @property
     def of_shares(self) -> bool:
@@ -112,9 +116,23 @@ def _account(name: str) -> Callable[[Run, Workspace], Value | None]:
         ledger = result.ledger
         whole, there = ledger.chip_seconds, any(a.name == name for _, a in ledger.account.walk())
         told = whole > 0 and (there or _is_none(name, run, result))
-        return (ledger.amount(name) / whole, None, None) if told else None
+        if not told or name not in WITHIN or result.serving or not ledger.amount("productive"):
+            return (ledger.amount(name) / whole, None, None) if told else None
+        return _within(name, result)
 
     return of
+
+
+def _within(name: str, result: LedgerResult) -> Value:
+    """Of the kept step time that profiles cover: however much they cover, the same job tells the same. Where no profile
+    does, of all of it. Of collectives nobody compared, all or nothing may be of this account."""
+    ledger, logged = result.ledger, result.ledger.amount("input_wait_logged") if name == "input_wait" else 0.0
+    if not result.profiled_share:
+        return ledger.amount(name) / ledger.amount("productive"), None, None
+    seen = ledger.amount("productive") * result.profiled_share
+    value = (ledger.amount(name) - logged) / seen
+    dark = ledger.amount("communication_or_wait") / seen if name in OF_COLLECTIVES else 0.0
+    return (value, value, value + dark) if dark else (value, None, None)
 
 
 def _is_none(name: str, run: Run, result: LedgerResult) -> bool:
@@ -175,8 +193,9 @@ def metric(name: str) -> Metric:
     if name in METRICS:
         return METRICS[name]
     if name in ACCOUNTS:
-        title = f"{ACCOUNTS[name].title} (share of the chip time)"
-        return Metric(name=name, title=title, of=_account(name), shown=fmt.share, unit=SHARE, more=None)
+        of = "step time that profiles cover" if name in WITHIN else "chip time"
+        title = f"{ACCOUNTS[name].title} (share of the {of})"
+        return Metric(name=name, title=title, of=_account(name), shown=fmt.share, unit=SHARE, more=None, bounded=True)
     known = [*METRICS, *ACCOUNTS]
     raise QuestionError(
         f"no metric {name[:80]!r}",

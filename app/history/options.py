@@ -6,7 +6,8 @@ METRIC = Option(
     "metric",
     str,
     None,
-    "step_time, tokens_per_s, mfu, goodput, an account of the ledger such as input_wait (its share of the chip time), "
+    "step_time, tokens_per_s, mfu, goodput, an account of the ledger such as input_wait (its share of the chip time, "
+    "of what profiles alone tell of the step time that they cover), "
     "or of served runs ttft_p50, ttft_p99, tpot_p50, tpot_p99, e2e_p50 or e2e_p99",
     form="METRIC",
 )

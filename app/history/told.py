@@ -109,14 +109,16 @@ def tell(asked: Asked, place: Workspace) -> Told:
     if asked.by != TIME:
         labels = [tags[run.run_id].get(asked.by) for run, _ in valued]
         left[f"have no tag {asked.by[:40]}"] = sum(label is None for label in labels)
-        points = _joined((label, p) for label, p in zip(labels, points, strict=True) if label is not None)
+        labelled = ((label, p) for label, p in zip(labels, points, strict=True) if label is not None)
+        points = _joined(labelled, of.bounded)
     if not points:
         tagged = f" and has a tag {asked.by[:40]!r}" if valued else ""
         raise QuestionError(
             f"of {fmt.count(len(runs), 'run')} none tells {of.title}{tagged}",
             advice="`chipledger runs` lists them with their tags.",
         )
-    result, left = history(points, of_shares=of.of_shares), {k: n for k, n in left.items() if n}
+    result = history(points, of_shares=of.of_shares, bounded=of.bounded)
+    left = {k: n for k, n in left.items() if n}
     mixed = _mixed(run for run, _ in valued)
     return Told(metric=of, by=asked.by, result=result, left_out=left, mixed=mixed, stall=stall)
 
@@ -165,21 +167,24 @@ def _point(run: Run, found: tuple[float, float | None, float | None], alone: boo
     return Point(label=name, runs=(run.run_id,), at_ns=at_ns, value=value, low=low, high=high)
 
 
-def _joined(labelled: Iterable[tuple[str, Point]]) -> list[Point]:
-    """One point a label, in order of its first run; of several runs their mean, which has no range of its own."""
+def _joined(labelled: Iterable[tuple[str, Point]], bounded: bool) -> list[Point]:
+    """One point a label, in order of its first run; of several runs their mean, which has no range of its own but for
+    what it is at least and at most."""
     found: dict[str, list[Point]] = {}
     for label, point in labelled:
         found.setdefault(label, []).append(point)
-    return [_mean(label, points) for label, points in found.items()]
+    return [_mean(label, points, bounded) for label, points in found.items()]
 
 
-def _mean(label: str, points: Sequence[Point]) -> Point:
+def _mean(label: str, points: Sequence[Point], bounded: bool) -> Point:
     first, alone = points[0], len(points) == 1
+    value = sum(p.value for p in points) / len(points)
+    more = sum(p.unknown for p in points) / len(points) if bounded else 0.0
     return Point(
         label=label,
         runs=tuple(run for p in points for run in p.runs),
         at_ns=first.at_ns,
-        value=sum(p.value for p in points) / len(points),
-        low=first.low if alone else None,
-        high=first.high if alone else None,
+        value=value,
+        low=first.low if alone else value if more else None,
+        high=first.high if alone else value + more if more else None,
     )

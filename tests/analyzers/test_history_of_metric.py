@@ -18,9 +18,12 @@ def scatter(n, seed, r=0.0):
     return 0.01 * noise[50:]
 
 
-def told(values, of_shares=False):
-    points = [Point(label=f"c{i}", runs=(f"r{i}",), at_ns=i, value=float(v)) for i, v in enumerate(values)]
-    return history(points, of_shares=of_shares)
+def told(values, of_shares=False, more=None):
+    """`more`: by how much each may be more."""
+    ends = [None] * len(values) if more is None else np.asarray(values) + more
+    told = enumerate(zip(values, ends, strict=True))
+    points = [Point(label=f"c{i}", runs=(f"r{i}",), at_ns=i, value=float(v), high=end) for i, (v, end) in told]
+    return history(points, of_shares=of_shares, bounded=more is not None)
 
 
 @pytest.mark.parametrize(("r", "most"), [(0.0, 1), (0.3, 2), (0.6, 6)])
@@ -173,3 +176,22 @@ def test_the_jump_that_is_taken_off_is_that_of_all_places_which_leaves_least(n, 
     curve = _curve(x)
     rest = less(y - curve @ (curve.T @ y), curve)
     assert float(rest @ rest) == pytest.approx(min(left))
+
+
+@pytest.mark.parametrize(("before", "after", "sure"), [(0, 0.09, True), (0, 0.11, False), (0.2, 0.2, False)])
+def test_a_fall_that_lies_within_what_nobody_knows_is_no_change(before, after, sure):
+    late = np.arange(40) >= 20
+    values = np.where(late, 0.1, 0.2) + 0.1 * scatter(40, 1)
+    found = told(values, of_shares=True, more=np.where(late, after, before))
+    assert len(found.changes) == sure and found.drift is None
+    assert ("1 change is not told" in " ".join(found.why)) != sure
+    if sure:
+        (change,), (plain,) = found.changes, told(values, of_shares=True).changes
+        assert (change.low, change.high) == pytest.approx((plain.low - before, plain.high + after))
+        assert change.change == plain.change
+
+
+@pytest.mark.parametrize(("more", "sure"), [(0.01, True), (0.5, False)])
+def test_a_drift_that_lies_within_what_nobody_knows_is_none(more, sure):
+    found = told(np.linspace(0.3, 0.1, 40) + 0.1 * scatter(40, 2), of_shares=True, more=np.full(40, more))
+    assert not found.changes and (found.drift is not None) == sure == (not found.why)

@@ -14,6 +14,7 @@ from app.pages.history.page import point_rows
 from app.workspace import STORE_VARIABLE, workspace
 from errors import QuestionError
 from errors import format as fmt
+from tests.analyzers.worlds import World
 from tests.app.commands import out
 from tests.app.made_runs import START_NS, step_columns, write
 from tests.app.serving import get, serving
@@ -139,6 +140,31 @@ def test_none_of_an_account_is_told_as_none_where_the_calendar_holds_steps(place
 def test_none_of_an_account_is_not_known_where_no_step_was_read(place):
     nightly_saves(place, ("lifecycle",))
     assert tell(Asked(metric="checkpoint_save", name="nightly"), place).left_out == {"do not tell it": 6}
+
+
+def profiled_nights(place, hosts):
+    """A night each: the same job of four hosts, of which so many were profiled."""
+    kept = {"captures": ("start_ns", "stop_ns"), "collectives": ("start_ns", "end_ns"), "steps": ("start_ns",)}
+    kept |= {"lifecycle": ("start_ns", "end_ns"), "ops": (), "op_events": ()}
+    for n, count in enumerate(hosts):
+        world = World(seed=n, jitter_ms=2.0, profiled=tuple(range(count))).tables()
+        tables = {name: world.arrow(name).to_pydict() for name in kept}
+        for name, times in kept.items():
+            moved = {c: [None if at is None else at + n * DAY_NS for at in tables[name][c]] for c in times}
+            tables[name] |= moved
+        write(place.store, "nightly", tables, {"chip": "TPU v5p", "chips": 4, "n": n})
+
+
+def test_a_job_of_which_fewer_hosts_are_profiled_changed_in_nothing(place):
+    profiled_nights(place, [4] * 8 + [2] * 8)
+    for name in ("below_roofline", "device_idle", "input_wait", "straggler_wait"):
+        found = tell(Asked(metric=name, name="nightly"), place)
+        assert found.result.changes == () and found.result.drift is None, found.verdict
+        assert len(found.result.points) == 16 and "step time that profiles cover" in str(found.verdict)
+    waits = [p.unknown for p in found.result.points]
+    assert max(waits[:8]) < 0.01 < 0.1 < min(waits[8:])  # most collectives were not compared there
+    whole = tell(Asked(metric="useful_maths", name="nightly"), place)
+    assert whole.result.changes == () and "share of the chip time" in str(whole.verdict)
 
 
 def test_the_api_agents_and_the_page_tell_what_the_command_tells(nightly, kept, capsys):
