@@ -9,12 +9,14 @@ from app.cli.commands import NAMES, command
 from app.cli.commands.base import CACHE, STORE
 from app.cli.every_command import help_of_all, helps
 from app.cli.version import VERSION, version_line
+from app.listing_options import QUERY
 from app.options import add_flags, add_telling
 from errors import QuestionError
 from errors.nearest import did_you_mean
 
 _HELP = ("-h", "--help")
 _NEGATED = re.compile(r"-\w+[:<>=]")  # a term of a search that shall not hold, `-is:archived`; flags have two dashes
+_NEGATED_WORD = re.compile(r"-[^\W\d]\w")  # `-llama`
 About = Callable[[Sequence[str]], str]
 
 
@@ -22,9 +24,11 @@ class Parser(argparse.ArgumentParser):
     """Says what is wrong in one line, like every other error here.
 
     about   what else its help says, by the words that were given with it; told last
+    searches   whether its words are a search, in which one may be negated
     """
 
     about: About | None = None
+    searches: bool = False
 
     def error(self, message: str) -> NoReturn:
         raise QuestionError(" ".join(message.split()).rstrip("."), advice=self._see())
@@ -73,11 +77,13 @@ class Parser(argparse.ArgumentParser):
     def _negated(self, word: str) -> bool:
         """Whether it is a term of a search, and no letter with its value."""
         letter = self._option_string_actions.get(word[:2])
+        if self.searches and _NEGATED_WORD.match(word) and f"-{word}" not in self._option_string_actions:
+            return True
         return _NEGATED.match(word) is not None and (letter is None or letter.nargs == 0)
 
     def _refuse(self, word: str) -> NoReturn:
         """It takes no such word."""
-        if not word.startswith("-"):
+        if not word.startswith("-") or self._negated(word):
             raise QuestionError(f"{word[:80]!r} is one word too many", advice=self._see())
         flag = word.partition("=")[0]
         known = [flag for action in self._actions for flag in action.option_strings if flag.startswith("--")]
@@ -117,6 +123,7 @@ def parser(words: Sequence[str] = ()) -> argparse.ArgumentParser:
         add_flags(made, (STORE, CACHE), absent=argparse.SUPPRESS)
         module.arguments(made)
         made.about = getattr(module, "about", None)
+        made.searches = any(argument.name == QUERY.name for argument in getattr(module, "ARGUMENTS", ()))
         made.set_defaults(run_command=module.run)
     return top
 

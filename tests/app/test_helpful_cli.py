@@ -123,6 +123,22 @@ def test_a_search_may_begin_with_what_shall_not_hold(place, capsys):
         assert code == 0 and [run["name"] for run in json.loads(told)["runs"]] == ["reference"]
 
 
+def test_a_search_may_be_one_word_that_shall_not_hold_and_a_flag_with_one_dash_is_none(place, capsys):
+    made_runs.interrupted(place.store, "reference")
+    made_runs.interrupted(place.store, "other")
+    for words in (("-other", "--json"), ("--json", "-other"), ("--sort", "-name", "-other", "--json")):
+        code, told, _ = out(capsys, "runs", *words)
+        assert code == 0 and [run["name"] for run in json.loads(told)["runs"]] == ["reference"]
+    for words, said in (
+        (("-json",), "no option -json here. Did you mean '--json'?"),
+        (("-x",), "no option -x here."),
+        (("reference", "-other"), "'-other' is one word too many."),
+    ):
+        code, _, error = out(capsys, "runs", *words)
+        assert code == 2 and said in error
+    assert "no option -other here" in out(capsys, "doctor", "-other")[2]
+
+
 def _lacks(command):
     """What is said where what a command is about was not given: argparse looks at that first."""
     about = getattr(command, "ARGUMENTS", ())
