@@ -172,6 +172,8 @@ def _notes(wiring: Wiring, timed: bool) -> tuple[str, ...]:
     ]
     if any(wiring.rows["opcode"].iat[n] == "while" for n in wiring.opened):
         notes.append("The body of an opened loop stands as its first round finds it; that rounds follow is not drawn.")
+    if any(wiring.rows["opcode"].iat[n] == "conditional" for n in wiring.opened):
+        notes.append("Of an opened conditional the first branch is drawn, whichever ran, without what chooses.")
     if not timed:
         notes.append("Nobody timed this program: no operation has a time.")
     return tuple(notes)

@@ -16,7 +16,7 @@ class Wiring:
     """Edges from the maker of a value to its users, by numbers of instructions.
 
     `opened`: instructions that are replaced by what the computation in them does: their operands are its parameters,
-    its result is theirs. A loop's body stands there as its first round finds it.
+    its result is theirs. A loop's body stands there as its first round finds it, of a choice its first branch.
     """
 
     def __init__(self, program: Program, opened: Iterable[int] = ()):
@@ -100,7 +100,7 @@ class Wiring:
         if outer is None or self.opcodes[number] != "parameter":
             return None
         low, high = np.searchsorted(self._users, [outer, outer + 1])
-        place = self._number(number)
+        place = self._number(number) + (self.opcodes[outer] == "conditional")  # after what chooses, one of each branch
         found = [m for m, p in zip(self._makers[low:high], self._positions[low:high], strict=True) if p == place]
         return int(found[0]) if found else None
 

@@ -4,7 +4,7 @@ XLA's own printer is C++ that trusts its input, and not every installation has i
 XLA's words; metadata and the compiler's own configuration are columns of their own.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -99,10 +99,11 @@ def _nested(words: list[str], sizes: list[int]) -> str:
     return "{" + ", ".join(words) + "}"
 
 
-def attributes_text(instruction: Any, computations: Names, instructions: Names) -> str:
-    """Attributes as HLO text lists them, each after `, `; `computations` and `instructions`: names by number."""
+def attributes_text(instruction: Any, computations: Names, instructions: Names, truths: Container[int] = ()) -> str:
+    """Attributes as HLO text lists them, each after `, `; `computations` and `instructions`: names by number; `truths`:
+    instructions that give true or false."""
     talks = _communication(instruction)
-    found = [*talks, *_own(instruction), *_called(instruction, computations)]
+    found = [*talks, *_own(instruction), *_called(instruction, computations, truths)]
     if instruction.control_predecessor_ids:
         names = (f"%{instructions.get(i, '?')}" for i in instruction.control_predecessor_ids)
         found.append(f"control-predecessors={{{', '.join(names)}}}")
@@ -138,7 +139,7 @@ def _own(i: Any) -> Iterator[str]:
             yield text
 
 
-def _called(i: Any, names: Names) -> Iterator[str]:
+def _called(i: Any, names: Names, truths: Container[int]) -> Iterator[str]:
     ids = [f"%{names.get(c, '?')}" for c in i.called_computation_ids]
     opcode = i.opcode.decode("utf-8", "replace")
     if opcode == "fusion":
@@ -148,6 +149,9 @@ def _called(i: Any, names: Names) -> Iterator[str]:
     if opcode == "while" and len(ids) == 2:
         yield f"condition={ids[1]}"
         yield f"body={ids[0]}"
+    elif opcode == "conditional" and len(ids) == 2 and i.operand_ids and i.operand_ids[0] in truths:
+        yield f"true_computation={ids[0]}"
+        yield f"false_computation={ids[1]}"
     elif opcode == "conditional" and ids:
         yield f"branch_computations={{{', '.join(ids)}}}"
     elif opcode == "custom-call" and ids:

@@ -10,7 +10,7 @@ from collectors.device.hlo.attributes import attributes_text, given_text
 from collectors.device.hlo.buffers import device_memory
 from collectors.device.hlo.heap import heap_of
 from collectors.device.hlo.module import Analysis
-from collectors.device.hlo.shapes import HLO, shape_text, size_bytes
+from collectors.device.hlo.shapes import HLO, dtype, shape_text, size_bytes
 from errors import InputError
 from runs.programs import PROGRAM_TABLES, Program
 
@@ -87,10 +87,11 @@ class _Columns:
 
     def _rows(self) -> Iterator[dict[str, Any]]:
         names = {i.id: _text(i.name) for _, _, i in self._instructions}
+        truths = {i.id for _, _, i in self._instructions if dtype(i.shape) == "pred"}
         within = self._within_elements()
         for place, comp, i in self._instructions:
             executed = self._called_by.get(comp.id) not in ("fusion", "applied") and comp.id not in within
-            yield self._row(place, comp, i, executed) | {"attributes": attributes_text(i, self._names, names)}
+            yield self._row(place, comp, i, executed) | {"attributes": attributes_text(i, self._names, names, truths)}
 
     def _within_elements(self) -> set[int]:
         """Computations below fusions, below what is applied to elements, and in an asynchronous operation, which stands
