@@ -78,6 +78,9 @@ def starting(seen: Seen) -> Told:
     """Start-up that holds much of the chip time: whether it could be read from a cache is not measured."""
     amount = seen.amount("program_startup")
     each_s = amount / seen.chips / max(_attempts(seen), 1)
+    if seen.ledger.find("badput") is None:  # steps or a profile alone begin after it
+        add = "the job's goodput log, or its text log from its start on"
+        return Told(not_told=(NotTold(("cold_cache",), "no input tells how long the job took to start", add),))
     if amount < COLD_SHARE * seen.whole or each_s < COLD_S:
         share = fmt.share(amount / seen.whole) if seen.whole else "nothing"
         return Told(ruled_out=(RuledOut("cold_cache", f"start-up and compiling took {share}", "goodput"),))

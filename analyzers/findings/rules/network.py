@@ -16,6 +16,7 @@ from analyzers.base import fact
 from analyzers.findings.base import Band, Evidence, Finding, NotTold, Rule, RuledOut, Seen, Steps, Told, Where
 from analyzers.findings.carried import carried
 from analyzers.findings.parts import step_parts
+from analyzers.findings.rules.host import MARK
 from analyzers.findings.rules.pace import grown
 from analyzers.ranks.stragglers import StragglersResult
 from analyzers.ranks.waits import COMPARED, waits
@@ -23,7 +24,8 @@ from errors import format as fmt
 from runs.tables import frame
 
 QUESTION = "collectives"
-CAUSES = ("slow_link", "slow_network", "excess_collectives")
+EXCESS = "excess_collectives"
+CAUSES = ("slow_link", "slow_network", EXCESS)
 TIMES = 3.0  # as long as other groups: a link that is as much slower is slow
 QUICK_THERE, SLOW_OTHERS = 0.1, 0.75
 """Quantiles: what is quick there must be slower than what is slow elsewhere, or busy hosts may be why."""
@@ -54,15 +56,33 @@ def find(seen: Seen) -> Told:
         why = "no profile shows collectives of all ranks of a group"
         return Told(not_told=(NotTold(CAUSES, why, "profiles of all ranks, taken at the same time"),))
     link, network = _link(seen, sent), _network(seen, sent)
-    told = [f for f in (link, network if link is None else None, _excess(seen, sent)) if f is not None]
-    named = {f.cause for f in told}
-    return Told(tuple(told), tuple(RuledOut(c, _why_not(c, sent), QUESTION) for c in CAUSES if c not in named))
+    said = [link or _no_link(seen, sent), (network if link is None else None) or _no_network(sent), _excess(seen, sent)]
+    return Told(
+        tuple(one for one in said if isinstance(one, Finding)),
+        tuple(one for one in said if isinstance(one, RuledOut)),
+        tuple(one for one in said if isinstance(one, NotTold)),
+    )
 
 
-def _why_not(cause: str, sent: Sent) -> str:
-    if cause == "slow_network" and slow_whole(sent.rows, 0.5) and not slow_whole(sent.rows):
-        return "the quickest tenth of all messages is as quick as a network's: hosts hold up the rest, busy with others"
-    return "groups of one size are about as quick, and quicker than any slow network"
+def _no_link(seen: Seen, sent: Sent) -> RuledOut | NotTold:
+    """Why no link is slow; of ranks that all talk in one group none is known to be slower than another."""
+    often = sent.rows.groupby(["op", "group"]).size() >= FEW
+    if int(often.groupby(level="op").sum().max()) < 2:
+        why = "no two groups of ranks often do the same, so that none can be held against another"
+        return NotTold(("slow_link",), why, "")
+    slow = "a group is slower, and that costs little" if slow_groups(sent.rows, seen.chips) else ""
+    return RuledOut("slow_link", slow or "groups of ranks that do the same are about as quick", QUESTION)
+
+
+def _no_network(sent: Sent) -> RuledOut | NotTold:
+    known = sent.rows["bytes"].dropna()
+    if max(int((known >= LARGE_BYTES).sum()), int((known <= SMALL_BYTES).sum())) < FEW:
+        why = "too few messages are known to be large or small enough to judge a network by"
+        return NotTold(("slow_network",), why, "longer profiles of all ranks")
+    why = "the quickest tenth of all messages is as quick as a network's"
+    if slow_whole(sent.rows, 0.5) and not slow_whole(sent.rows):
+        why += ": hosts hold up the rest, busy with others"
+    return RuledOut("slow_network", why, QUESTION)
 
 
 def _sent(seen: Seen) -> Sent:
@@ -223,28 +243,37 @@ def _whole(seen: Seen, likely: float, title: str, place: Steps | None) -> Findin
     )
 
 
-def _excess(seen: Seen, sent: Sent) -> Finding | None:
+def _excess(seen: Seen, sent: Sent) -> Finding | RuledOut | NotTold:
     """More reduced in a step than gradients need: several times the parameters, once and in their own format."""
     parameters, layout = fact(seen.facts, "parameters"), fact(seen.facts, "parallelism")
-    if not parameters or not isinstance(layout, dict) or any(n > 1 for a, n in layout.items() if a != "data"):
-        return None  # other axes reduce activations, of which the amount depends on the model's layers
+    if not parameters or not isinstance(layout, dict):
+        add = "a log that prints how many parameters are trained, and `parallelism` in chipledger.json"
+        return NotTold((EXCESS,), "nothing tells how much its gradients need", add)
+    if any(n > 1 for a, n in layout.items() if a != "data"):
+        # other axes reduce activations, of which the amount depends on the model's layers
+        return NotTold((EXCESS,), "axes beside data reduce what no input tells the need of", "")
     rows = sent.rows[sent.rows["kind"].isin(("all-reduce", "reduce-scatter"))].dropna(subset=["bytes"])
+    if not len(rows):
+        return RuledOut(EXCESS, "no reduction was seen on all ranks of a group", QUESTION)
     steps = len(rows.loc[rows["step"] >= 0, ["session", "step"]].drop_duplicates())
-    if not len(rows) or not steps:
-        return None
+    if not steps:
+        return NotTold((EXCESS,), "no step is marked in the profile, so that what one reduces is not known", MARK)
     need = float(parameters) * WIDTH.get(str(rows["dtype"].mode().iloc[0]), 4)
     by_op = rows.groupby("op").agg(bytes=("bytes", "median"), moved_s=("moved_s", "sum"), n=("step", "size"))
     per_step = by_op["bytes"] * by_op["n"] / steps / max(seen.chips, 1)
-    if len(by_op) < 2 or float(per_step.sum()) < TWICE * need:
-        return None  # one alone is the gradients: of more parameters than were stated, perhaps
+    if len(by_op) < 2:  # the gradients: of more parameters than were stated, perhaps
+        return RuledOut(EXCESS, "one operation reduces all of a step", QUESTION)
+    reduced = f"{fmt.size(float(per_step.sum()))} are reduced in a step, and gradients need {fmt.size(need)}"
+    if float(per_step.sum()) < TWICE * need:
+        return RuledOut(EXCESS, reduced, QUESTION)
     order = np.argsort(np.abs(np.log(by_op["bytes"].to_numpy() / need)))
     beyond = by_op.iloc[order[1:]]
     likely = _of_all_steps(seen, sent, float(beyond["moved_s"].sum()), in_each=True)
     if likely < seen.least:
-        return None
+        return RuledOut(EXCESS, f"{reduced}, but the rest takes little of the chip time", QUESTION)
     names = ", ".join(str(n) for n in beyond.sort_values("moved_s", ascending=False).index[:3])
     return Finding(
-        cause="excess_collectives",
+        cause=EXCESS,
         title=f"{fmt.size(float(per_step.sum()))} are reduced in a step; gradients need {fmt.size(need)}. Beyond them: "
         f"{names}.",
         gain=Band(likely * 0.6, likely, likely * 1.2),

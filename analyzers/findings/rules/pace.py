@@ -15,7 +15,7 @@ from analyzers.findings.parts import StepParts, step_parts
 from analyzers.findings.places import spaced
 from analyzers.findings.rules.profiling import captured
 from analyzers.ranks.stragglers import StragglersResult
-from analyzers.time.step_changes import changes_of
+from analyzers.time.step_changes import SHORTEST, changes_of
 from analyzers.time.step_patterns import StepPattern, step_patterns
 from analyzers.time.steps import StepsResult
 from errors import format as fmt
@@ -55,6 +55,9 @@ def find(seen: Seen) -> Told:
     patterns, taken_off = _patterns(seen)
     held = step_parts(seen.tables, seen.facts)
     told = [_finding(seen, p, taken_off) for p in patterns if _work_of(p, held) is None]
+    if len(held.rows) < 2 * SHORTEST:
+        why = f"{fmt.count(len(held.rows), 'usual step')} of known duration: too few to tell their pace"
+        return Told(tuple(told), not_told=(NotTold(CAUSES, why, "a log of more steps"),))
     named = {f.cause for f in told}
     out = tuple(RuledOut(c, "steps keep their pace", "steps") for c in CAUSES if c not in named)
     return Told(tuple(told), out, (NAMELESS,) if "periodic_pause" in named else ())

@@ -8,6 +8,7 @@ from analyzers.device.host_code import hot_code
 from analyzers.findings.base import Band, Evidence, Finding, NotTold, Rule, RuledOut, Seen, Told
 from analyzers.findings.carried import carried, computing
 from analyzers.findings.parts import step_parts
+from analyzers.flops.executed import extra
 from analyzers.flops.program_matmuls import modules
 from errors import format as fmt
 from runs.tables import frame
@@ -20,6 +21,22 @@ ARRAYS = ("array", "asarray", "device_put")  # functions that make arrays of a b
 UNNAMED = 0.25  # of what computing too much costs: so much host code that no frame names is taken for work on its rows
 WIDE = {"f64": ("float64", "float32"), "c128": ("complex128", "complex64")}
 """Element types that no accelerator computes at its rate for narrower ones, and what would do."""
+
+
+UNTOLD = {
+    "padding": "nothing tells how far matrix products fill up the tiles of this chip's matrix units",
+    "recomputation": "no program tells what it computes again",
+}
+"""Accounts of computing, and why their 0 is none that was read."""
+
+
+def _little(seen: Seen, account: str, why: str) -> Told:
+    """That an account is ruled out as a cause; where nothing tells of it, that it is not told."""
+    computing = seen.amount("below_roofline", "padding", "recomputation")
+    if computing > 0 and account not in extra(seen.tables, seen.facts).untold:
+        return Told(ruled_out=(RuledOut(account, why, "mfu" if account == "recomputation" else account),))
+    add = "" if seen.tables.rows("op_events") else "a profile"
+    return Told(not_told=(NotTold((account,), UNTOLD[account], add),))
 
 
 def _of_all_steps(seen: Seen, amount: float) -> float:
@@ -37,7 +54,7 @@ def padded(seen: Seen) -> Told:
     shown = seen.amount("padding")
     amount = _of_all_steps(seen, shown)
     if amount < seen.least:
-        return Told(ruled_out=(RuledOut("padding", "matrix products hardly fill up tiles", "padding"),))
+        return _little(seen, "padding", "matrix products hardly fill up tiles")
     return Told(
         (
             Finding(
@@ -58,7 +75,7 @@ def recomputed(seen: Seen) -> Told:
     shown, useful = seen.amount("recomputation"), seen.amount("useful_maths")
     amount = _of_all_steps(seen, shown)  # as useful maths is
     if amount < seen.least or not useful:
-        return Told(ruled_out=(RuledOut("recomputation", "little or nothing is computed again", "mfu"),))
+        return _little(seen, "recomputation", "little or nothing is computed again")
     if amount <= ONCE * useful:
         why = f"computed again for {fmt.share(amount / useful)} of the useful maths, no more than one forward pass"
         return Told(ruled_out=(RuledOut("recomputation", why, "mfu"),))

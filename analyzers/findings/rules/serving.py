@@ -2,11 +2,13 @@
 
 from analyzers.findings.base import Band, Evidence, Finding, NotTold, Rule, RuledOut, Seen, Told
 from analyzers.findings.rules import waiting
+from analyzers.serving.engine import EngineResult
 from analyzers.serving.prefix_cache import PrefixResult
 from analyzers.serving.recorded import recorded
 from analyzers.serving.speculation import SpeculationResult
 from analyzers.serving.speculation.model import accepted_length
 from errors import format as fmt
+from runs.tables import frame
 
 FITTING, OPEN = 0.75, 1.3
 """Of the tokens of a draft that fits its model, what is kept as a rule (inferred: no source prints one); times what
@@ -76,7 +78,7 @@ def _drafted(seen: Seen) -> float:
 
 def cache(seen: Seen) -> Told:
     """Work done again for want of cache: of requests put back, and of prefixes that were dropped."""
-    told, out = [], []
+    told, out, gaps = [], [], []
     again = seen.amount("preemption_recompute")
     if again >= seen.least:
         told.append(
@@ -91,25 +93,20 @@ def cache(seen: Seen) -> Told:
                 evidence=(Evidence("computed again", again, "chip-seconds", "ledger"),),
             )
         )
+    elif (gap := _preemptions_untold(seen)) is not None:
+        gaps.append(gap)
     else:
         out.append(RuledOut("kv_preemption", "little was computed again after preemptions", "engine"))
     found = seen.answer("prefix_cache", PrefixResult)
     best, now = (found.attainable, found.found) if found is not None else (None, None)
     if best is None or now is None:
-        return Told(
-            tuple(told),
-            tuple(out),
-            (
-                NotTold(
-                    ("prefix_thrash",), "nothing tells the prefixes of prompts", "a request trace with block identities"
-                ),
-            ),
-        )
+        why, add = "nothing tells the prefixes of prompts", "a request trace with block identities"
+        return Told(tuple(told), tuple(out), (*gaps, NotTold(("prefix_thrash",), why, add)))
     prefill = seen.amount("prefill")
     likely = prefill * (best - now) / max(1 - now, 1e-9)
     if best - now < LOST or likely < seen.least:
         why = f"it found {fmt.share(now)} of the prompt tokens, a cache without end would find {fmt.share(best)}"
-        return Told(tuple(told), (*out, RuledOut("prefix_thrash", why, "prefix_cache")))
+        return Told(tuple(told), (*out, RuledOut("prefix_thrash", why, "prefix_cache")), tuple(gaps))
     told.append(
         Finding(
             cause="prefix_thrash",
@@ -125,7 +122,27 @@ def cache(seen: Seen) -> Told:
             ),
         )
     )
-    return Told(tuple(told), tuple(out))
+    return Told(tuple(told), tuple(out), tuple(gaps))
+
+
+def _preemptions_untold(seen: Seen) -> NotTold | None:
+    """Why it is not told what preemptions cost; None where it is, or where there was none."""
+    rows, _ = recorded(seen.tables, ["recomputed_tokens"])
+    if rows["recomputed_tokens"].notna().any():
+        return None
+    engine, each = seen.answer("engine", EngineResult), frame(seen.tables, "requests", ["preemptions"])["preemptions"]
+    count = None if engine is None else engine.figures["preemptions"]
+    if count is None and each.notna().any():
+        count = float(each.sum())
+    if count is None:
+        why, add = "nothing tells whether requests were put back for want of cache", "the engine's log or its /metrics"
+    elif count > 0:
+        put_back = fmt.count(round(count), "request was", "requests were")
+        why = f"{put_back} put back for want of cache, and nothing tells what was computed again"
+        add = "a record of the engine's passes, such as vLLM's with --enable-logging-iteration-details"
+    else:
+        return None
+    return NotTold(("kv_preemption",), why, add)
 
 
 RULES = (

@@ -1,0 +1,67 @@
+"""What no input tells of is not ruled out: its 0 is none that was read."""
+
+import pytest
+
+from app.questions.asking import ask
+from app.questions.findings import FINDINGS
+from collectors.ingest import ingest
+from tests.analyzers.served_worlds import world
+from tests.app import made_runs, served_runs
+from tests.app.made_runs import S
+from tests.collectors.kineto_traces import collective, kernel, launch, op, step, trace
+
+KNOWN = {"chips": 4, "chip": "v5p", "model": "llama3.1-8b", "seq": 4096, "global_batch": 8}
+PACE = {"growing_steps", "step_change", "periodic_pause"}
+
+
+def told(place, run):
+    """Causes that are ruled out, and why each of the others is not told."""
+    found = ask(FINDINGS, run, {}, place.registry)
+    return {r.cause for r in found.ruled_out}, {c: gap.why for gap in found.not_told for c in gap.causes}
+
+
+def test_a_log_of_steps_rules_out_nothing_of_programs_and_of_the_start(place):
+    run = made_runs.write(place.store, "log", {"steps": made_runs.step_columns([10 * S] * 200)}, KNOWN)
+    out, dark = told(place, run)
+    causes = {"padding", "recomputation", "cold_cache"}
+    assert not causes & out and causes <= {*dark} and out >= PACE
+
+
+@pytest.mark.parametrize("steps", [1, 2, 12])
+def test_few_steps_have_no_pace(place, steps):
+    run = made_runs.write(place.store, "few", {"steps": made_runs.step_columns([10 * S] * steps)}, KNOWN)
+    out, dark = told(place, run)
+    assert not PACE & out and all("too few to tell their pace" in dark[cause] for cause in PACE)
+
+
+def test_ranks_of_one_group_show_no_link_that_is_as_quick_as_others(place, tmp_path):
+    """Two ranks reduce together, and nothing tells how much they need to."""
+    files = []
+    for rank in range(2):
+        rows = [op("aten::a", 0, 1)]
+        for n in range(24):
+            at = 1000 * n
+            rows += [step(n, at, 990), launch(at + 1, 1, 2 * n), collective("allreduce", at + 5, 300, 2 * n, Seq=n)]
+            rows += [launch(at + 3, 1, 2 * n + 1), kernel("k", at + 306, 600, 2 * n + 1)]
+        files.append(tmp_path / f"rank-{rank}.json")
+        files[-1].write_bytes(trace(rows, distributedInfo={"rank": rank, "world_size": 2, "backend": "nccl"}))
+    run = place.store.get(ingest(files, place.store).run_id)
+    out, dark = told(place, run)
+    assert "no two groups" in dark["slow_link"] and "gradients" in dark["excess_collectives"]
+    assert not {"slow_link", "excess_collectives"} & out
+
+
+@pytest.mark.parametrize(
+    ("told_again", "preempted", "why"),
+    [(True, True, None), (False, True, "put back for want of cache"), (False, None, "nothing tells whether requests")],
+)
+def test_what_preemptions_cost_is_ruled_out_only_where_it_is_told(place, told_again, preempted, why):
+    made = world(n=240, rate=9, seed=3, preempt_every=60)
+    if told_again:
+        made.iterations["recomputed_tokens"] = [0] * len(made.iterations["order"])
+    if preempted is None:
+        made.requests.pop("preemptions")
+        made.iterations.pop("preempted")
+    out, dark = told(place, served_runs.write(place.store, f"{told_again} {preempted}", made))
+    assert ("kv_preemption" in out) == (why is None) == ("kv_preemption" not in dark)
+    assert why is None or why in dark["kv_preemption"]
