@@ -15,7 +15,6 @@ from analyzers.findings.base import FLOOR, Answers, Finding, NotTold, RuledOut, 
 from analyzers.findings.grade import Grade, grade
 from analyzers.findings.rank import MOST, joint, settled
 from analyzers.findings.rules import COMPILED, SERVING, TRAINING
-from analyzers.findings.rules.pace import NAMELESS
 from analyzers.findings.terms import TERMS as TERMS
 from analyzers.held import PRICE
 from analyzers.time.ledger import LedgerResult
@@ -197,7 +196,7 @@ def analyze(tables: Tables, facts: Facts, options: Mapping[str, Any], answers: A
         told += rule.find(seen)
     stand, explained = settled(told.findings, ledger, floor)
     named = {f.cause for f in stand}
-    dark = {cause for gap in told.not_told if gap is NAMELESS for cause in gap.causes}
+    dark = {cause for gap in told.not_told for cause in gap.causes}  # one look in vain rules out no other place
     return FindingsResult(
         findings=tuple(stand[:MOST]),
         beyond=max(len(stand) - MOST, 0),

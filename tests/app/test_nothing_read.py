@@ -65,3 +65,17 @@ def test_what_preemptions_cost_is_ruled_out_only_where_it_is_told(place, told_ag
     out, dark = told(place, served_runs.write(place.store, f"{told_again} {preempted}", made))
     assert ("kv_preemption" in out) == (why is None) == ("kv_preemption" not in dark)
     assert why is None or why in dark["kv_preemption"]
+
+
+def test_what_one_look_cannot_tell_another_does_not_rule_out(place, tmp_path):
+    """One rank of which a profile shows the host: no garbage is collected on it, and of the others nothing is known;
+    and a log of steps that reports no evaluation, of which hosts may do some all the same."""
+    rows = [op("aten::a", 0, 1), *(step(n, 1000 * n, 990) for n in range(30))]
+    rows += [e for n in range(30) for e in (launch(1000 * n + 1, 1, n), kernel("k", 1000 * n + 6, 900, n))]
+    path = tmp_path / "rank-0.json"
+    path.write_bytes(trace(rows, distributedInfo={"rank": 0, "world_size": 8, "backend": "nccl"}))
+    profiled = place.store.get(ingest([path], place.store).run_id)
+    logged = made_runs.write(place.store, "log", {"steps": made_runs.step_columns([10 * S] * 200)}, KNOWN)
+    for run, cause in ((profiled, "garbage_collection"), (logged, "evaluation")):
+        out, dark = told(place, run)
+        assert cause in dark and not out & {*dark}
