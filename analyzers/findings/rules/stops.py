@@ -7,15 +7,17 @@ long.
 """
 
 import re
-from collections import defaultdict
-from collections.abc import Hashable
+from collections import Counter, defaultdict
+from collections.abc import Hashable, Mapping
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from analyzers.findings.base import Band, Evidence, Finding, NotTold, Rule, RuledOut, Seen, Steps, Told, Where
 from analyzers.lost.interruptions import ENDS, InterruptionsResult
 from analyzers.lost.stops import DOWN
+from analyzers.time.job_past import job_past
 from catalog.causes import CAUSES as STOP_CAUSES
 from errors import format as fmt
 from runs.tables import frame
@@ -73,6 +75,7 @@ RANK = re.compile(r"\brank[ =:#_]{0,2}(\d{1,7})\b", re.IGNORECASE)
 WAITS = re.compile(r"wait|all_?reduce|all_?gather|reduce_?scatter|barrier|collective|nccl|peer", re.IGNORECASE)
 STACK = re.compile(r"stack of|last entered|did not (?:enter|join|reach)|no heartbeat", re.IGNORECASE)
 NEAR_STEPS = 5.0
+NEVER = np.iinfo(np.int64).max
 SPREAD = 0.1
 SPREADS = {"nan_rollback": 0.25}  # of the cost: some of what is taken again had to be taken anyway
 
@@ -145,7 +148,7 @@ def _free(seen: Seen, cause: str, rows: pd.DataFrame) -> Finding:
         draws={},
         question=QUESTION,
         confidence=_sure(rows),
-        where=Where(ranks=ranks, hosts=hosts, steps=_steps(seen, cause, rows)),
+        where=Where(ranks=tuple(ranks), hosts=hosts, steps=_steps(seen, cause, rows)),
         since_ns=_since(rows),
         evidence=(Evidence("times", float(len(rows)), "", QUESTION), *_line(rows)),
     )
@@ -173,7 +176,8 @@ def _machines(seen: Seen, rows: pd.DataFrame) -> list[Finding]:
     return [
         Finding(
             cause="slow_restart",
-            title=f"Coming back after an interruption takes {fmt.duration(median)} in the median: {len(rows):,} times, "
+            title=f"Coming back after an interruption takes {fmt.duration(median)} in the median: "
+            f"{fmt.count(len(rows), 'time')}, "
             f"{fmt.share(float(back.sum()) * seen.chips / seen.whole)} of the chip time.",
             gain=Band(likely * 0.6, likely, max(float(back.sum()) * seen.chips, likely)),
             draws=_drawn(seen, rows, likely, tuple(c for c in DRAWN if c != "wasted_s")),
@@ -221,7 +225,7 @@ def _finding(
         draws=_drawn(seen, whole, likely, tuple(DRAWN)),
         question=QUESTION,
         confidence=_sure(rows),
-        where=Where(ranks=ranks, hosts=hosts or known, steps=_steps(seen, cause, rows)),
+        where=Where(ranks=tuple(ranks), hosts=hosts or known, steps=_steps(seen, cause, rows)),
         since_ns=_since(rows),
         evidence=(
             Evidence("times", float(len(rows)), "", QUESTION),
@@ -242,10 +246,9 @@ def _and_of(seen: Seen, more: float) -> str:
     )
 
 
-def _what(cause: str, rows: pd.DataFrame, hosts: tuple[str, ...], ranks: tuple[int | str, ...]) -> str:
+def _what(cause: str, rows: pd.DataFrame, hosts: tuple[str, ...], ranks: Mapping[int, int]) -> str:
     """What happened, how often and where, as a clause."""
-    times = fmt.count(len(rows), "time")
-    who = f" on {hosts[0]}" if len(hosts) == 1 else ""
+    times, who = fmt.count(len(rows), "time"), _on(rows, hosts)
     if cause in SLICES and (rows["kind"] == "elastic").all():
         return SLICES[cause].format(times)
     if cause == "interruption" and (rows["kind"] == "rollback").all():
@@ -253,10 +256,10 @@ def _what(cause: str, rows: pd.DataFrame, hosts: tuple[str, ...], ranks: tuple[i
     return {
         "bad_host": f"The host {hosts[0] if hosts else ''} failed {times}, more often than chance allows",
         "out_of_memory": f"It ran out of memory {times}{who}",
-        "hang": f"It hung {times}{_of(ranks)}",
+        "hang": f"It hung {times}{_of(rows, ranks)}",
         "nan_rollback": f"The loss became no number {times}",
         "preemption": f"Its machines were taken away {times}",
-        "crash": f"It crashed {times}{_of(ranks)}{who}",
+        "crash": f"It crashed {times}{_of(rows, ranks)}{who}",
         "hardware": f"Machines failed {times}{who}",
         "planned_stop": f"It was stopped on purpose {times}, for maintenance or by a person",
         "interruption": f"It was interrupted {times}, and no line of a log tells why",
@@ -276,8 +279,20 @@ def _line(rows: pd.DataFrame) -> list[Evidence]:
     return [Evidence("a line of the log", str(t)[:200], "", QUESTION) for t in rows["text"].dropna().head(1)]
 
 
-def _of(ranks: tuple[int | str, ...]) -> str:
-    return f" (rank {ranks[0]})" if len(ranks) == 1 else ""
+def _on(rows: pd.DataFrame, hosts: tuple[str, ...]) -> str:
+    """The one host that lines name, and of how many of these stops they do where it is not of all."""
+    if len(hosts) != 1:
+        return ""
+    there = int((rows["host"] == hosts[0]).sum())
+    return f" on {hosts[0]}" if there == len(rows) else f", {there:,} of them on {hosts[0]}"
+
+
+def _of(rows: pd.DataFrame, ranks: Mapping[int, int]) -> str:
+    """The same of the one rank."""
+    if len(ranks) != 1:
+        return ""
+    ((rank, there),) = ranks.items()
+    return f" (rank {rank})" if there == len(rows) else f" (rank {rank} in {there:,} of them)"
 
 
 def _drawn(seen: Seen, rows: pd.DataFrame, likely: float, columns: tuple[str, ...]) -> dict[str, float]:
@@ -304,17 +319,44 @@ def _steps(seen: Seen, cause: str, rows: pd.DataFrame) -> Steps | None:
     return Steps(int(last.iloc[0]), int(last.iloc[0])) if len(last) else None
 
 
-def _ranks(seen: Seen, cause: str, rows: pd.DataFrame) -> tuple[int | str, ...]:
-    """The ranks that lines near these stops name; of a hang those that do not wait for the others."""
+def _ranks(seen: Seen, cause: str, rows: pd.DataFrame) -> dict[int, int]:
+    """The ranks that lines of these stops name, each with how many of them name it; of a hang those that do not wait
+    for the others. None where lines name many."""
     if cause not in ("hang", "crash", "out_of_memory"):
-        return ()
-    lines = frame(seen.tables, "evidence", None)
-    texts = [str(t) for t in lines["text"].dropna()] if "text" in lines else []
-    texts += [str(t) for t in rows["text"].dropna()]
-    if cause == "hang":  # of ranks whose stacks are told, those that are in no collective are waited for
-        texts = [t for t in texts if STACK.search(t) and not WAITS.search(STACK.split(t)[-1])]
-    named = {int(m[1]) for t in texts for m in RANK.finditer(t)}
-    return tuple(sorted(named)) if len(named) <= 2 else ()
+        return {}
+    lines = _lines(seen)
+    named = Counter[int]()
+    for number, text in zip(rows["number"], rows["text"], strict=True):
+        texts = [*lines.get(int(number), ()), *([str(text)] if isinstance(text, str) else [])]
+        if cause == "hang":  # of ranks whose stacks are told, those that are in no collective are waited for
+            texts = [t for t in texts if STACK.search(t) and not WAITS.search(STACK.split(t)[-1])]
+        named.update({int(m[1]) for t in texts for m in RANK.finditer(t)})
+    return dict(sorted(named.items())) if len(named) <= 2 else {}
+
+
+def _lines(seen: Seen) -> dict[int, list[str]]:
+    """Lines by the number of the stop that they belong to: written since the one before, and before the job was started
+    again; of those without a time, by their attempt. A line of another stop tells nothing of this one."""
+    found = seen.answer(QUESTION, InterruptionsResult)
+    lines = frame(seen.tables, "evidence", ["ts_ns", "attempt", "source", "text"]).dropna(subset=["text"])
+    if found is None or not len(lines) or not len(found.rows):
+        return {}
+    past, _ = job_past(seen.tables, seen.facts)
+    source = lines["source"].astype("string").fillna("").astype(str)
+    last, again = found.rows["last_sign_ns"], found.rows["restart_ns"].to_numpy(dtype=np.int64, na_value=NEVER)
+    timed = lines["ts_ns"].notna().to_numpy() & bool(last.notna().all())
+    begin = np.minimum(np.append(-NEVER, again[:-1]), last.to_numpy(dtype=np.int64, na_value=NEVER))
+    at = lines["ts_ns"].to_numpy(dtype=np.int64, na_value=0) + source.map(past.shifts).fillna(0).to_numpy(np.int64)
+    stop = np.searchsorted(begin, at, side="right") - 1
+    stop[(stop < 0) | (at >= again[np.maximum(stop, 0)])] = -1
+    attempts = dict(zip(found.rows["attempt"][::-1], range(len(found.rows) - 1, -1, -1), strict=True))
+    own = [past.attempts.get(key, key[1]) for key in zip(source, lines["attempt"], strict=True)]
+    stop = np.where(timed, stop, [attempts.get(a, -1) if pd.notna(a) else -1 for a in own])
+    told = defaultdict[int, list[str]](list)
+    for k, text in zip(stop, lines["text"], strict=True):
+        if k >= 0:
+            told[int(found.rows["number"].iloc[k])].append(str(text))
+    return told
 
 
 RULE = Rule(name="stops", causes=CAUSES, find=find)
