@@ -188,3 +188,14 @@ def test_idle_devices_that_cannot_be_judged_are_told_beside_the_little_that_is_f
     assert account == "idle_launching" and share == pytest.approx(idle) and "no step is marked" in why.why
     text = str(FINDINGS.verdict(found))
     assert text.startswith(own.title) and "Devices are idle otherwise" in text
+
+
+def test_computing_of_unknown_flops_is_not_told_to_lack_a_profile(place, tmp_path):
+    """A profile that covers a device from end to end, of kernels that nobody counted FLOPs of, on a chip that nobody
+    names."""
+    path = tmp_path / "a.json"
+    path.write_bytes(trace([kernel("k", 1000 * n, 990, n) for n in range(20)]))
+    found = told(place, stored(tmp_path, path))
+    text = FINDINGS.verdict(found)
+    assert found.blind and "of the chip time can be told" in text
+    assert "which chip it was" in text and "more of its steps" not in text

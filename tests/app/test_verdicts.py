@@ -250,3 +250,28 @@ def test_computing_whose_flops_nobody_counted_is_not_told_as_little_maths(useful
     )
     assert said in told
     assert "40 % cannot be told: devices computed then, and nothing tells with how many FLOPs." in told
+
+
+@pytest.mark.parametrize(("chips", "seen", "add"), [(1, 1, True), (8, 8, False), (8, 4, True)])
+def test_collectives_that_were_not_compared_are_not_told_as_steps_without_a_profile(chips, seen, add):
+    """The profile covers all steps, and nothing tells how long each collective waited for ranks to come."""
+    dark = Account.total("unattributed", [ledgers.leaf("communication_or_wait", 40, "unattributed")])
+    held = Account.total("held", [Account.total("productive", [ledgers.leaf("device_idle", 60), dark])])
+    told = ledger_verdict(
+        LedgerResult(
+            ledger=Ledger(chips=chips, account=held),
+            start_ns=None,
+            end_ns=None,
+            interruptions=(),
+            notes=(),
+            peak_known=True,
+            profiled_share=1.0,
+            profiled_chips=seen,
+        )
+    ).whole
+    if seen < chips:
+        assert "40 % cannot be told: profiles show 4 of 8 chips. Add those of the other hosts" in told
+    else:
+        assert "40 % cannot be told: collectives ran then, and nothing tells when the other ranks came to them." in told
+        assert ("Add profiles of all ranks, captured at the same time." in told) is add
+    assert "covers 100 %" not in told

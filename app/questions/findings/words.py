@@ -74,11 +74,7 @@ def nothing(result: FindingsResult) -> str:
     """That nothing stands out, and what the rest of the chip time went into; or that too little can be told."""
     told = fmt.whole_share(result.told_share)
     if result.blind:
-        add = (
-            "the engine's log or its counters (/metrics)"
-            if result.serving
-            else "profiles of more of its steps and chips"
-        )
+        add = _lacking(result)
         if result.told_share <= 0:
             return f"Of the chip time nothing can be told, so neither can what is wrong. Add {add}."
         only = told[0].upper() + told[1:] if told.startswith("less") else f"Only {told}"
@@ -91,6 +87,21 @@ def nothing(result: FindingsResult) -> str:
     return (
         f"Nothing stands out: of the {told} that can be told, {useful}the largest of the rest are {', '.join(parts)}."
     )
+
+
+def _lacking(result: FindingsResult) -> str:
+    """What would tell of the chip time of which nothing does, by what most of that is."""
+    dark = result.ledger.unknown
+    if result.serving:
+        return "the engine's log or its counters (/metrics)"
+    if result.ledger.amount("compute_unsplit") > dark / 2:
+        return (
+            "which chip it was, under Facts, and the job's log where it prints TFLOP/s; of PyTorch, profile with "
+            "record_shapes=True"
+        )
+    if result.ledger.amount("communication_or_wait") > dark / 2:
+        return "profiles of all ranks, captured at the same time"
+    return "profiles of more of its steps and chips"
 
 
 def table(result: FindingsResult) -> Table:

@@ -207,6 +207,9 @@ def _missing_input(result: LedgerResult) -> str:
         seen, held = result.profiled_chips, result.ledger.chips
         if seen and seen < held and covered >= ALL_SEEN * seen / held:
             return _other_chips(result)
+        if dark.get("communication_or_wait", 0.0) >= inside / 2:
+            add = " Add profiles of all ranks, captured at the same time." if (seen or 0) < max(held, 2) else ""
+            return f"collectives ran then, and nothing tells when the other ranks came to them.{add}"
         return f"a profile covers {fmt.share(covered)} of step time. Add one that was captured while they ran."
     if _between_steps(result) and 0 < (result.profiled_chips or 0) < result.ledger.chips / 2:
         return _other_chips(result)
