@@ -1,5 +1,7 @@
 """Sentences of served runs that their numbers must bear: several servers, sampled requests, a load without a rate."""
 
+import pytest
+
 from analyzers.serving import engine, load
 from analyzers.serving import latency as serving
 from app.questions.engine import words as engine_said
@@ -97,3 +99,24 @@ def test_a_load_without_a_rate_is_told_by_what_it_made():
         }
     )
     assert load_said.verdict(ask(load, tables)) == "One load with 4 in flight allowed, 221 tokens/s, p99 TTFT 586 ms."
+
+
+@pytest.mark.parametrize("failed", [0, 1, 50])
+def test_latencies_are_of_the_requests_that_completed(failed):
+    """Of 100 requests: half of those that completed is a quarter of all where half failed."""
+    n = 100
+    at = [EPOCH_NS + i * S for i in range(n)]
+    done = [i >= failed for i in range(n)]
+    requests = {
+        "arrival_ns": at,
+        "first_token_ns": [t + S // 10 if d else None for t, d in zip(at, done, strict=True)],
+        "last_token_ns": [t + S if d else None for t, d in zip(at, done, strict=True)],
+        "prompt_tokens": [100] * n,
+        "output_tokens": [20 if d else None for d in done],
+        "status": ["completed" if d else "failed" for d in done],
+    }
+    text = serving_said.verdict(ask(serving, MemoryTables({"requests": requests})))
+    whose = "requests that completed" if failed else "requests"
+    first = f"Half of the {whose} had their first token within 100 ms"
+    assert first in text
+    assert text.startswith(first if failed < 5 else "50 requests of 100 did not complete, with ")

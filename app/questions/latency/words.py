@@ -24,6 +24,7 @@ CAUSES = {
     "unknown": "the cause is not told",
 }  # of a stall
 LINE = 120  # characters of a log line within a sentence
+MANY = 0.05  # of the requests: where so many failed, that comes first
 MUCH = 0.5  # share of TTFT in the queue from which waiting is what there is to say
 
 
@@ -38,7 +39,10 @@ def verdict(result: ServingResult) -> Verdict:
     first, tokens = _main(load)
     queue = _queue(result)
     waiting = (queue, tokens) if (result.queue_share or 0) >= MUCH else (tokens, queue)
-    return headline(result.invalid or "", first, *waiting, _stalls(result), *_lost(result))
+    said, lost = (first, *waiting, _stalls(result)), _lost(result)
+    if (load.failed or 0) >= MANY * (load.requests or 1):
+        return headline(result.invalid or "", *lost[:1], *said, *lost[1:])
+    return headline(result.invalid or "", *said, *lost)
 
 
 def _log(result: ServingResult) -> str:
@@ -115,7 +119,8 @@ def _main(load: Load) -> tuple[str, str]:
         whole = load.statistic("e2e_s", "p50") or load.statistic("e2e_s", "mean")
         text = "The time to the first token is not told"
         return text + (f"; a usual answer took {fmt.duration(whole)}." if whole is not None else "."), ""
-    text = f"Half of the requests had their first token within {fmt.duration(first)}"
+    whose = "requests that completed" if load.failed else "requests"
+    text = f"Half of the {whose} had their first token within {fmt.duration(first)}"
     if load.requests == 1:
         text, high = f"The one request had its first token within {fmt.duration(first)}", None
     text += f", one in a hundred waited longer than {fmt.duration(high)}." if high is not None else "."
