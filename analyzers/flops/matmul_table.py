@@ -54,9 +54,10 @@ class Unit:
         return found
 
 
-def unit_of(chip: Chip | None, side: int | None) -> tuple[Unit, tuple[str, ...]]:
+def unit_of(chip: Chip | None, side: int | None, launched: bool = False) -> tuple[Unit, tuple[str, ...]]:
     """The matrix unit to reckon with: the side asked for, else the chip's, else a GPU's tiles, else one of 256, with a
-    note that this is assumed."""
+    note that this is assumed. `launched`: its kernels were launched on a device, so that a chip of no known name is a
+    GPU."""
     if side:
         return Unit(side), ()
     if chip and chip.value("mxu_side"):
@@ -64,6 +65,8 @@ def unit_of(chip: Chip | None, side: int | None) -> tuple[Unit, tuple[str, ...]]
     if chip and chip.vendor in TILED:
         sms = chip.value("streaming_multiprocessors")
         return Unit(None, int(sms) if sms else None), ()
+    if chip is None and launched:
+        return Unit(None), ()
     known = f"How {chip.name} multiplies is not known here" if chip else "No chip with a known matrix unit is named"
     return Unit(256), (
         f"{known}: figured for an MXU of 256 x 256, as TPU v6e and 7x have it. Ask with mxu=128 for TPU v2 to v5p.",

@@ -174,7 +174,8 @@ def analyze(tables: Tables, facts: Facts, options: Mapping[str, Any]) -> Padding
     about a program, which is as it was compiled.
     """
     facts = with_options(facts, options, ("model", "chip", "seq"))
-    unit, notes = unit_of(chip_of(facts), int(options["mxu"]) if options["mxu"] else None)
+    side = int(options["mxu"]) if options["mxu"] else None
+    unit, notes = unit_of(chip_of(facts), side, launched=tables.rows("launches") > 0)
     of_model = [name for name in OF_MODEL if options[name] is not None]
     programs = products(tables) if options["source"] == "program" or not (options["source"] or of_model) else None
     if options["source"] == "program":

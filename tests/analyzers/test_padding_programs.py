@@ -8,12 +8,14 @@ from hypothesis import strategies as st
 
 from analyzers.flops.hbm_layout import hbm_padding, padded_bytes, shapes
 from analyzers.flops.program_matmuls import products, program_excess, program_runs
+from app.questions.padding.words import verdict
 from errors import QuestionError
 from runs.tables import MemoryTables
 from tests.analyzers.padded import NOTHING, asked
 
 # Programs -----------------------------------------------------------------------------------------------------------
 
+CHIPS = {"none": {}, "v6e": {"chip": "v6e"}}
 SMALL, LARGE = 2.0 * 64 * 128 * 256, 2.0 * 512 * 512 * 512
 
 
@@ -209,3 +211,18 @@ def test_hbm_bytes_are_those_of_one_program_in_one_capture():
     found = hbm_padding(MemoryTables({"memory": memory, "modules": modules}))
     assert (found.bytes, found.padded_bytes) == (300, 320)
     assert found.counted == "buffers alive at the peak of jit_train" and len(found.worst) == 1
+
+
+@pytest.mark.parametrize(("facts", "side"), [({}, None), ({"chip": "Radeon Graphics"}, None), ({"chip": "v6e"}, 256)])
+def test_kernels_that_were_launched_ran_on_no_tpu(facts, side):
+    """A trace of a GPU that no input names, or by a name that the catalogue lacks, is not held against a TPU's unit."""
+    tables = MemoryTables({"launches": {"capture": [0], "device": [0]}, "matmuls": {"m": [8], "k": [128], "n": [128]}})
+    found = asked(facts, tables)
+    assert (found.unit.side, found.assumed) == (side, False)
+    assert asked({}, MemoryTables({"matmuls": {"m": [8], "k": [128], "n": [128]}})).unit.side == 256
+
+
+def test_a_model_on_a_chip_that_nobody_names_would_be_padded():
+    said = {chip: verdict(asked({"model": "llama3.1-405b", **chip_of}, NOTHING)) for chip, chip_of in CHIPS.items()}
+    assert said["none"].startswith("On an MXU of 256 x 256, padding would add ")
+    assert said["v6e"].startswith("On an MXU of 256 x 256, padding adds ")

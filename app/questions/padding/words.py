@@ -43,7 +43,8 @@ def verdict(result: PaddingResult) -> Verdict:
         return headline(text, "" if result.advice else "No dimension is worth changing.")
     tax = band(result.tax_optimistic, result.tax)
     if result.source == "model":
-        text = f"On {where}, padding adds {tax} to the matmul FLOPs of {short(model_name(result.subject))} at "
+        adds = "would add" if result.assumed else "adds"  # nobody says that it runs on such a chip
+        text = f"On {where}, padding {adds} {tax} to the matmul FLOPs of {short(model_name(result.subject))} at "
         text += f"{result.choices['seq']:,} tokens."
     elif result.assumed:
         text = f"Were {result.subject} on {where}, padding would add {tax} to their matmul FLOPs."
