@@ -162,7 +162,7 @@ class FindingsResult:
             "cause": finding.cause,
             "title": finding.title,
             "what": wrong.title,
-            "accounts": [name for name in finding.draws if name],
+            "accounts": [name for name, seconds in finding.draws.items() if name and seconds > 0],
             "where": finding.where.to_dict(),
             "since_ns": finding.since_ns,
             "gain_chip_seconds": None if gain is None else gain.to_dict(),

@@ -202,3 +202,11 @@ def test_a_second_run_that_begins_as_slowly_as_the_first_was_has_an_answer(place
     second = [(n, 30 if n == 0 else 10 if n <= slow else 5) for n in range(300)]
     result = run_again(place, f"slow {slow}", first, second)
     assert all(f.where.steps is None or f.where.steps.first <= f.where.steps.last for f in result.findings)
+
+
+def test_a_finding_names_the_accounts_that_it_draws_on_and_no_others(place):
+    """Steps that become slower, of which a log alone tells: nothing is known of what devices did in them."""
+    took = [10 * S] * 200 + [14 * S] * 200
+    run = made_runs.write(place.store, "slower", {"steps": made_runs.step_columns(took)}, {"chips": 4})
+    (told,) = ask(FINDINGS, run, {}, place.registry).to_dict()["findings"]
+    assert told["cause"] == "step_change" and told["accounts"] == ["unattributed"]
