@@ -12,6 +12,7 @@ from app.questions.findings import FINDINGS
 from app.workspace import workspace
 from errors import QuestionError
 from tests.bundled import RUNS
+from tests.collectors.kineto_traces import kernel, trace
 
 
 @pytest.fixture(scope="module")
@@ -71,3 +72,12 @@ def test_a_gain_that_passes_is_not_told_where_more_may_be_lost_that_nobody_can_j
     assert (over, passes(result), fails(result)) == (over, False, True)
     blind = replace(result, told_share=0.4)
     assert (passes(blind), fails(blind)) == (None, True)
+
+
+def test_what_no_input_would_tell_asks_for_none(store, tmp_path, capsys):
+    """Of a GPU that a profile shows, nothing tells how its tiles are filled up."""
+    (tmp_path / "rank-0.json").write_bytes(trace([kernel("k", 1000 * n, 990, n) for n in range(20)]))
+    assert main(["--store", store, "ingest", str(tmp_path / "rank-0.json"), "--name", "profiled"]) == 0
+    assert main(["--store", store, "findings", "profiled"]) == 0
+    said = capsys.readouterr().out
+    assert "Not told (padding): nothing tells how far" in said and "Add ." not in said

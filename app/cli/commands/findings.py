@@ -88,7 +88,8 @@ def print_findings(result: "FindingsResult") -> None:
         evidence = "; ".join(f"{e.name} {words.value(e.value, e.unit)}" for e in finding.evidence)
         print(f"   {printable(evidence)}. See: show RUN {finding.question}")
     for gap in result.not_told:
-        print(f"\nNot told ({', '.join(gap.causes)}): {printable(gap.why)}. Add {gap.add}.")
+        add = f" Add {gap.add}." if gap.add else ""
+        print(f"\nNot told ({', '.join(gap.causes)}): {printable(gap.why)}.{add}")
 
 
 def read_gate(text: str) -> tuple[str, Callable[["FindingsResult"], bool | None]]:
