@@ -51,7 +51,8 @@ class History:
                 usual after a pause: it compiles, allocates, warms up
     kept        False where a later segment took this step number again; a job that ended and was then run again from
                 its beginning keeps what it did: it was not interrupted
-    tokens_per_s_per_chip, model_flops_per_chip, loss   as the job printed them
+    tokens_per_s_per_chip, model_flops_per_chip, loss   as the job printed them; where another host took longer, the
+                rate at which the same tokens were trained in that time
     implausible "" or why its printed speed cannot be true
     hung_ns     how long it hung (analyzers.time.hangs), 0 where it did not
 
