@@ -46,7 +46,8 @@ class WorkloadResult:
     `rate_chance` (99 times in 100 each). `lengths`: q (0 to 1), prompt_tokens, output_tokens.
     `joint`: prompt_from, output_from (powers of two, 0 for nothing), requests. `mix`: share of requests by MIX.
     `tenants`: tenant, requests, share, request_rate_per_s, cv, prompt_tokens, output_tokens (means), most first.
-    `flight`: start_s, in_flight; empty where nobody served. None stands for what the input does not tell.
+    `flight`: start_s, in_flight; empty where nobody served. Tenants of loads one after another have no rate and no
+    cv. None stands for what the input does not tell.
     """
 
     requests: int
@@ -135,7 +136,7 @@ def analyze(tables: Tables, facts: Facts, options: dict[str, Any]) -> WorkloadRe
     prompt, output = _tokens(rows, "prompt_tokens"), _tokens(rows, "output_tokens")
     notes += _notes(rows, times, between, output, facts)
     rates, rate_window_s = _rates(rows, duration, _width(duration, windows), prompt, output, apart < 2)
-    flight, concurrency = _flight(tables, options["stage"])
+    flight, concurrency = _flight(tables, options["stage"], apart)
     both = float(np.nansum(prompt)), float(np.nansum(output))
     told = not np.isnan(prompt).all() and not np.isnan(output).all() and sum(both) > 0
     return WorkloadResult(
@@ -160,7 +161,7 @@ def analyze(tables: Tables, facts: Facts, options: dict[str, Any]) -> WorkloadRe
         mix=_mix(prompt, output, options),
         lengths=_lengths(prompt, output),
         joint=_joint(prompt, output),
-        tenants=_tenants(rows, prompt, output),
+        tenants=_tenants(rows, prompt, output, apart < 2),
         concurrency=concurrency,
         flight=flight,
         notes=tuple(notes),
@@ -275,7 +276,8 @@ def _joint(prompt: np.ndarray, output: np.ndarray) -> pd.DataFrame:
     return found.groupby(["prompt_from", "output_from"]).size().rename("requests").reset_index()
 
 
-def _tenants(rows: pd.DataFrame, prompt: np.ndarray, output: np.ndarray) -> pd.DataFrame:
+def _tenants(rows: pd.DataFrame, prompt: np.ndarray, output: np.ndarray, alike: bool) -> pd.DataFrame:
+    """`alike`: gaps between requests are those of traffic, and not of loads one after another."""
     names = ["tenant", "requests", "share", "request_rate_per_s", "cv", "prompt_tokens", "output_tokens"]
     if rows["tenant"].isna().all():
         return pd.DataFrame(columns=names)
@@ -285,14 +287,15 @@ def _tenants(rows: pd.DataFrame, prompt: np.ndarray, output: np.ndarray) -> pd.D
     for code, count in counts.items():
         mine = held == code
         tenant = str(texts[code]) if code >= 0 else "not told"
-        between = gaps(np.sort(_seconds(rows[mine])))
+        between = gaps(np.sort(_seconds(rows[mine]))) if alike else None
         rate = 1 / between.mean if between and between.mean > 0 else None
         means = [float(np.nanmean(v[mine])) if not np.isnan(v[mine]).all() else None for v in (prompt, output)]
         found.append([tenant, int(count), count / len(rows), rate, between.cv if between else None, *means])
     return pd.DataFrame(found, columns=names)
 
 
-def _flight(tables: Tables, stage: str | None) -> tuple[pd.DataFrame, dict[str, float] | None]:
+def _flight(tables: Tables, stage: str | None, apart: int) -> tuple[pd.DataFrame, dict[str, float] | None]:
+    """Requests in flight over time, their mean and peak: of loads one after another the mean over the time of each."""
     empty = pd.DataFrame({"start_s": [], "in_flight": []})
     if not has_requests(tables):
         return empty, None
@@ -300,7 +303,12 @@ def _flight(tables: Tables, stage: str | None) -> tuple[pd.DataFrame, dict[str, 
     timed = timed[timed["arrival_ns"].notna() & timed["e2e_s"].notna()]
     if not len(timed):
         return empty, None
-    mean, peak, times, level = in_flight(_seconds(timed), timed["e2e_s"].to_numpy(dtype=float))
+    seconds, lasts = _seconds(timed), timed["e2e_s"].to_numpy(dtype=float)
+    mean, peak, times, level = in_flight(seconds, lasts)
+    if apart > 1:
+        ends = pd.DataFrame({"from": seconds, "to": seconds + lasts}).groupby(timed["stage"].astype(str).to_numpy())
+        took = float((ends["to"].max() - ends["from"].min()).sum())
+        mean = float(lasts.sum()) / took if took > 0 else 0.0
     return pd.DataFrame({"start_s": times, "in_flight": level}), {"mean": mean, "peak": peak}
 
 

@@ -12,7 +12,7 @@ RATES = (1, 2, 4)  # requests a second of three files, for 100 s each
 NOTE = "count from zero in each"
 
 
-def sweep(starts, e2e=0.45, names=("one", "three", "two")):
+def sweep(starts, e2e=0.45, names=("one", "three", "two"), tenants=False):
     rows = [
         (name, f"{name}.csv", int(start + n * S / rate))
         for name, rate, start in zip(names, RATES, starts, strict=True)
@@ -23,6 +23,7 @@ def sweep(starts, e2e=0.45, names=("one", "three", "two")):
     requests = {
         "id": [str(i) for i in range(n)],
         "stage": stage,
+        "tenant": ["ab"[i % 2] if tenants else None for i in range(n)],
         "source": source,
         "arrival_ns": arrival,
         "ttft_ns": [S // 10] * n,
@@ -51,6 +52,17 @@ def test_loads_one_after_another_have_the_rates_of_each(starts):
     assert any(NOTE in note for note in came.notes) == (starts[0] == 0)
     alone = ask(traffic, tables, stage="two")
     assert alone.request_rate_per_s == pytest.approx(4) and not any(NOTE in note for note in alone.notes)
+
+
+@pytest.mark.parametrize("starts", [(0, 0, 0), (EPOCH_NS, EPOCH_NS + 3600 * S, EPOCH_NS + 7200 * S)])
+def test_pauses_between_loads_are_no_traffic(starts):
+    """Nor of a tenant, and nothing is in flight on average for them."""
+    came = ask(traffic, sweep(starts, tenants=True))
+    assert came.concurrency["mean"] == pytest.approx(700 * 0.45 / 300, rel=0.01)
+    assert came.tenants["request_rate_per_s"].isna().all() and came.tenants["cv"].isna().all()
+    alone = ask(traffic, sweep(starts, tenants=True), stage="two")
+    assert alone.tenants["request_rate_per_s"].tolist() == pytest.approx([2, 2])
+    assert alone.concurrency["mean"] == pytest.approx(4 * 0.45, rel=0.01)
 
 
 def test_stages_on_one_clock_keep_their_times():
