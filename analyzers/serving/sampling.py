@@ -24,6 +24,11 @@ class Gaps:
     silent: np.ndarray
     far: np.ndarray
 
+    @property
+    def lasts(self) -> np.ndarray:
+        """The time that each sample stands for: since the one before it, after a gap or a silence one usual gap."""
+        return np.where(np.isnan(self.gap) | self.far | self.silent, self.usual or 1.0, self.gap)
+
 
 def gaps_of(rows: pd.DataFrame, at: np.ndarray) -> Gaps:
     """`rows`: of the table `engine`, of one server in order of time; `at`: their times."""

@@ -131,7 +131,7 @@ def _of_server(rows: pd.DataFrame, notes: list[str]) -> pd.DataFrame:
             f"{far.sum():,} {'gap' if far.sum() == 1 else 'gaps'} between samples of more than {LONG_GAP:g} "
             f"usual ones ({usual:.3g} s): what happened then is not known."
         )
-    dt = np.where(np.isnan(gap) | far | silent, usual, gap)
+    dt = sampled.lasts
     found = pd.DataFrame({"t_s": t, "dt_s": dt, "replica": rows["replica"].to_numpy()})
     for level in LEVELS:
         found[level] = _floats(rows, level)

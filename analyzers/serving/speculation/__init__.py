@@ -8,9 +8,10 @@ import numpy as np
 import pandas as pd
 
 from analyzers.base import Facts, fact, with_options
-from analyzers.serving.engine.samples import engine_samples
 from analyzers.serving.kv_cache.setting import KV_FACTS, cache_precision_of, first_fact, weights_of, whole_fact
 from analyzers.serving.recorded import recorded
+from analyzers.serving.sampling import gaps_of
+from analyzers.serving.servers import samples_of_servers
 from analyzers.serving.speculation.data import SOURCES, Observed, observed
 from analyzers.serving.speculation.model import (
     Draft,
@@ -285,10 +286,14 @@ def _batch(tables: Tables) -> float | None:
     rows = recorded(tables, ["decode_requests"])[0]["decode_requests"].dropna()
     if rows.gt(0).any():
         return float(rows[rows > 0].mean())
-    if not tables.rows("engine"):
-        return None
-    busy = engine_samples(tables).rows.query("running > 0 and dt_s > 0")
-    return float(np.average(busy["running"], weights=busy["dt_s"])) if len(busy) else None
+    samples, _ = samples_of_servers(tables)
+    if samples["ts_ns"].isna().any():
+        samples["ts_ns"] = samples.groupby("replica").cumcount()  # without times each counts alike
+    each = [mine for _, mine in samples.groupby("replica", sort=False)]
+    lasts = [gaps_of(mine, mine["ts_ns"].to_numpy(dtype=np.int64) / 1e9).lasts for mine in each]
+    running = np.concatenate([mine["running"].to_numpy(dtype=float, na_value=0.0) for mine in each] or [np.zeros(0)])
+    weights = np.where(running > 0, np.concatenate(lasts or [np.zeros(0)]), 0.0)
+    return float(np.average(running, weights=weights)) if weights.sum() > 0 else None
 
 
 def _positions(seen: Observed, chance: float, draft: float) -> pd.DataFrame:
