@@ -66,12 +66,12 @@ def listed(tables: Tables) -> pd.DataFrame:
         found[column] = found[column].astype("Float64").to_numpy(dtype=float, na_value=np.nan)
     found = found.sort_values(["seconds", "flops", "instructions"], ascending=False, kind="stable", ignore_index=True)
     if (none := found["flops"] == 0).any():
-        found["flops"] = found["flops"].mask(none & found["variant"].isin(_blind(tables)))
+        found["flops"] = found["flops"].mask(none & found["variant"].isin(blind(tables)))
     return found.assign(program=_told_apart(found["name"]))[list(COLUMNS)]
 
 
-def _blind(tables: Tables) -> set[int]:
-    """Variants that hold kernels whose FLOPs nobody tells: if they have no others, theirs are not known."""
+def blind(tables: Tables) -> set[int]:
+    """Variants that hold kernels whose FLOPs nobody tells: what they do in all is not known."""
     keys, place = ["capture", "program"], ["host", "device"]
     ops = frame(tables, "ops", [*keys, *place, "module", "category", "flops", "bytes"], [("role", "==", "compute")])
     kernels = untold(ops, ops.groupby([*keys, *place], dropna=False)["bytes"].transform("sum"))

@@ -38,8 +38,9 @@ class HloResult:
     """`programs`: columns of `choosing.listed`. `program`: which of them is told of; `lines`: of its text, from line
     `first_line` (counted from 1) of `total_lines`. `hits`: instructions in which all words of `q` occur, in the order
     of the text, columns HIT_KEYS; `hits_in`: how many of them hold a word of it in each of FIELDS. `at`: the line of
-    the operation asked for; `entry_line`: that of the head of the entry. `seconds`: self time, all devices and captures
-    added; NaN where nobody timed it."""
+    the operation asked for; `entry_line`: that of the head of the entry. `untold`: its kernels whose FLOPs nobody
+    tells, which those of the program are without. `seconds`: self time, all devices and captures added; NaN where
+    nobody timed it."""
 
     programs: pd.DataFrame
     program: str
@@ -53,6 +54,7 @@ class HloResult:
     hits: pd.DataFrame
     hits_in: dict[str, int]
     at: int | None
+    untold: int
     top: int
     notes: tuple[str, ...]
 
@@ -84,7 +86,8 @@ def analyze(tables: Tables, facts: Facts, options: dict[str, Any], programs: Pro
     row, program = opened(tables, programs, options, options["op"])
     text, rows = Text(program), program.frame("instructions")
     words: list[str] = str(options["q"] or "").lower().split()
-    rows["flops"] = rows["flops"].mask(untold_of_program(rows))
+    kernels = untold_of_program(rows)
+    rows["flops"] = rows["flops"].mask(kernels)
     hits, hits_in = _found(rows, words)
     at = None if options["op"] is None else int(text.line_of(number_of(rows, options["op"]))) + 1
     first = options["line"] or (max(at - _BEFORE, 1) if at else 1)
@@ -103,8 +106,9 @@ def analyze(tables: Tables, facts: Facts, options: dict[str, Any], programs: Pro
         hits=_hits(rows.loc[hits], text, seconds_by_op(tables, row)),
         hits_in=hits_in,
         at=at,
+        untold=int(kernels.sum()),
         top=options["top"],
-        notes=_notes(program),
+        notes=_notes(program, int(kernels.sum())),
     )
 
 
@@ -137,7 +141,7 @@ def _hits(rows: pd.DataFrame, text: Text, seconds: pd.Series) -> pd.DataFrame:
     return rows.assign(line=lines, seconds=timed.where(executed))[list(HIT_KEYS)].reset_index(drop=True)
 
 
-def _notes(program: Program) -> tuple[str, ...]:
+def _notes(program: Program, kernels: int) -> tuple[str, ...]:
     order = (
         "The program is scheduled: its instructions stand in the order in which a device takes them."
         if program.scheduled
@@ -149,11 +153,5 @@ def _notes(program: Program) -> tuple[str, ...]:
         "few instructions have, are left out; sources stand with file and line in place of XLA's table of frames.",
         "Programs that captures carry again are listed once: those alike in name, FLOPs, bytes and instructions.",
         order,
-        *_kernels(program.frame("instructions")),
+        *((untold_said(kernels, "FLOPs of the program"),) if kernels else ()),
     )
-
-
-def _kernels(rows: pd.DataFrame) -> tuple[str, ...]:
-    """That FLOPs of a program are without those of kernels that nobody tells."""
-    n = int(untold_of_program(rows).sum())
-    return (untold_said(n, "FLOPs of the program"),) if n else ()

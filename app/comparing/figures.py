@@ -7,7 +7,7 @@ import pandas as pd
 
 from analyzers.difference.figures import of_steps
 from analyzers.difference.step_time import StepTimes
-from analyzers.program.choosing import listed
+from analyzers.program.choosing import blind, listed
 from app.questions.base import Question
 from app.questions.collectives import COLLECTIVES
 from app.questions.goodput import GOODPUT
@@ -52,14 +52,18 @@ _PEAKS = {"measured": "memory_peak_bytes", "modelled": "memory_planned_bytes"}
 
 
 def _program(run: Run) -> dict[str, float | None]:
-    """Of the program that took longest; of one that nobody timed, of the one with most FLOPs."""
+    """Of the program that took longest; of one that nobody timed, of the one with most FLOPs. No FLOPs of one that
+    holds kernels of which nobody tells them."""
     try:
         rows = listed(run.tables)
     except ChipledgerError:
         return {}
     (longest,) = rows.fillna(0.0).nlargest(1, ["seconds", "flops"]).index
     row = rows.loc[longest]
-    return {f"program_{name}": row[column] for name, column in _OF_PROGRAM.items() if pd.notna(row[column])}
+    told = {f"program_{name}": row[column] for name, column in _OF_PROGRAM.items() if pd.notna(row[column])}
+    if row["variant"] in blind(run.tables):
+        told.pop("program_flops", None)
+    return told
 
 
 _OF_PROGRAM = {"operations": "instructions", "flops": "flops", "bytes": "bytes"}

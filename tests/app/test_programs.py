@@ -7,6 +7,7 @@ import pyarrow as pa
 import pytest
 
 from app.cli import main
+from app.comparing.figures import figures_of
 from app.programs import StoredPrograms
 from app.questions.asking import answer_dict, ask
 from app.questions.heap import HEAP
@@ -142,6 +143,9 @@ def test_flops_of_kernels_that_nobody_tells_are_not_none(place, tmp_path, extra,
     result = ask(HLO, run, {}, place.registry)
     assert result.to_dict()["programs"][0]["flops"] == flops
     assert ("in one execution" in HLO.verdict(result)) == (flops is not None)
+    assert ("at least" in HLO.verdict(result)) == (flops is not None and not estimate)
+    figures = figures_of(run, None, 0, lambda *_: None)
+    assert figures.get("program_flops") == (flops if estimate else None) and figures["program_bytes"] > 0
     said = [n for n in result.notes if n.startswith("Of 1 custom call nobody tells the FLOPs")]
     assert len(said) == (not estimate)
     of_kernel = 1e6 if estimate else None

@@ -20,7 +20,7 @@ def verdict(result: HloResult) -> Verdict:
     kept += f" {'is' if len(result.programs) == 1 else 'are'} kept with this run."
     text = f"{short(result.program)} has {fmt.count(int(told['instructions']), 'instruction')}"
     if not np.isnan(told["flops"]):
-        text += f" and {fmt.flops(told['flops'])} in one execution"
+        text += f" and {'at least ' if result.untold else ''}{fmt.flops(told['flops'])} in one execution"
     if not np.isnan(told["seconds"]):
         text += f"; its operations took {fmt.duration(told['seconds'])}, all devices and captures added"
     return headline(kept, *((found, f"{text}.") if (found := _search(result)) else (f"{text}.",)))
