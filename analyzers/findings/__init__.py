@@ -6,7 +6,7 @@ with what to add. A run of which nothing stands out has an answer of the same ra
 """
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -22,6 +22,7 @@ from analyzers.time.training_accounts import BADPUT
 from analyzers.time.useful import useful_share
 from catalog.cures import EFFORTS, WRONGS
 from errors import QuestionError
+from errors import format as fmt
 from errors.numbers import SHARE
 from errors.options import Option
 from runs.ledger import Ledger
@@ -196,14 +197,18 @@ def analyze(tables: Tables, facts: Facts, options: Mapping[str, Any], answers: A
         told += rule.find(seen)
     stand, explained = settled(told.findings, ledger, floor)
     named = {f.cause for f in stand}
+    known = named | {f.cause for f in explained}
     dark = {cause for gap in told.not_told for cause in gap.causes}  # one look in vain rules out no other place
     return FindingsResult(
         findings=tuple(stand[:MOST]),
         beyond=max(len(stand) - MOST, 0),
         joint=tuple(joint(stand[:MOST], ledger.chip_seconds)),
         explained=tuple(explained),
-        ruled_out=tuple(r for r in told.ruled_out if r.cause not in named | dark),
-        not_told=_untold(told.not_told, {f.cause for f in told.findings}),
+        ruled_out=(
+            *(r for r in told.ruled_out if r.cause not in named | dark),
+            *_too_little(told.findings, known | dark, ledger.chip_seconds),
+        ),
+        not_told=_untold(told.not_told, known),
         ledger=ledger,
         told_share=1 - ledger.unknown / ledger.chip_seconds,
         kept_share=_share(ledger, "served" if found.serving else "productive"),
@@ -214,6 +219,19 @@ def analyze(tables: Tables, facts: Facts, options: Mapping[str, Any], answers: A
         ladder=Grade() if found.serving or compiled else grade(seen),
         notes=found.notes,
     )
+
+
+def _too_little(found: Sequence[Finding], known: set[str], whole: float) -> Iterator[RuledOut]:
+    """Of causes that were found, and of which too little is given back to be told, the largest of each."""
+    largest: dict[str, Finding] = {}
+    for one in found:
+        if one.cause not in known and (one.cause not in largest or one.likely > largest[one.cause].likely):
+            largest[one.cause] = one
+    for cause, one in largest.items():
+        share = fmt.share(one.likely / whole)
+        yield RuledOut(
+            cause, f"mending it would give back {share} of the chip time, too little for a finding", one.question
+        )
 
 
 def _untold(gaps: tuple[NotTold, ...], named: set[str]) -> tuple[NotTold, ...]:

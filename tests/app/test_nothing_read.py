@@ -1,5 +1,7 @@
 """What no input tells of is not ruled out: its 0 is none that was read."""
 
+import re
+
 import pytest
 
 from app.questions.asking import ask
@@ -79,3 +81,25 @@ def test_what_one_look_cannot_tell_another_does_not_rule_out(place, tmp_path):
     for run, cause in ((profiled, "garbage_collection"), (logged, "evaluation")):
         out, dark = told(place, run)
         assert cause in dark and not out & {*dark}
+
+
+@pytest.mark.parametrize(("save_s", "told"), [(0.3, False), (1.5, True)])
+def test_what_is_found_and_gives_back_too_little_is_said(place, save_s, told):
+    """A job of 2,000 steps that saves at every second one, which is far too often."""
+    at, end, starts, saves = made_runs.START_NS, [], [], []
+    for n in range(2000):
+        starts.append(at)
+        at += 10 * S
+        if n % 2:
+            saves.append(at)
+            at += round(save_s * S)
+            end.append(at)
+    kinds, order = ["job", *["checkpoint_save"] * len(saves)], [*range(len(saves) + 1)]
+    life = {"kind": kinds, "start_ns": [starts[0], *saves], "end_ns": [at, *end], "order": order}
+    steps = {"step": [*range(2000)], "start_ns": starts, "order": [*range(2000)]}
+    run = made_runs.write(place.store, "saving", {"steps": steps, "lifecycle": life}, {"chips": 4})
+    found = ask(FINDINGS, run, {}, place.registry)
+    outs = [r.why for r in found.ruled_out if r.cause == "frequent_checkpoints"]
+    assert ("frequent_checkpoints" in {f.cause for f in found.findings}) == told == (not outs)
+    little = re.compile(r"mending it would give back [01]\.\d+ % of the chip time, too little for a finding")
+    assert told or little.fullmatch(outs[0])
