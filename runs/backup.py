@@ -114,9 +114,13 @@ class Backups:
         return made
 
     def remove_old(self, keep: int) -> list[str]:
-        """Remove all but the newest `keep`. Returns the names of what is gone."""
+        """Remove all but the newest `keep`, and the newest of a store in which nothing was damaged: where something was
+        in all of those, that one holds the last whole copy of it. Returns the names of what is gone."""
         with writing_to(self.folder), self._alone():
-            old = self.all()[: -keep or None]
+            there = self.all()
+            whole = [b.name for b in there if not b.damaged][-1:] if keep else []
+            spared = {*(b.name for b in there[max(len(there) - keep, 0) :]), *whole}
+            old = [b for b in there if b.name not in spared]
             for backup in old:
                 gone = self.folder / f".partial-{uuid.uuid4().hex}"
                 (self.folder / backup.name).rename(gone)  # at once for whoever looks

@@ -107,6 +107,24 @@ def test_old_ones_go_and_the_newest_stay_whatever_the_clock_says(place, tmp_path
     assert [backups.verify(b) for b in backups.all()] == [[], []]
 
 
+def test_the_last_whole_copy_of_what_was_damaged_in_the_store_stays(place, tmp_path, capsys):
+    from app.cli import main
+
+    backups, store = Backups(tmp_path / "backups"), str(place.store.root)
+    whole = backups.make(place.store, place.registry.path)
+    victim = next(place.store.runs_folder.rglob("*.parquet"))
+    victim.write_bytes(victim.read_bytes()[:50])
+    for _ in range(3):
+        assert main(["backup", "--store", store, str(backups.folder), "--keep", "1"]) == 3
+    assert f"Kept as well: {whole.name}, the newest in which nothing was damaged." in capsys.readouterr().out
+    assert [b.number for b in backups.all()] == [1, 4] and backups.verify(whole) == []
+    backups.restore(whole, tmp_path / "again")
+    assert not list(Store(tmp_path / "again").find(victim.parents[1].name).files.verify())
+    victim.write_bytes((tmp_path / "again" / victim.relative_to(place.store.root)).read_bytes())
+    assert main(["backup", "--store", store, str(backups.folder), "--keep", "1"]) == 0
+    assert [b.number for b in backups.all()] == [5]
+
+
 @pytest.mark.parametrize("how", ["flip", "cut", "gone", "list"])
 def test_a_damaged_backup_is_told_and_never_made_a_store(place, tmp_path, how):
     backups = Backups(tmp_path / "backups")

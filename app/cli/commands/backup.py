@@ -20,7 +20,14 @@ NAME = "backup"
 HELP = "copy the store to another disk while it is used, or make a store of such a copy again"
 FOLDER = Option("folder", str, None, "where the backups lie, outside of the store", local=True)
 ARGUMENTS = (FOLDER,)
-KEEP = Option("keep", COUNT, None, "remove all but so many of the newest, once it is made", local=True, form="NUMBER")
+KEEP = Option(
+    "keep",
+    COUNT,
+    None,
+    "remove all but so many of the newest, and the newest in which nothing was damaged, once it is made",
+    local=True,
+    form="NUMBER",
+)
 LISTED = Option("list", SWITCH, False, "list the backups in the folder, and make none", local=True)
 VERIFY = Option(
     "verify", SWITCH, False, "read every byte of a backup and say what is damaged (exit code 3)", local=True
@@ -92,6 +99,8 @@ def _made(store: str | None, backups: "Backups", keep: int | None, as_json: bool
             print(printable(f"damaged in the store already: {problem}"))
         if gone:
             print(f"Removed: {', '.join(gone)}.")
+        if keep and (spared := [b.name for b in backups.all()[:-keep]]):
+            print(f"Kept as well: {', '.join(spared)}, the newest in which nothing was damaged.")
     return 3 if made.damaged else 0
 
 
