@@ -94,6 +94,9 @@ def exponential(gaps_s: np.ndarray) -> Spread:
     )
 
 
+_AT_THE_END = 1e-9  # of the exposure: as near as sums of seconds come
+
+
 @dataclass(frozen=True)
 class Trend:
     """Laplace's test. `word`: none, more (they came faster and faster), fewer, or too_few. `score` is standard normal
@@ -105,7 +108,12 @@ class Trend:
 
 
 def trend(times_s: np.ndarray, exposure_s: float) -> Trend:
-    """Laplace's test of times in [0, exposure_s) against a constant rate: U = (mean/T - 1/2) sqrt(12 n), at 5 %."""
+    """Laplace's test of times in [0, exposure_s) against a constant rate: U = (mean/T - 1/2) sqrt(12 n), at 5 %.
+
+    One that ended the exposure, as the last stop of a job that did not come back, was not drawn from that time: the
+    others count.
+    """
+    times_s = times_s[times_s < exposure_s * (1 - _AT_THE_END)]
     n = len(times_s)
     if n < LEAST or exposure_s <= 0:
         return Trend("too_few")

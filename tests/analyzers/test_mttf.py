@@ -95,6 +95,15 @@ def test_random_times_pass_as_exponential_and_others_do_not():
     assert exponential(np.zeros(20)).word == "too_few"
 
 
+def test_a_stop_that_ended_the_record_tells_of_no_trend():
+    rng = np.random.default_rng(3)
+    last = [np.cumsum(rng.exponential(1, 9)) for _ in range(4000)]
+    said = [trend(times, float(times[-1])).word for times in last]
+    assert 0.015 < np.mean([word == "more" for word in said]) < 0.035  # 2.5 % either way; with the last one it was 7 %
+    hourly = np.arange(1, 10) * 3600.0
+    assert trend(hourly, 9 * 3600.0).score == pytest.approx(0)
+
+
 def test_the_trend_of_a_constant_rate_is_none():
     rng = np.random.default_rng(7)
     wrong = np.mean([trend(rng.uniform(0, 1, 40), 1.0).word != "none" for _ in range(2000)])
