@@ -271,9 +271,12 @@ def _of_programs(rows: pd.DataFrame, tables: Tables, unit: Unit) -> PaddingResul
     runs, how = program_runs(tables)
     advice = program_advice(table, unit)
     subject = "the compiled programs" if how == COMPILED else "the programs that ran"
+    compiled = frame(tables, "modules", ["instructions"])["instructions"].notna().any()
+    by = "their HLO holds them" if compiled else "the shapes of their operators tell them"
+    printed = ("The compiler prints some products transposed; A takes m, k and n as printed.",) if compiled else ()
     notes = [
-        f"Products of {subject} ({int((runs['runs'] > 0).sum()):,} in all), as their HLO holds them: {how}.",
-        "The compiler prints some products transposed; A takes m, k and n as printed.",
+        f"Products of {subject} ({int((runs['runs'] > 0).sum()):,} in all), as {by}: {how}.",
+        *printed,
         "Attention is counted in full: a program does not say which pairs its kernel skips.",
     ]
     if not advice:

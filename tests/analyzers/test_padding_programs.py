@@ -12,6 +12,7 @@ from app.questions.padding.words import verdict
 from errors import QuestionError
 from runs.tables import MemoryTables
 from tests.analyzers.padded import NOTHING, asked
+from tests.bundled import bundled
 
 # Programs -----------------------------------------------------------------------------------------------------------
 
@@ -226,3 +227,12 @@ def test_a_model_on_a_chip_that_nobody_names_would_be_padded():
     said = {chip: verdict(asked({"model": "llama3.1-405b", **chip_of}, NOTHING)) for chip, chip_of in CHIPS.items()}
     assert said["none"].startswith("On an MXU of 256 x 256, padding would add ")
     assert said["v6e"].startswith("On an MXU of 256 x 256, padding adds ")
+
+
+@pytest.mark.parametrize(("name", "told"), [("training", "as their HLO holds them"), ("pytorch", "of their operators")])
+def test_where_products_are_told_is_said_as_it_is(tmp_path_factory, name, told):
+    """Nothing that PyTorch runs has an HLO, or a compiler that prints it."""
+    run = bundled(tmp_path_factory, name)
+    notes = asked(run.manifest.facts, run.tables).notes
+    assert any(told in note for note in notes)
+    assert any("compiler prints" in note for note in notes) == (name == "training")
