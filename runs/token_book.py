@@ -92,16 +92,20 @@ class TokenBook(Database):
         QuestionError where there is none, or several."""
         now = time.time_ns()
         with self._connect() as db:
-            found = _named(db, name)
+            found = _named(db, name, now)
             db.execute("update tokens set revoked_ns = coalesce(revoked_ns, ?) where token_id = ?", (now, found))
             row = db.execute(f"select {_COLUMNS} from tokens where token_id = ?", (found,)).fetchone()
         return _token(row)
 
 
-def _named(db: Connection, name: str) -> str:
-    """The id that is meant."""
+def _named(db: Connection, name: str, now: int) -> str:
+    """The id that is meant: of tokens of one name the one that is valid, where others have expired."""
     asked = "select token_id from tokens where token_id = ? union select token_id from tokens where name = ? and "
     rows = db.execute(f"{asked} revoked_ns is null", (name, name)).fetchall()
+    if len(rows) > 1:
+        holds = "revoked_ns is null and (ends_ns is null or ends_ns > ?)"
+        valid = db.execute(f"{asked} {holds}", (name, name, now)).fetchall()
+        rows = valid if len(valid) == 1 else rows
     if not rows:
         raise QuestionError(f"no token {name[:80]!r}", advice="`chipledger tokens list` lists them.")
     if len(rows) > 1:

@@ -51,6 +51,13 @@ def test_a_token_is_revoked_by_its_id_or_by_a_name_that_one_has(tokens):
         tokens.revoke("twice")
 
 
+def test_a_name_is_that_of_the_token_that_holds_where_others_have_expired(tokens):
+    tokens.keep(token("a", name="ci", ends_ns=NOW), "old")
+    tokens.keep(token("b", name="ci", ends_ns=time.time_ns() + 10**15), "new")
+    assert tokens.revoke("ci").token_id == "b"
+    assert tokens.revoke("ci").token_id == "a", "an expired one that is alone is meant"
+
+
 def test_no_two_tokens_are_one(tokens):
     tokens.keep(token("a"), "hash")
     with pytest.raises(InputError):
