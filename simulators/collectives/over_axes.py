@@ -4,11 +4,9 @@ After a failure the rings that lost a link are lines, and the slowest group coun
 that lost links of its group receives over those that are left, (n - 1)/n of the array in a group of n that live; of an
 all-to-all each of its pairs has 1/n^2 of the array, which along one axis crosses the narrowest place of the group. A
 twisted axis comes back on another line: without the axes that it shifts along it is a line, with them the twist is
-used, over all axes, named or not, or within groups, each of which is a network of its own. An all-to-all goes axis by
-axis; over all chips by the routing that is asked for.
+used, over all axes, named or not, or within groups, each of which is a network of its own.
 """
 
-from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache
 from math import prod
@@ -18,10 +16,9 @@ import numpy as np
 from errors import QuestionError
 from simulators.collectives import general, rings
 from simulators.collectives.cost import PASSES, Cost, Setting, one
-from simulators.collectives.graph import busiest, link_rates
+from simulators.collectives.graph import link_rates
 from simulators.collectives.rings import Time
 from simulators.collectives.shape import Shape, shape_of
-from simulators.topology.loads import TooMany
 from simulators.topology.network import Network
 from simulators.topology.search import hop_counts
 
@@ -32,7 +29,6 @@ FORMULAS = {
     "all_to_all": rings.all_to_all,
     "permute": rings.permute,
 }
-ALIKE = "all shortest ways alike: axis by axis would load the middle less"
 
 
 def cost(network: Network, shape: Shape, axes: tuple[int, ...], kind: str, setting: Setting, end: str) -> Cost:
@@ -138,10 +134,7 @@ def all_axes(network: Network, shape: Shape, kind: str, setting: Setting, end: s
     """
     axes = tuple(i for i, k in enumerate(shape.dims) if k > 1)
     if shape.whole and not any(shape.shifted) and kind != "permute":
-        found = cost(network, shape, axes, kind, setting, end)
-        if kind == "all_to_all" and end != "low" and routing == "shortest":
-            return _alike(found, network, shape, setting)
-        return found
+        return cost(network, shape, axes, kind, setting, end)
     found = general.cost(network, kind, setting, end, routing)
     if kind in PASSES and end == "high":
         try:
@@ -153,20 +146,6 @@ def all_axes(network: Network, shape: Shape, kind: str, setting: Setting, end: s
             return best
         rest = Time(found.latency_s, plain.seconds_per_byte)
         return one(kind, rest, f"as {plain.algorithm}")
-    return found
-
-
-def _alike(found: Cost, network: Network, shape: Shape, setting: Setting) -> Cost:
-    """An all-to-all whose ways go axis by axis, over all shortest ways alike: of a mesh of two axes or more these load
-    the links in the middle more. As it is where there are too many of them to count."""
-    if all(w or k == 1 for k, w in zip(shape.dims, shape.rings, strict=True)):
-        return found
-    with suppress(TooMany):
-        (phase,) = found.phases
-        seconds = busiest(network, setting.link_bytes_per_s, "all_to_all", "shortest") / network.chips**2
-        if seconds > phase.one_byte.bandwidth_s * (1 + 1e-9):
-            time = Time(phase.one_byte.latency_s, seconds, phase.one_byte.overlapped)
-            return one(phase.name, time, f"{found.algorithm}, {ALIKE}")
     return found
 
 

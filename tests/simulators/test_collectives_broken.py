@@ -5,9 +5,8 @@ import pytest
 
 from simulators.collectives import NAMES, collective
 from simulators.collectives.trees import gathering_bytes_per_s
-from simulators.topology import build, parse
+from simulators.topology import build
 from simulators.topology.failures import fail
-from simulators.topology.report import report
 
 GIB = 2**30
 
@@ -163,17 +162,3 @@ def test_what_failures_left_of_nodes_gathers_as_its_links_allow(name, failed, he
     for kind in NAMES:
         told = collective(network, kind, GIB)
         assert told.low_s <= told.seconds <= told.high_s
-
-
-@pytest.mark.parametrize(("name", "by_axes", "alike"), [("v5e:8x8", 128, 171.102398), ("v6e:8x16", 256, 333.485714)])
-def test_an_all_to_all_on_a_mesh_goes_by_the_routing_that_is_asked_for(name, by_axes, alike):
-    """The busiest link carries the pairs that the topology is told to have there; a lost link hardly moves them."""
-    network, report_of = build(name), report(parse(name), build(name))
-    assert report_of.busiest == pytest.approx({"dimension_order": by_axes, "shortest": alike})
-    for routing, pairs in report_of.busiest.items():
-        found = collective(network, "all_to_all", GIB, routing=routing, link_bytes_per_s=1e9)
-        assert found.cost.seconds_per_byte * 1e9 * network.chips**2 == pytest.approx(pairs)
-        assert found.low.seconds_per_byte * 1e9 * network.chips**2 == pytest.approx(by_axes)
-        assert found.low_s <= found.seconds <= found.high_s
-    left = fail(network, ("link=0-1",)).network
-    assert 1 < collective(left, "all_to_all", GIB).seconds / collective(network, "all_to_all", GIB).seconds < 1.05
