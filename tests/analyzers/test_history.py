@@ -386,19 +386,3 @@ def test_of_hosts_that_take_a_step_at_once_the_slowest_tells_how_long_it_took_wh
     rows = history(MemoryTables({"steps": columns}), {}).rows
     assert rows["dur_ns"].tolist() == [S] * n
     assert rows["tokens_per_s_per_chip"].tolist() == pytest.approx([1000.0] * n)  # of as many tokens
-
-
-@pytest.mark.parametrize("slow", ["a", "b"])
-@pytest.mark.parametrize("apart_s", [0, 100])  # of another time than the host's own it takes nothing
-def test_of_hosts_of_a_profile_the_slowest_tells_how_long_a_step_took_whatever_its_name(slow, apart_s):
-    n, took = 30, {"a": 9 * S // 10, "b": 9 * S // 10, slow: S}
-    columns = {
-        "step": 2 * [*range(n)],
-        "start_ns": [EPOCH + (k + apart_s * (host == "b")) * S for host in "ab" for k in range(n)],
-        "dur_ns": [took[host] for host in "ab" for _ in range(n)],
-        "host": [host for host in "ab" for _ in range(n)],
-        "capture": [capture for capture in (0, 1) for _ in range(n)],
-        "format": ["xplane"] * 2 * n,
-    }
-    past = history(MemoryTables({"steps": columns}), {})
-    assert past.rows["dur_ns"].tolist() == [took["a"] if apart_s else S] * n and past.origin == "profile"

@@ -94,3 +94,19 @@ def test_a_profile_that_counts_its_own_steps_stays_where_its_clock_puts_it():
     assert whole == pytest.approx(1)
     assert result.profiled_share == pytest.approx(0.1, rel=0.02)
     assert result.ledger.amount("device_idle") < 0.2, "moved to step 0 it would look idle or lie outside"
+
+
+@pytest.mark.parametrize("slow", ["a", "b"])
+@pytest.mark.parametrize("apart_s", [0, 100])  # of another time than the host's own it takes nothing
+def test_of_hosts_of_a_profile_the_slowest_tells_how_long_a_step_took_whatever_its_name(slow, apart_s):
+    n, took = 30, {"a": 9 * S // 10, "b": 9 * S // 10, slow: S}
+    columns = {
+        "step": 2 * [*range(n)],
+        "start_ns": [EPOCH + (k + apart_s * (host == "b")) * S for host in "ab" for k in range(n)],
+        "dur_ns": [took[host] for host in "ab" for _ in range(n)],
+        "host": [host for host in "ab" for _ in range(n)],
+        "capture": [capture for capture in (0, 1) for _ in range(n)],
+        "format": ["xplane"] * 2 * n,
+    }
+    past = history(MemoryTables({"steps": columns}), {})
+    assert past.rows["dur_ns"].tolist() == [took["a"] if apart_s else S] * n and past.origin == "profile"
