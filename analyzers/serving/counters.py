@@ -22,25 +22,35 @@ COUNTERS = (
     "accepted",
 )  # columns of `engine`
 PRINTED = ["prompt_tokens_per_s", "output_tokens_per_s", "acceptance_length"]
+_LATER_S = 1.0  # the same process may tell its start a little differently
 EXPOSED = ["output_tokens", "drafts"]  # what no log counts
 
 
-def increments(values: Values, begun: bool = False) -> np.ndarray:
+def increments(values: Values, begun: bool = False, process: np.ndarray | None = None) -> np.ndarray:
     """What each sample grew by since the known sample before it: float, NaN where it or every sample before is unknown.
 
     A sample below the one before means that the process started again and counted from zero: it grew by its own value.
-    `begun`: it stood at zero before the first sample.
+    So does one of a process that was started later, however far it has come since. `begun`: it stood at zero before the
+    first sample. `process`: when the process of each sample was started (see `untimed.processes`).
     """
     if begun:
-        return increments(np.concatenate(([0.0], _floats(values))))[1:]
+        before = None if process is None else np.concatenate((process[:1], process))
+        return increments(np.concatenate(([0.0], _floats(values))), process=before)[1:]
     samples = _floats(values)
     grown = np.full(len(samples), np.nan)
     known = np.flatnonzero(~np.isnan(samples))
     if len(known) > 1:
         found = samples[known]
         step = np.diff(found)
-        grown[known[1:]] = np.where(step < 0, found[1:], step)
+        grown[known[1:]] = np.where((step < 0) | restarted(process, known), found[1:], step)
     return grown
+
+
+def restarted(process: np.ndarray | None, at: np.ndarray) -> np.ndarray:
+    """Whether each sample but the first of those `at` is of a process that was started later than that before it."""
+    if process is None:
+        return np.zeros(max(len(at) - 1, 0), dtype=bool)
+    return np.diff(pd.Series(process).ffill().to_numpy()[at]) > _LATER_S
 
 
 def increase(values: Values) -> float | None:
@@ -65,14 +75,14 @@ def of_logs(rows: pd.DataFrame) -> np.ndarray:
 
 def grown(rows: pd.DataFrame, values: pd.Series) -> np.ndarray:
     """What a counter of servers grew by with each row, NaN where unknown. Columns: `replica` their names, `source`,
-    `log` (see `of_logs`); in order of time."""
+    `log` (see `of_logs`), `process` (see `untimed.processes`); in order of time."""
     result = np.full(len(rows), np.nan)
     if not values.notna().any():
         return result
-    samples, log = _floats(values), rows["log"].to_numpy(dtype=bool)
+    samples, log, process = _floats(values), rows["log"].to_numpy(dtype=bool), rows["process"].to_numpy(dtype=float)
     input_ = rows["source"].astype("string").fillna("").where(log, "")
     for at in rows.groupby([rows["replica"], input_], sort=False, dropna=False).indices.values():
-        result[at] = increments(samples[at], begun=bool(log[at[0]]))
+        result[at] = increments(samples[at], begun=bool(log[at[0]]), process=process[at])
     return result
 
 

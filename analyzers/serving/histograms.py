@@ -11,8 +11,9 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
+from analyzers.serving.counters import restarted
 from analyzers.serving.servers import servers
-from analyzers.serving.untimed import in_order
+from analyzers.serving.untimed import in_order, processes
 from runs.tables import Tables, frame
 
 
@@ -102,7 +103,8 @@ def observed(tables: Tables, *names: str, replica: str | None = None) -> Histogr
             rows = rows[(rows["replica"].astype(str) == replica) | (servers(tables, rows) == replica)]
         rows = rows[rows["le"].notna() & rows["count"].notna() & rows["order"].notna()]
         if len(rows):
-            return _observed(name, in_order(tables, rows.assign(server=servers(tables, rows))))
+            rows = rows.assign(server=servers(tables, rows), process=processes(tables, rows))
+            return _observed(name, in_order(tables, rows))
     return None
 
 
@@ -126,12 +128,13 @@ def _observed(name: str, rows: pd.DataFrame) -> Histogram:
     watched = rows[~rows["server"].isin(left_out)]
     for (server, _), mine in watched.groupby(["server", "name"], sort=False, observed=True):
         counts = mine.pivot_table(index="at", columns="le", values="count", aggfunc="first").astype(float)
-        totals = mine.groupby("at")["total"].first().astype(float).to_numpy(dtype=float, na_value=np.nan)
+        told = mine.groupby("at")[["total", "process"]].first().astype(float)
+        totals, process = (told[c].to_numpy(dtype=float, na_value=np.nan) for c in ("total", "process"))
         begun = int(scrapes.loc[server, "min"])
         if counts.index[0] > begun:  # labels appear with their first observation: all of it came since the first scrape
             counts = pd.concat([pd.DataFrame(0.0, index=[begun], columns=counts.columns), counts])
-            totals = np.concatenate([[0.0], totals])
-        parts.append(_grown(counts, totals))
+            totals, process = np.concatenate([[0.0], totals]), np.concatenate([process[:1], process])
+        parts.append(_grown(counts, totals, process))
         once.append(len(counts) == 1)
     bounds = parts[0][0].index
     for grown, _ in parts[1:]:
@@ -155,14 +158,16 @@ def _observed(name: str, rows: pd.DataFrame) -> Histogram:
     return Histogram(name, bounds.to_numpy(dtype=float), np.asarray(count, dtype=float), total, all(once), tuple(notes))
 
 
-def _grown(counts: pd.DataFrame, totals: np.ndarray) -> tuple[pd.Series, float | None]:
-    """(what each bound that all scrapes have grew by, what the sum grew by), over restarts."""
+def _grown(counts: pd.DataFrame, totals: np.ndarray, process: np.ndarray) -> tuple[pd.Series, float | None]:
+    """(what each bound that all scrapes have grew by, what the sum grew by), over restarts. `process`: see
+    `untimed.processes`."""
     kept = counts.dropna(axis=1)
     values = kept.to_numpy()
     restarts = 0
     if len(values) > 1:
         step = np.diff(values, axis=0)
         again = (step < 0).any(axis=1)  # one bucket that fell means that all began anew
+        again |= restarted(process, np.arange(len(values)))
         grown = np.where(again[:, None], values[1:], step).sum(axis=0)
         total = float(np.where(again, totals[1:], np.diff(totals)).sum())
         restarts = int(again.sum())

@@ -20,7 +20,7 @@ import numpy as np
 import pandas as pd
 
 from analyzers.serving.counters import COUNTERS, grown, increments, of_logs
-from analyzers.serving.untimed import began, chains, in_order
+from analyzers.serving.untimed import began, chains, in_order, processes
 from runs.tables import Tables, frame
 
 ONE = "engine"  # a replica without a name
@@ -148,11 +148,13 @@ def _goes_on(before: frozenset[float] | None, after: frozenset[float] | None, en
 def samples_of_servers(tables: Tables, columns: Sequence[str] | None = None) -> tuple[pd.DataFrame, list[str]]:
     """(the table `engine` with `replica` the name of its server and nothing told twice, what must be said of that).
 
-    Further columns: `log`, whether a row is a line of a log, and <counter>_grown of COUNTERS (see `counters.grown`).
+    Further columns: `log`, whether a row is a line of a log, `process` (see `untimed.processes`), and <counter>_grown
+    of COUNTERS (see `counters.grown`).
     """
     rows = frame(tables, "engine")
     rows = in_order(tables, rows.assign(replica=servers(tables, rows))).sort_values(["ts_ns", "order"], kind="stable")
     rows = rows.reset_index(drop=True).assign(log=of_logs(rows.reset_index(drop=True)))
+    rows = rows.assign(process=processes(tables, rows))
     rows = rows.assign(**{f"{c}_grown": grown(rows, rows[c]) for c in COUNTERS})
     rows, copies = _without_copies(rows)
     rows, notes = _told_once(rows)

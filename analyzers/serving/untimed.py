@@ -6,6 +6,7 @@ counters ever falls; counters tell the order. Any other input without times is o
 
 from functools import reduce
 
+import numpy as np
 import pandas as pd
 
 from analyzers.serving.counters import COUNTERS
@@ -16,6 +17,20 @@ SINCE_START = (
     "Each server was scraped once, or nothing says which scrapes are of one: all counts are since its process began, "
     "and may hold what came before the load."
 )
+
+
+def processes(tables: Tables, rows: pd.DataFrame) -> np.ndarray:
+    """When the process of each row was started, s since the epoch; NaN where its scrape does not tell, or tells of
+    several processes. Columns: source, ts_ns."""
+    told = frame(tables, "scalars", ["ts_ns", "name", "value", "source"])
+    told = told[told["name"].astype(str).str.startswith(BEGAN).to_numpy(dtype=bool)].dropna(subset=["ts_ns", "value"])
+    if not len(told):
+        return np.full(len(rows), np.nan)
+    by = [told["source"].astype("string").fillna("").astype(str), told["ts_ns"].astype("int64")]
+    each = told["value"].astype(float).groupby(by).agg(["min", "max"])
+    start = each["min"].where(each["max"] - each["min"] < 1)
+    source, at = rows["source"].astype("string").fillna("").astype(str), rows["ts_ns"].astype("Int64").fillna(-1)
+    return start.reindex(pd.MultiIndex.from_arrays([source, at.astype("int64")])).to_numpy(dtype=float)
 
 
 def began(tables: Tables) -> dict[str, frozenset[float]]:
