@@ -213,8 +213,10 @@ def _same(lines: pd.DataFrame, samples: pd.DataFrame) -> bool:
     (SGLang's batches of prompts) tell none."""
     lines = lines[lines["output_tokens_per_s"].notna().to_numpy()]
     at, tell = (x["ts_ns"].to_numpy(dtype=np.int64) / 1e9 for x in (lines, samples))
+    if len(at) < 2:
+        return False
     start, end = max(at[0], tell[0]), min(at[-1], tell[-1])
-    if end <= start or len(at) < 2:
+    if end <= start:
         return False
     usual = float(np.median(np.diff(at)))
     rate = lines["output_tokens_per_s"].to_numpy(dtype=float, na_value=0.0)

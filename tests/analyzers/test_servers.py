@@ -118,6 +118,19 @@ def test_lines_of_a_log_that_print_no_rate_do_not_hide_whose_it_is():
     assert result.replicas == ("m.prom 0",) and result.figures["running"]["mean"] == pytest.approx(5)
 
 
+def test_a_rank_of_a_log_that_prints_no_rate_is_held_against_no_scrapes():
+    """Of two data-parallel ranks of SGLang one may have come to batches of prompts alone."""
+    at = list(range(0, 300, 10))
+    prompts = {"running": [5] * 30, "prompt_tokens": [100 * (n + 1) for n in range(30)]}
+    log = {"running": [5] * 30, "output_tokens_per_s": [100.0] * 30}
+    ranks = (
+        {"source": "sglang.log", "at": at, "replica": "1", **prompts},
+        {"source": "sglang.log", "at": [t + 1 for t in at], "replica": "0", **log},
+    )
+    result = ask(engine, scrapes(*ranks, counted("m.prom", list(range(0, 300, 5)), 100, 0, 5, replica="m")))
+    assert result.replicas == ("1", "m") and result.figures["running"]["mean"] == pytest.approx(10)
+
+
 @pytest.mark.parametrize("lines", [199, 200, 201])
 def test_a_log_fetched_while_it_is_written_may_be_cut_within_a_second(lines):
     """Two lines a second, of which one prints a rate: of the last second the copy may hold one line alone."""
