@@ -1,13 +1,15 @@
 """Inputs whose times count from a zero of their own, such as the start of a load generator: one after another.
 
-Read as they stand, loads that ran at different times would be in flight together. Inputs that count from one clock, as
-the stages of a load test may, do not overlap, and keep their times.
+Read as they stand, loads that ran at different times would be in flight together. Inputs that count from one clock keep
+their times: the stages of a load test, which do not overlap, and clients on one machine whose clock counts since that
+started, which was long before they did.
 """
 
 import numpy as np
 import pandas as pd
 
 CALENDAR_NS = 900_000_000 * 10**9  # 1998: an earlier time is no time of day
+FROM_ZERO_NS = 3600 * 10**9  # what counts from its own start begins no later
 _TIMES = ("arrival_ns", "scheduled_ns", "first_token_ns", "last_token_ns")
 
 
@@ -24,6 +26,7 @@ def put_in_turn(rows: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
         .groupby(source[mine].astype(str))
         .agg({"begin": "min", "end": "max"})
     )
+    spans = spans[spans["begin"] < FROM_ZERO_NS]
     timely = spans.sort_values("begin")
     if (timely["begin"].to_numpy()[1:] >= timely["end"].to_numpy()[:-1]).all():
         return rows, []

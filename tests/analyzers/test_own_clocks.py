@@ -75,3 +75,17 @@ def test_clients_of_one_server_at_the_same_time_are_one_load_together():
     assert ask(serving, tables).load.request_rate_per_s == pytest.approx(700 / 101.5, rel=0.01)
     assert any("Sent while another load was" in note for note in ask(load, tables).notes)
     assert not any("Sent while" in note for note in ask(load, sweep((0, 0, 0))).notes)
+
+
+def test_clients_on_one_machine_whose_clock_counts_since_it_started_keep_their_times():
+    """They were told to count from zero in each, and put one after another: 2.3 requests a second for 6.9."""
+    booted = 123_456 * S
+    tables = sweep((booted, booted + S, booted))
+    said, came = ask(serving, tables), ask(traffic, tables)
+    assert said.load.request_rate_per_s == pytest.approx(700 / 101.5, rel=0.01)
+    assert not any(NOTE in note for note in (*said.notes, *came.notes))
+    assert came.concurrency is not None and came.concurrency["peak"] > 2
+    assert any("Sent while another load was" in note for note in ask(load, tables).notes)
+    beside = ask(serving, sweep((0, booted, 0)))  # two of three count from zero
+    assert any("2 inputs count from zero in each" in note for note in beside.notes)
+    assert beside.rows["arrival_s"].max() == pytest.approx(123_556, abs=1)
