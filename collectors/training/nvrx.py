@@ -9,7 +9,8 @@ first and last time of each event: no sign of life of the attempt before. A fail
 attempt whose workers were running then, as a symptom: it tells that, not why. Any other line that tells why does, too.
 
 A launcher counts its cycles from 0. Where a job was put back into the queue its new launchers write on in the same
-file: a cycle that is not beyond the last one, and begins well after that had, is of another launch.
+file, of the same hosts or of others: a cycle that is not beyond the last one, and begins well after that had, is of
+another launch.
 """
 
 import json
@@ -70,6 +71,11 @@ def read(source: Source) -> Iterator[Item]:
     yield from log.tally.lost()
 
 
+def _started(cycle: dict[str, list[int]]) -> list[int] | None:
+    """When a cycle's workers were started, as far as it tells."""
+    return cycle.get("worker_start_started") or cycle.get("worker_start_completed")
+
+
 class _Log:
     def __init__(self, source: Source):
         self.name, self.tally = source.name, Tally()
@@ -113,18 +119,25 @@ class _Log:
         """Follow which launch a cycle that begins is of."""
         if self.latest is not None and at > self.latest[1] + _TOGETHER_NS:
             last = self.latest[0]
-            if number < last or (number == last and self.nodes.get(host, node) != node):
+            if number < last or (number == last and self._again(host, node, at)):
                 self.launch, self.latest, self.nodes = self.launch + 1, None, {}
         if self.latest is None or number > self.latest[0]:
             self.latest = number, at
         self.nodes.setdefault(host, node)
 
+    def _again(self, host: str, node: str, at: int) -> bool:
+        """Whether a node that begins the furthest cycle at a later time is of another launch: one of a host that was
+        there under another name, or of a new host once that cycle's workers had been started, who wait for all."""
+        if host in self.nodes or self.latest is None:
+            return self.nodes.get(host, node) != node
+        times = _started(self.cycles.get((self.launch, self.latest[0]), {}))
+        return times is not None and at > times[0] + _TOGETHER_NS
+
     def jobs(self) -> Iterator[Item]:
         life = Buffer("lifecycle", "kind", "start_ns", "attempt", "detail", "order", "source")
         begun = {}  # when each cycle's workers were started
         for number, cycle in self.cycles.items():
-            times = cycle.get("worker_start_started") or cycle.get("worker_start_completed")
-            if times:
+            if times := _started(cycle):
                 begun[number] = times[0]
             else:
                 self.tally.add("cycles", "their workers were never started: no attempt")

@@ -83,9 +83,9 @@ def test_colours_and_line_ends(tmp_path):
     assert len(log(tmp_path, text).rows["lifecycle"]) == 1
 
 
+@pytest.mark.parametrize("again", ["n7_5678_0", "n9_5678_0"])
 @pytest.mark.parametrize("cycles", [1, 2])
-def test_cycles_that_are_counted_anew_are_of_a_job_that_was_put_back_into_its_queue(tmp_path, cycles):
-    again = "n7_5678_0"
+def test_cycles_that_are_counted_anew_are_of_a_job_that_was_put_back_into_its_queue(tmp_path, cycles, again):
     first = started(0, 0) + (failed(1, 100) + started(1, 120) if cycles == 2 else "") + failed(cycles, 200)
     then = started(0, 400, again) + failed(1, 500, again) + started(1, 520, again)
     got = log(tmp_path, first + then)
@@ -101,6 +101,16 @@ def test_nodes_that_sum_up_their_cycles_one_after_the_other_are_of_one_launch(tm
 
     got = log(tmp_path, node("n7_1_0", 0) + node("n8_2_0", 3) + node("n7_9_1", 5))  # two launchers on one host
     assert [seconds(r["start_ns"]) for r in got.rows["lifecycle"]] == [2, 122]
+
+
+def test_a_node_that_comes_late_to_a_cycle_is_of_its_launch(tmp_path):
+    """Its image was pulled for minutes: the workers of all wait for it. Lines of both in any order."""
+    first = line(0, "rendezvous_started", 0) + "".join(
+        line(0, event, 184 + i) for i, event in enumerate(("worker_start_started", "worker_start_completed"))
+    )
+    late = started(0, 180, "n8_2_0")
+    for text in (first + late, late + first):
+        assert [seconds(r["start_ns"]) for r in log(tmp_path, text + failed(0, 400)).rows["lifecycle"]] == [182]
 
 
 def test_a_file_without_cycles(tmp_path):
