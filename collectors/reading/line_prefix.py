@@ -10,6 +10,7 @@ Launchers, container runtimes and collectors of logs put something before each l
     host-1:           pdsh, DeepSpeed           3:                            srun --label
     [1,3]<stdout>:    mpirun --tag-output       [3] text                      mpirun -l of MPICH and Intel
     (Trainer pid=77)  Ray, whose processes are no hosts
+    [2026-03-04 05:06:07] [4242]              loggers, which tell a process by its number in the system
 """
 
 import re
@@ -50,6 +51,7 @@ _LEADING = re.compile(
     rf"|(?:{_SYSLOG_NAMES}) [ 0-3]\d \d\d:\d\d:\d\d (?P<syslog>[\w.-]+) [\w./-]+(?:\[\d+\])?: ?",
     re.ASCII,
 )
+_LOGGERS = re.compile(r"\[\d{4}[-/]|\d{4}[-/]\d\d[-/]\d\d ")  # how loggers begin a date, and no container runtime
 _MOST_LEADING = 6  # prefixes before one line
 _LONGEST_LEADING = 2_000  # characters of all of them
 _RANK = re.compile(r"\[(rank[-_ ]?\d+)", re.ASCII)
@@ -106,7 +108,7 @@ def pieces(line: str) -> Iterator[str]:
 
 def _leading(line: str) -> tuple[int, str | None]:
     """(where the text begins, the name before it that tells best whose it is)."""
-    end, found = 0, {}
+    end, found, logged = 0, {}, False
     for _ in range(_MOST_LEADING):
         match = _LEADING.match(line, end)
         if match is None:
@@ -114,7 +116,8 @@ def _leading(line: str) -> tuple[int, str | None]:
                 return 0, None
             break
         end = match.end()
-        if match.lastgroup:
+        logged |= _LOGGERS.match(match[0]) is not None
+        if match.lastgroup and not (logged and match.lastgroup == "process"):
             found.setdefault(match.lastgroup, match[match.lastgroup])
     return end, next((found[kind] for kind in _NAMING if kind in found), None)
 
