@@ -294,11 +294,14 @@ def _from_profile(seen: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
 
 def _until_all_had_ended(steps: pd.DataFrame, seen: pd.DataFrame) -> np.ndarray:
     """How long each step lasted, ns, by the host that took longest of those that took it meanwhile: no longer than
-    until the next one began, which had ended it for all."""
+    until the next one began, which had ended it for all. What was seen elsewhere is of the step of its number that
+    began nearest to it."""
     start, took = (steps[c].to_numpy(dtype=np.int64) for c in ("start_ns", "dur_ns"))
-    mine = steps[["step", "start_ns", "dur_ns"]].assign(row=np.arange(len(steps)))
-    pairs = mine.dropna().merge(seen[["step", "start_ns", "dur_ns"]], on="step", suffixes=("", "_there"))
-    row, begun, lasted = (pairs[c].to_numpy(dtype=np.int64) for c in ("row", "start_ns_there", "dur_ns_there"))
+    mine = steps[["step", "start_ns"]].assign(row=np.arange(len(steps))).dropna().astype("int64")
+    there = seen[["step", "start_ns", "dur_ns"]].dropna().astype("int64")
+    there, mine = (rows.sort_values("start_ns", kind="stable") for rows in (there, mine))
+    pairs = pd.merge_asof(there, mine, on="start_ns", by="step", direction="nearest").dropna()
+    row, begun, lasted = (pairs[c].to_numpy(dtype=np.int64) for c in ("row", "start_ns", "dur_ns"))
     meanwhile = (begun < start[row] + took[row]) & (start[row] < begun + lasted)
     longest = took.copy()
     np.maximum.at(longest, row[meanwhile], lasted[meanwhile])

@@ -5,6 +5,7 @@ was moved (`log-20260304`, `log.2026-03-04`, a container's `0.log.20260304-05060
 """
 
 import re
+from collections.abc import Iterable
 
 from analyzers.time.step_streams import natural_key
 
@@ -14,11 +15,20 @@ _MOVED = re.compile(
 _BY_DAY, _BY_NUMBER, _WRITTEN_TO = range(3)
 
 
-def age(name: str, names: set[str]) -> tuple[list[str | int], int, int, list[str | int]]:
+Age = tuple[list[str | int], int, int, list[str | int]]
+
+
+def ages(names: Iterable[str]) -> dict[str, Age]:
     """Sorts what was moved aside before the log that was written to last, of several the oldest first, where that log
     is among `names`; and all else by its own name, `attempt_2` before `attempt_10`."""
+    every = set(names)
+    there = {_unpacked(name) for name in every}
+    return {name: _age(name, there) for name in every}
+
+
+def _age(name: str, there: set[str]) -> Age:
     moved = _MOVED.fullmatch(_unpacked(name))
-    if moved is None or moved["log"] not in {_unpacked(n) for n in names}:
+    if moved is None or moved["log"] not in there:
         return natural_key(_unpacked(name)), _WRITTEN_TO, 0, natural_key(name)
     log = natural_key(moved["log"])
     if moved["day"]:

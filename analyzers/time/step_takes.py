@@ -18,7 +18,7 @@ import numpy as np
 import pandas as pd
 
 from analyzers.time.clocks_put_back import moved_said, put_back, put_back_said
-from analyzers.time.log_names import age
+from analyzers.time.log_names import ages
 from analyzers.time.source_clocks import COARSE_NS, apart
 from analyzers.time.step_streams import NS_PER_S, UNTIMED, Stream, natural_key, streams
 
@@ -396,5 +396,5 @@ def _one_after_another(told: list[Stream]) -> tuple[list[Stream], str]:
     by_step = sorted(told, key=lambda s: int(s.step.min()))
     if all(int(a.step.max()) < int(b.step.min()) for a, b in pairwise(by_step)):
         return by_step, "by their steps"
-    sources = {s.source for s in told}
-    return sorted(told, key=lambda s: (age(s.source, sources), natural_key(s.host))), "by their names"
+    of = ages(s.source for s in told)
+    return sorted(told, key=lambda s: (of[s.source], natural_key(s.host))), "by their names"

@@ -75,7 +75,7 @@ def rows(source: Source, f: BinaryIO, tally: Tally) -> Iterator[tuple[int, dict]
         for cells in reader:
             if read:
                 yield read, _nested(zip(columns, last, strict=False))
-                width = max(width, len(last))
+                width = min(max(width, len(last)), len(names))  # a separator that is not quoted makes a row wider
             read, last = read + sum(map(len, last)) + len(last), cells
         if read and len(last) >= width:
             yield read, _nested(zip(columns, last, strict=False))

@@ -110,3 +110,19 @@ def test_of_hosts_of_a_profile_the_slowest_tells_how_long_a_step_took_whatever_i
     }
     past = history(MemoryTables({"steps": columns}), {})
     assert past.rows["dur_ns"].tolist() == [took["a"] if apart_s else S] * n and past.origin == "profile"
+
+
+def test_steps_that_share_a_number_are_those_that_began_together():
+    """As a loop that marks each pass as step 0 has them: of as many passes as there are, in a moment."""
+    n = 20_000
+    took = {"a": 9 * S // 10, "b": S}
+    columns = {
+        "step": [0] * 2 * n,
+        "start_ns": [EPOCH + 2 * k * S + (host == "b") * MS for host in "ab" for k in range(n)],
+        "dur_ns": [took[host] for host in "ab" for _ in range(n)],
+        "host": [host for host in "ab" for _ in range(n)],
+        "capture": [capture for capture in (0, 1) for _ in range(n)],
+        "format": ["xplane"] * 2 * n,
+    }
+    past = history(MemoryTables({"steps": columns}), {})
+    assert len(past.rows) == n and set(past.rows["dur_ns"]) == {S}

@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from runs.tables import frame
-from tests.collectors.test_log_export import T0, run_of, training
+from tests.collectors.test_log_export import T0, run_of, taken, training
 
 
 def table(entries):
@@ -189,3 +189,10 @@ def test_a_packed_log_of_the_newest_first_that_breaks_off_is_turned_round(folder
     steps = frame(run.tables, "steps", ["attempt", "step"])
     assert set(steps["attempt"]) == {0} and steps["step"].tolist() == list(range(20 - len(steps), 20))
     assert len(steps) >= 12 and any("the rest: it cannot be read (" in w for w in run.manifest.warnings)
+
+
+def test_a_separator_that_is_not_quoted_makes_no_other_row_one_that_was_cut_off(tmp_path):
+    told = ["one", "two, and more", "the last: CUDA out of memory"]
+    rows = "".join(f"2026-03-04T05:00:0{n}Z,{text}\n" for n, text in enumerate(told))
+    lines, found = taken(tmp_path, f"timestamp,message\n{rows}", "export.csv")
+    assert len(lines) == 3 and told[2] in lines[2] and not any("cut off" in note for note in found.notes)

@@ -96,8 +96,8 @@ def _lacking(result: FindingsResult) -> str:
         return "the engine's log or its counters (/metrics)"
     if result.ledger.amount("compute_unsplit") > dark / 2:
         return (
-            "which chip it was, under Facts, and the job's log where it prints TFLOP/s; of PyTorch, profile with "
-            "record_shapes=True"
+            "the job's log where it prints TFLOP/s, and under Facts which chip it was, if that lacks; of PyTorch, "
+            "profile with record_shapes=True"
         )
     if result.ledger.amount("communication_or_wait") > dark / 2:
         return "profiles of all ranks, captured at the same time"
