@@ -41,7 +41,7 @@ TITLE = "traffic trace"
 HELP = "Traces of traffic (Azure, Mooncake, BurstGPT, any CSV or JSON lines): arrivals, prompt and output lengths."
 
 _SERVED = re.compile(
-    rb"first_token(?!(?:_latency)?_(?:[num]?s|m?sec\w*|milli\w*)\b)|itls?\"|\bttfts\b|inter_token|scheduled_ts|perf/",
+    rb"first_token(?!(?:_latency)?_(?:[num]?s|m?sec\w*|(?:milli|micro|nano)\w*)\b)|itls?\"|\bttfts\b|inter_token|scheduled_ts|perf/",
     re.IGNORECASE,
 )  # others' formats
 _ENDING = re.compile(r"\.(?:csv|tsv|txt|jsonl?|ndjson)(?:\.gz)?$", re.IGNORECASE)
@@ -96,7 +96,7 @@ def _roles(names: Any) -> dict[str, str]:
         if name is not None:
             found[role] = name
     for word, role in LATENCIES.items():
-        name = next((plain[word + u] for u in UNITS_NS if word + u in plain), None)
+        name = next((n for u in UNITS_NS if (n := plain.get(word + u)) is not None and _unit(n) is not None), None)
         if name is not None:
             found.setdefault(role, name)
     return found
@@ -120,9 +120,12 @@ def _unread(names: Any, tally: Tally) -> None:
 
 
 def _unit(column: str) -> int | None:
-    """ns in the unit that ends a column's name; None where none does."""
+    """ns in the unit that ends a column's name, such as `ttft_s` or `TTFTms`; None where none does (an s alone may be
+    that of several)."""
     word = re.sub(r"[^a-z0-9]+", " ", re.sub(r"([a-z])([A-Z])", r"\1 \2", column).lower()).split()
-    return UNITS_NS.get(word[-1]) if len(word) > 1 else None
+    if len(word) > 1:
+        return UNITS_NS.get(word[-1])
+    return next((UNITS_NS[u] for name in LATENCIES for u in UNITS_NS if word == [name + u] and u != "s"), None)
 
 
 def _head(first: bytes) -> tuple[list[str], str]:

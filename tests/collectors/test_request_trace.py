@@ -298,3 +298,15 @@ def test_units_that_nothing_names(tmp_path, first, unit_ns, facts):
     text = "timestamp,input_tokens,output_tokens\n" + "".join(f"{first + n},5,5\n" for n in range(3))
     got = read(request_trace, source_of(tmp_path, text))
     assert columns(got, "arrival_ns") == [((first + n) * unit_ns,) for n in range(3)] and got.facts == facts
+
+
+@pytest.mark.parametrize(
+    ("name", "ns"),
+    [("ttftms", 120_000_000), ("TTFTms", 120_000_000), ("time_to_first_token_microseconds", 120_000), ("ttfts", None)],
+)
+def test_a_unit_that_follows_on_a_name_is_its_unit(tmp_path, name, ns):
+    """120 ms were read as 120 ns; an s alone is as well that of several."""
+    text = f"timestamp,prompt_tokens,output_tokens,{name}\n" + "".join(f"{n},100,50,120\n" for n in range(5))
+    source = source_of(tmp_path, text, "requests.csv")
+    assert request_trace.sniff(source) > 0.5 or ns is None
+    assert [row.get("ttft_ns") for row in read(request_trace, source).rows["requests"]] == [ns] * 5
