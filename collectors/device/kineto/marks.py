@@ -72,38 +72,17 @@ def devices_by_process(devices: Devices, owner: np.ndarray, step: np.ndarray) ->
 
 
 def steps_taken(
-    marked: dict[int, Steps],
-    step: np.ndarray,
-    devices: Devices,
-    owner: np.ndarray,
-    driven: dict[int, list[int]],
-    lost: Counter[str],
+    marked: dict[int, Steps], step: np.ndarray, devices: Devices, owner: np.ndarray, driven: dict[int, list[int]]
 ) -> OfDevices:
     """The steps as they were taken (`device_steps`): of several processes in one file each on its own devices, since
-    others of the host took theirs at another time. Devices of no process with marks took the steps of those that drive
-    none, or else of all. `lost`: counts what no device took."""
+    others of the host took theirs at another time."""
     if not driven:
         return [(*one, None) for one in device_steps(_all_steps(marked), step, devices)]
     found: OfDevices = []
     for one, steps in marked.items():
         mine = device_steps(steps, np.where(owner == one, step, -1), devices)
-        found += [(*each, device) for each in mine for device in driven.get(one, [])]
-    own = [device for one in marked for device in driven.get(one, [])]
-    number = devices.number[devices.events["row"]]
-    rest = np.setdiff1d(_stepped(devices, number, step, owner), own)
-    alone = {one: steps for one, steps in marked.items() if one not in driven}
-    mine = device_steps(_all_steps(alone or marked), np.where(np.isin(number, rest), step, -1), devices)
-    found += [(*each, device) for each in mine for device in (rest.tolist() if own else [None])]
-    if own and not len(rest):
-        lost["steps: their process launches nothing, and others drive all devices"] += len(_all_steps(alone))
+        found += [(*each, device) for each in mine for device in driven.get(one, [None])]
     return sorted(found, key=lambda row: (*row[:3], -1 if row[3] is None else row[3]))
-
-
-def _stepped(devices: Devices, number: np.ndarray, step: np.ndarray, owner: np.ndarray) -> np.ndarray:
-    """The devices that ran something in a step, or of which nobody knows who launched what they ran."""
-    busy = devices.kernels()
-    untold = np.setdiff1d(number[busy], number[busy & (owner >= 0)])
-    return np.union1d(number[busy & (step >= 0)], untold)
 
 
 def _all_steps(marked: dict[int, Steps]) -> Steps:
