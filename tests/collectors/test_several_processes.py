@@ -201,3 +201,49 @@ def test_workers_of_a_loader_are_no_training_loop(got):
 def test_fetches_are_told_where_nothing_tells_who_launches(got):
     export = Export().range("fetch", MS, MS + 1000).kernel("gemm", MS + 2000, 1000, 1)
     assert len(got(export).rows["lifecycle"]) == 1
+
+
+def test_devices_of_processes_that_mark_no_steps_take_those_of_one_that_does(got):
+    """As where the first rank alone opens ranges: those of the others had none."""
+    export = pair(0, 1)
+    for late, pid in enumerate((10, 20)):
+        for n in range(3):
+            export.ran("gemm", MS * (n + 1) + 1000 + 100_000 * late, 700_000, n + 1, pid=pid)
+    for n in range(3):
+        export.range(f"step {n}", MS * (n + 1), 900_000 + MS * (n + 1), pid=10)
+    assert of_devices(got(export)) == ({(device, n) for device in (0, 1) for n in range(3)}, 6)
+
+
+def test_steps_that_only_a_process_without_devices_marks_are_told_by_what_devices_ran(got):
+    export = pair(0, 1)
+    for n in range(3):
+        export.range(f"step {n}", MS + 10_000 * n, MS + 10_000 * (n + 1), pid=30)
+        for pid in (10, 20):
+            export.launch(MS + 10_000 * n + 10, 5, n + 1, pid=pid)
+            export.kernel("gemm", 2 * MS + 500_000 * n, 400_000, n + 1, pid=pid)
+    rows = got(export).rows["steps"]
+    assert {(s["device"], s["step"], s["start_ns"] - BASE, s["dur_ns"]) for s in rows} == {
+        (device, n, 2 * MS + 500_000 * n, 500_000 if n < 2 else 400_000) for device in (0, 1) for n in range(3)
+    }
+
+
+def test_marks_of_a_process_that_launches_nothing_are_no_more_steps_of_those_that_do(got):
+    export = pair(0, 1)
+    for late, pid in enumerate((10, 20, 30)):
+        for n in range(3):
+            at = MS * (n + 1) + 10 * late
+            export.range(f"step {n}", at, at + 900_000, pid=pid)
+            if pid != 30:
+                export.ran("gemm", at + 1000, 700_000, n + 1, pid=pid)
+    assert of_devices(got(export)) == ({(device, n) for device in (0, 1) for n in range(3)}, 6)
+
+
+def test_a_device_of_which_nobody_tells_what_was_launched_takes_the_steps_of_the_others(got):
+    export = pair(0, 1)
+    for late, pid in enumerate((10, 20)):
+        for n in range(3):
+            at = MS * (n + 1) + 100_000 * late
+            export.range(f"step {n}", at, at + 900_000, pid=pid)
+            export.ran("gemm", at + 1000, 700_000, n + 1, pid=pid)
+    export.kernel("gemm", MS + 2000, 700_000, 99, pid=20, device=2)
+    assert of_devices(got(export)) == ({(device, n) for device in (0, 1, 2) for n in range(3)}, 9)

@@ -75,13 +75,18 @@ def steps_taken(
     marked: dict[int, Steps], step: np.ndarray, devices: Devices, owner: np.ndarray, driven: dict[int, list[int]]
 ) -> OfDevices:
     """The steps as they were taken (`device_steps`): of several processes in one file each on its own devices, since
-    others of the host took theirs at another time."""
-    if not driven:
+    others of the host took theirs at another time. Those that make no marks, and devices of which nobody tells what was
+    launched, take the steps of the process that makes the most."""
+    if not driven or not marked:
         return [(*one, None) for one in device_steps(_all_steps(marked), step, devices)]
+    most, number = max(marked.values(), key=len), devices.number[devices.events["row"]]
+    untold = np.unique(number[(owner < 0) & devices.kernels()]).tolist()
+    taken = [(marked.get(one, most), owner == one, mine) for one, mine in driven.items()]
+    taken += [(most, number == one, [one]) for one in untold if not any(one in mine for mine in driven.values())]
     found: OfDevices = []
-    for one, steps in marked.items():
-        mine = device_steps(steps, np.where(owner == one, step, -1), devices)
-        found += [(*each, device) for each in mine for device in driven.get(one, [None])]
+    for steps, own, mine in taken:
+        each = device_steps(steps, np.where(own, step, -1), devices)
+        found += [(*one, device) for one in each for device in mine]
     return sorted(found, key=lambda row: (*row[:3], -1 if row[3] is None else row[3]))
 
 
