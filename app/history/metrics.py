@@ -9,8 +9,12 @@ import numpy as np
 from scipy.special import stdtrit
 
 from analyzers.difference.step_time import ALPHA, stalling, variance_of_mean
+from analyzers.intervals import length
 from analyzers.serving.served import Served, served
 from analyzers.time.booked import measured
+from analyzers.time.calendar import CODE
+from analyzers.time.device_uses import logged_input_wait
+from analyzers.time.job_past import job_past
 from analyzers.time.ledger import LedgerResult
 from analyzers.time.training_accounts import BADPUT
 from app.comparing.gate_figures import OF_A_STEP
@@ -118,21 +122,33 @@ def _account(name: str) -> Callable[[Run, Workspace], Value | None]:
         told = whole > 0 and (there or _is_none(name, run, result))
         if not told or name not in WITHIN or result.serving or not ledger.amount("productive"):
             return (ledger.amount(name) / whole, None, None) if told else None
-        return _within(name, result)
+        return _within(name, run, result)
 
     return of
 
 
-def _within(name: str, result: LedgerResult) -> Value:
+def _within(name: str, run: Run, result: LedgerResult) -> Value:
     """Of the kept step time that profiles cover: however much they cover, the same job tells the same. Where no profile
-    does, of all of it. Of collectives nobody compared, all or nothing may be of this account."""
+    does, of all of it. Of collectives nobody compared, all or nothing may be of this account. Fetches that a log tells
+    it tells of all steps: where it tells of longer waits than a profile of a few saw, those count."""
     ledger, logged = result.ledger, result.ledger.amount("input_wait_logged") if name == "input_wait" else 0.0
     if not result.profiled_share:
         return ledger.amount(name) / ledger.amount("productive"), None, None
     seen = ledger.amount("productive") * result.profiled_share
     value = (ledger.amount(name) - logged) / seen
+    if name == "input_wait" and result.profiled_share < 1:
+        value = max(value, _logged_wait(run))
     dark = ledger.amount("communication_or_wait") / seen if name in OF_COLLECTIVES else 0.0
     return (value, value, value + dark) if dark else (value, None, None)
+
+
+def _logged_wait(run: Run) -> float:
+    """Share of kept step time that the job's own log tells to be waiting for its input."""
+    past, days = job_past(run.tables, run.manifest.facts)
+    kept = None if days is None else days.painting.spans(CODE["kept"])
+    if days is None or kept is None or not len(kept.start):
+        return 0.0
+    return logged_input_wait(kept, days, past) / (length(kept) / 1e9)
 
 
 def _is_none(name: str, run: Run, result: LedgerResult) -> bool:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from app.comparing import sides
+from app.history.metrics import metric
 from app.history.told import Asked, _mixed, tell
 from app.mcp.calling import call
 from app.mcp.tools import tool
@@ -15,6 +16,7 @@ from app.workspace import STORE_VARIABLE, workspace
 from errors import QuestionError
 from errors import format as fmt
 from tests.analyzers.worlds import World
+from tests.analyzers.worlds import _append as joined
 from tests.app.commands import out
 from tests.app.made_runs import START_NS, step_columns, write
 from tests.app.serving import get, serving
@@ -165,6 +167,26 @@ def test_a_job_of_which_fewer_hosts_are_profiled_changed_in_nothing(place):
     assert max(waits[:8]) < 0.01 < 0.1 < min(waits[8:])  # most collectives were not compared there
     whole = tell(Asked(metric="useful_maths", name="nightly"), place)
     assert whole.result.changes == () and "share of the chip time" in str(whole.verdict)
+
+
+def test_waits_that_a_log_tells_are_told_though_a_profile_of_few_steps_saw_none(place):
+    """The same job three times, of which its own log tells that ten steps waited for data: of no, one and all hosts a
+    profile of the steps before."""
+    stalls, found = dict.fromkeys(range(10, 60, 5), 400.0), []
+    for n, hosts in enumerate(((), (0,), (0, 1, 2, 3))):
+        job = World(steps=60, stall_ms=stalls, profiled=()).tables()
+        seen = World(steps=9, profiled=hosts).tables(goodput=False)
+        tables = {name: seen.arrow(name).to_pydict() for name in ("captures", "collectives", "ops", "op_events")}
+        tables |= {name: job.arrow(name).to_pydict() for name in ("steps", "lifecycle")}
+        begun = [at for at in tables["steps"]["start_ns"] if at]
+        ended = [at + int((2 + stalls.get(k, 0)) * 1e6) for k, at in enumerate(begun)]
+        fetches = {"kind": ["data_loading"] * 60, "start_ns": begun, "end_ns": ended}
+        joined(tables["lifecycle"], fetches)
+        joined(tables["steps"], seen.arrow("steps").to_pydict())
+        tables = {name: columns for name, columns in tables.items() if any(map(len, columns.values()))}
+        run = write(place.store, f"night {n}", tables, {"chip": "TPU v5p", "chips": 4, "n": n})
+        found.append(metric("input_wait").of(run, place))
+    assert [value for value, *_ in found] == pytest.approx([found[0][0]] * 3) and found[0][0] > 0.4
 
 
 def test_the_api_agents_and_the_page_tell_what_the_command_tells(nightly, kept, capsys):
