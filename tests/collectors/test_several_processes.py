@@ -1,11 +1,15 @@
 """Profiles in which several processes lie: each counts its steps, sequences and streams for itself."""
 
 from collections import Counter
+from time import process_time
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 from collectors.base import Source
 from collectors.device import nsys
+from collectors.device.kineto.marks import devices_by_process
 from collectors.device.rocm import rocpd
 from tests.collectors.nsys_exports import BASE, COLLECTIVE, Export, payload
 from tests.collectors.reading import read, source_of
@@ -247,3 +251,34 @@ def test_a_device_of_which_nobody_tells_what_was_launched_takes_the_steps_of_the
             export.ran("gemm", at + 1000, 700_000, n + 1, pid=pid)
     export.kernel("gemm", MS + 2000, 700_000, 99, pid=20, device=2)
     assert of_devices(got(export)) == ({(device, n) for device in (0, 1, 2) for n in range(3)}, 9)
+
+
+def of_processes(owner, number):
+    """Kernels, each of its process and on its device."""
+    events = np.zeros(len(owner), [("row", np.int64)])
+    events["row"] = number
+    numbers = np.arange(int(max(number, default=0)) + 1)
+    return SimpleNamespace(events=events, number=numbers, kernels=lambda: np.ones(len(owner), bool))
+
+
+@pytest.mark.parametrize("processes", [1, 2, 9])
+def test_devices_are_found_by_process_as_one_by_one(processes):
+    rng = np.random.default_rng(processes)
+    owner, number, step = rng.integers(-1, processes, 400), rng.integers(0, 5, 400), rng.integers(-1, 2, 400)
+    wanted = {}
+    for one, device, n in zip(owner.tolist(), number.tolist(), step.tolist(), strict=True):
+        if one >= 0 and n >= 0:
+            wanted.setdefault(one * 1000, set()).add(device)
+    found = devices_by_process(of_processes(owner, number), np.where(owner < 0, -1, owner * 1000), step)
+    assert found == ({} if processes == 1 else {one: sorted(those) for one, those in wanted.items()})
+    assert devices_by_process(of_processes([], []), np.zeros(0, np.int64), np.zeros(0, np.int64)) == {}
+
+
+@pytest.mark.parametrize("processes", [1, 8])
+def test_whose_a_device_is_takes_no_longer_than_some_sorts(processes):
+    owner = np.random.default_rng(0).integers(0, processes, 300_000)
+    devices, begun = of_processes(owner, owner), process_time()
+    np.argsort(owner + owner[::-1], kind="stable")
+    sort_s, begun = process_time() - begun, process_time()
+    devices_by_process(devices, owner, owner * 0)
+    assert process_time() - begun < 10 * max(sort_s, 0.01)
