@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from analyzers.device.activity import Activity, Split
+from analyzers.grouped import Grouped
 from analyzers.intervals import Spans, common, joined, overlap_with, spans, union
 from analyzers.ranks.waits import Waits
 from analyzers.shared import Shared
@@ -123,14 +124,14 @@ def _host_fetches(tables: Tables) -> Fetches:
     names = ["kind", "host", "device", "start_ns", "end_ns"]
     rows = frame(tables, "lifecycle", names, [("kind", "==", "data_loading")]).dropna(subset=["start_ns", "end_ns"])
     rows = rows.assign(host=rows["host"].astype(object).where(rows["host"].notna(), JOB).astype(str))
-    shared = rows[rows["device"].isna()]
-    alone = rows[["host", "device"]].dropna().drop_duplicates().itertuples(index=False)
+    shared = {str(host): _spent(some) for host, some in rows[rows["device"].isna()].groupby("host")}
+    alone = Grouped(rows[rows["device"].notna()], "host", "device")
     return Fetches(
         every={str(host): _spent(some) for host, some in rows.groupby("host")},
-        shared={str(host): _spent(some) for host, some in shared.groupby("host")},
+        shared=shared,
         own={
-            (str(host), int(device)): _spent(rows[(rows["host"] == host) & fetched_for(rows, int(device))])
-            for host, device in alone
+            (str(host), int(device)): union(joined([_spent(alone.of(host, device)), shared.get(host, spans())]))
+            for host, device in alone.keys
         },
     )
 
