@@ -53,6 +53,25 @@ def test_ranks_of_one_group_show_no_link_that_is_as_quick_as_others(place, tmp_p
     assert not {"slow_link", "excess_collectives"} & out
 
 
+@pytest.mark.parametrize(("took_us", "slow"), [(20, False), (3500, True)])
+def test_messages_that_are_slow_and_cost_little_are_not_said_to_be_quick(place, tmp_path, took_us, slow):
+    """Two ranks reduce 1 kB in each step of a second."""
+    files = []
+    for rank in range(2):
+        rows = [op("aten::a", 0, 1)]
+        for n in range(24):
+            at, more = 1_000_000 * n, {"In msg nelems": 256, "dtype": "Float"}
+            rows += [step(n, at, 999_000), launch(at + 1, 1, 2 * n), launch(at + 3, 1, 2 * n + 1)]
+            rows += [collective("allreduce", at + 5, took_us, 2 * n, Seq=n, **more)]
+            rows += [kernel("k", at + 10_000, 900_000, 2 * n + 1)]
+        files.append(tmp_path / f"rank-{rank}.json")
+        files[-1].write_bytes(trace(rows, distributedInfo={"rank": rank, "world_size": 2, "backend": "nccl"}))
+    found = ask(FINDINGS, place.store.get(ingest(files, place.store).run_id), {}, place.registry)
+    (why,) = (r.why for r in found.ruled_out if r.cause == "slow_network")
+    assert ("takes 3.50 ms" in why and why.endswith("and that costs little")) == slow
+    assert ("as quick as a network's" in why) != slow
+
+
 @pytest.mark.parametrize(
     ("told_again", "preempted", "why"),
     [(True, True, None), (False, True, "put back for want of cache"), (False, None, "nothing tells whether requests")],

@@ -26,6 +26,7 @@ from runs.tables import frame
 QUESTION = "collectives"
 EXCESS = "excess_collectives"
 CAUSES = ("slow_link", "slow_network", EXCESS)
+ANY = "any network that chips are joined by"
 TIMES = 3.0  # as long as other groups: a link that is as much slower is slow
 QUICK_THERE, SLOW_OTHERS = 0.1, 0.75
 """Quantiles: what is quick there must be slower than what is slow elsewhere, or busy hosts may be why."""
@@ -56,7 +57,9 @@ def find(seen: Seen) -> Told:
         why = "no profile shows collectives of all ranks of a group"
         return Told(not_told=(NotTold(CAUSES, why, "profiles of all ranks, taken at the same time"),))
     link, network = _link(seen, sent), _network(seen, sent)
-    said = [link or _no_link(seen, sent), (network if link is None else None) or _no_network(sent), _excess(seen, sent)]
+    said = [link or _no_link(seen, sent), network or _no_network(seen, sent), _excess(seen, sent)]
+    if link is not None and network is not None:
+        said.remove(network)  # of which the link is a part, and may be all
     return Told(
         tuple(one for one in said if isinstance(one, Finding)),
         tuple(one for one in said if isinstance(one, RuledOut)),
@@ -74,13 +77,19 @@ def _no_link(seen: Seen, sent: Sent) -> RuledOut | NotTold:
     return RuledOut("slow_link", slow or "groups of ranks that do the same are about as quick", QUESTION)
 
 
-def _no_network(sent: Sent) -> RuledOut | NotTold:
+def _no_network(seen: Seen, sent: Sent) -> RuledOut | NotTold:
+    if (cost := _network_cost(seen)) is not None:
+        busy = grown(seen) > BUSIER * cost
+        why = "hosts do more and more besides, which holds up messages too" if busy else "it is slow, and costs little"
+        return RuledOut("slow_network", why, QUESTION)
+    if (slow := slow_whole(sent.rows)) is not None:
+        return RuledOut("slow_network", f"{slow} {ANY}, and that costs little", QUESTION)
     known = sent.rows["bytes"].dropna()
     if max(int((known >= LARGE_BYTES).sum()), int((known <= SMALL_BYTES).sum())) < FEW:
         why = "too few messages are known to be large or small enough to judge a network by"
         return NotTold(("slow_network",), why, "longer profiles of all ranks")
     why = "the quickest tenth of all messages is as quick as a network's"
-    if slow_whole(sent.rows, 0.5) and not slow_whole(sent.rows):
+    if slow_whole(sent.rows, 0.5):
         why += ": hosts hold up the rest, busy with others"
     return RuledOut("slow_network", why, QUESTION)
 
@@ -175,11 +184,11 @@ def _link(seen: Seen, sent: Sent) -> Finding | None:
 
 def _network(seen: Seen, sent: Sent) -> Finding | None:
     """A network that is slower than any that chips are joined by, or than in its own quiet steps."""
-    found = seen.answer("stragglers", StragglersResult)
-    if found is not None and found.verdict == "network" and found.cost_chip_seconds:
-        if grown(seen) > BUSIER * found.cost_chip_seconds:
+    found, cost = seen.answer("stragglers", StragglersResult), _network_cost(seen)
+    if found is not None and cost is not None:
+        if grown(seen) > BUSIER * cost:
             return None  # hosts that do more and more besides hold up messages too
-        return _whole(seen, found.cost_chip_seconds, f"Collectives are slow though no rank is late: {found.why}.", None)
+        return _whole(seen, cost, f"Collectives are slow though no rank is late: {found.why}.", None)
     known = sent.rows.dropna(subset=["bytes"])
     slow = slow_whole(sent.rows)
     if slow is None:
@@ -197,7 +206,13 @@ def _network(seen: Seen, sent: Sent) -> Finding | None:
     place = Steps(int(steps.min()), int(steps.max())) if len(steps) and steps.min() >= 0 else None
     if likely > WIDER * shown:
         place = None  # steps that no profile saw are as slow
-    return _whole(seen, likely, f"All collectives are slow: {slow} any network that chips are joined by.", place)
+    return _whole(seen, likely, f"All collectives are slow: {slow} {ANY}.", place)
+
+
+def _network_cost(seen: Seen) -> float | None:
+    """Chip-seconds, where the network is found to be slow in some steps."""
+    found = seen.answer("stragglers", StragglersResult)
+    return found.cost_chip_seconds or None if found is not None and found.verdict == "network" else None
 
 
 def slow_whole(rows: pd.DataFrame, quickest: float = QUICK_THERE) -> str | None:
