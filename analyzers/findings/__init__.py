@@ -60,6 +60,7 @@ class FindingsResult:
 
     `told_share`: of the chip time, what the ledger can tell. `useful_share`: what moved the model forward at the chip's
     peak, `kept_share`: what went into steps that were kept (or tokens that were served). None where not known.
+    `peak_known`: whether a peak of the chip is.
     """
 
     findings: tuple[Finding, ...]
@@ -74,6 +75,7 @@ class FindingsResult:
     useful_share: float | None
     floor: float
     serving: bool = False
+    peak_known: bool = True
     frameworks: tuple[str, ...] = ()
     ladder: Grade = field(default_factory=Grade)
     notes: tuple[str, ...] = field(default=())
@@ -215,6 +217,7 @@ def analyze(tables: Tables, facts: Facts, options: Mapping[str, Any], answers: A
         useful_share=useful_share(ledger),
         floor=floor,
         serving=found.serving,
+        peak_known=found.peak_known,
         frameworks=answers.frameworks,
         ladder=Grade() if found.serving or compiled else grade(seen),
         notes=found.notes,

@@ -6,13 +6,16 @@ import pytest
 
 from app.questions.asking import ask
 from app.questions.findings import FINDINGS
+from app.questions.findings.words import nothing
 from collectors.ingest import ingest
 from tests.analyzers.served_worlds import world
+from tests.analyzers.worlds import World
 from tests.app import made_runs, served_runs
 from tests.app.made_runs import S
 from tests.collectors.kineto_traces import collective, kernel, launch, op, step, trace
 
 KNOWN = {"chips": 4, "chip": "v5p", "model": "llama3.1-8b", "seq": 4096, "global_batch": 8}
+FLOPS = "the job's log where it prints TFLOP/s; of PyTorch, profile with record_shapes=True"
 PACE = {"growing_steps", "step_change", "periodic_pause"}
 
 
@@ -122,3 +125,19 @@ def test_what_is_found_and_gives_back_too_little_is_said(place, save_s, told):
     assert ("frequent_checkpoints" in {f.cause for f in found.findings}) == told == (not outs)
     little = re.compile(r"mending it would give back [01]\.\d+ % of the chip time, too little for a finding")
     assert told or little.fullmatch(outs[0])
+
+
+@pytest.mark.parametrize(
+    ("chip", "flops", "add"),
+    [
+        ("TPU v5p", None, f"Add {FLOPS}."),
+        (None, None, f"Add which chip it was, under Facts, and {FLOPS}."),
+        (None, 3e12, "Add which chip it was, under Facts."),
+    ],
+)
+def test_of_computing_that_is_not_told_apart_only_what_lacks_is_asked_for(place, chip, flops, add):
+    seen = World(executed_flops=flops).tables(goodput=False)
+    names = ("captures", "collectives", "steps", "lifecycle", "ops", "op_events")
+    tables = {name: seen.arrow(name).to_pydict() for name in names}
+    run = made_runs.write(place.store, "profile", tables, {"chips": 4} | ({"chip": chip} if chip else {}))
+    assert nothing(ask(FINDINGS, run, {}, place.registry)).endswith(f"nothing in that stands out. {add}")

@@ -95,10 +95,9 @@ def _lacking(result: FindingsResult) -> str:
     if result.serving:
         return "the engine's log or its counters (/metrics)"
     if result.ledger.amount("compute_unsplit") > dark / 2:
-        return (
-            "the job's log where it prints TFLOP/s, and under Facts which chip it was, if that lacks; of PyTorch, "
-            "profile with record_shapes=True"
-        )
+        chip = "" if result.peak_known else "which chip it was, under Facts"
+        flops = "the job's log where it prints TFLOP/s; of PyTorch, profile with record_shapes=True"
+        return ", and ".join(filter(None, (chip, "" if chip and result.ledger.useful_flops else flops)))
     if result.ledger.amount("communication_or_wait") > dark / 2:
         return "profiles of all ranks, captured at the same time"
     return "profiles of more of its steps and chips"
