@@ -164,6 +164,55 @@ def test_steps_are_those_of_the_devices_that_their_process_drives(got, of_amd):
         assert of_devices(result) == ({(device, n) for device in of_work for n in range(4)}, 8)
 
 
+@pytest.mark.parametrize("marking", [(10,), (10, 30)])
+def test_devices_of_a_process_without_marks_take_the_steps_of_the_others(got, marking):
+    """As where one rank alone has ranges: what others launch is numbered by them. Such a device had no steps at all."""
+    export = pair(0, 1)
+    for n in range(4):
+        at = MS * (n + 1)
+        for pid in marking:
+            export.range(f"step {n}", at + 10 * pid, at + 900_000, pid=pid)
+        for pid in (10, 20):
+            export.ran("gemm", at + 1000, 700_000, n + 2, pid=pid)
+    assert of_devices(got(export)) == ({(device, n) for device in (0, 1) for n in range(4)}, 8)
+
+
+def test_steps_of_a_process_that_drives_nothing_are_no_other_processes(got):
+    """Taken for all devices' each of them had twice as many."""
+    export = pair(0, 1)
+    for pid in (10, 20, 30):
+        for n in range(4):
+            at = MS * (n + 1) + 1000 * pid
+            export.range(f"step {n}", at, at + 900_000, pid=pid)
+            if pid != 30:
+                export.ran("gemm", at + 1000, 800_000, n + 2, pid=pid)
+    result = got(export)
+    assert of_devices(result) == ({(device, n) for device in (0, 1) for n in range(4)}, 8)
+    assert "4 steps: their process launches nothing, and others drive all devices" in result.reasons()
+
+
+def test_a_device_of_which_nobody_knows_who_drives_it_takes_the_steps_of_all(got):
+    export = pair(0, 1)
+    export.put("TARGET_INFO_CUDA_DEVICE", (2, 0, 30, "GPU-2", 132))
+    for n in range(4):
+        at = MS * (n + 1)
+        for pid in (10, 20):
+            export.range(f"step {n}", at, at + 900_000, pid=pid)
+            export.ran("gemm", at + 1000, 800_000, n + 2, pid=pid)
+        export.kernel("gemm", at + 2000, 500_000, 900 + n, pid=30)
+    assert of_devices(got(export)) == ({(device, n) for device in range(3) for n in range(4)}, 12)
+
+
+def test_steps_that_one_process_marks_for_those_that_launch_are_taken_by_all_devices(got):
+    export = pair(0, 1)
+    for n in range(4):
+        at = MS * (n + 1)
+        export.range(f"step {n}", at, at + 900_000, pid=30)
+        for pid in (10, 20):
+            export.ran("gemm", at + 1000, 700_000, n + 2, pid=pid)
+    assert of_devices(got(export)) == ({(device, n) for device in (0, 1) for n in range(4)}, 8)
+
+
 def test_steps_of_one_process_are_taken_by_all_of_its_devices(got):
     export = Export()
     for n in range(3):

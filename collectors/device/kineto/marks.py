@@ -76,17 +76,24 @@ def devices_by_process(devices: Devices, owner: np.ndarray, step: np.ndarray) ->
 
 
 def steps_taken(
-    marked: dict[int, Steps], step: np.ndarray, devices: Devices, owner: np.ndarray, driven: dict[int, list[int]]
+    marked: dict[int, Steps],
+    step: np.ndarray,
+    devices: Devices,
+    owner: np.ndarray,
+    driven: dict[int, list[int]],
+    lost: Counter[str],
 ) -> OfDevices:
     """The steps as they were taken (`device_steps`): of several processes in one file each on its own devices, since
     others of the host took theirs at another time. Those that make no marks, and devices of which nobody tells what was
-    launched, take the steps of the process that makes the most."""
+    launched, take the steps of the process that makes the most. `lost`: counts steps that no device took."""
     if not driven or not marked:
         return [(*one, None) for one in device_steps(_all_steps(marked), step, devices)]
     most, number = max(marked.values(), key=len), devices.number[devices.events["row"]]
     untold = np.unique(number[(owner < 0) & devices.kernels()]).tolist()
     taken = [(marked.get(one, most), owner == one, mine) for one, mine in driven.items()]
     taken += [(most, number == one, [one]) for one in untold if not any(one in mine for mine in driven.values())]
+    if idle := sum(len(s) for s in marked.values() if not any(s is steps for steps, *_ in taken)):
+        lost["steps: their process launches nothing, and others drive all devices"] += idle
     found: OfDevices = []
     for steps, own, mine in taken:
         each = device_steps(steps, np.where(own, step, -1), devices)

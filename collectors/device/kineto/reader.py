@@ -103,7 +103,7 @@ class Reader:
         step = steps_of_launches(marked, devices, launched_ns, process)
         owner = owners_of(devices, process)
         driven = devices_by_process(devices, owner, step)
-        taken = steps_taken(marked, step, devices, owner, driven)
+        taken = steps_taken(marked, step, devices, owner, driven, gathered.lost)
         yield from step_rows(taken, span, self._capture, who.host, self._name)
         yield from fetch_rows(gathered, span, owner, driven, who.host, self._name)
         numbers = sorted({int(n) for n in devices.number[devices.events["row"][devices.kernels()]]})
