@@ -280,6 +280,7 @@ def lines(source: Source) -> Iterator[tuple[int, str, bool]]:
                     where=source.name,
                     expected="a text log with a line per record",
                 )
-            text = raw.rpartition(HOLE)[2] if HOLE in raw else raw
-            yield offset + len(raw) - len(text), text.decode("utf-8", "replace").rstrip("\r\n"), whole
+            behind = raw.rindex(HOLE) + len(HOLE) if 0 in raw and HOLE in raw else 0
+            text = raw[behind:] if behind else raw
+            yield offset + behind, text.decode("utf-8", "replace").rstrip("\r\n"), whole
             offset += len(raw)
