@@ -128,7 +128,8 @@ def test_of_a_refused_program_the_inputs_are_not_taken_for_all_that_it_needs():
     figure = fill({"": refused})
     assert sum(bar.x[0] for bar in figure.data) == pytest.approx(20) and figure.layout.shapes[0].x0 == 16
     assert filled(refused) == (
-        "Of what step needs 10.0 GB are inputs; hatched: 10.0 GB of which the compiler told the sum alone, and padding."
+        "Of what step needs, 10.0 GB are inputs; hatched: 10.0 GB of which the compiler told the sum alone, and "
+        "padding."
     )
     assert not any("not known" in note for note in refused.notes)
     assert "of the inputs" in tiles(refused.parts, "the inputs").iloc[1]["hover"]

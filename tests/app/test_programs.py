@@ -12,6 +12,7 @@ from app.programs import StoredPrograms
 from app.questions.asking import answer_dict, ask
 from app.questions.heap import HEAP
 from app.questions.hlo import HLO
+from app.questions.hlo import page as hlo_page
 from app.questions.hlo_diff import HLO_DIFF
 from app.questions.hlo_graph import HLO_GRAPH
 from app.questions.hlo_graph.figure import graph
@@ -144,6 +145,8 @@ def test_flops_of_kernels_that_nobody_tells_are_not_none(place, tmp_path, extra,
     assert result.to_dict()["programs"][0]["flops"] == flops
     assert ("in one execution" in HLO.verdict(result)) == (flops is not None)
     assert ("at least" in HLO.verdict(result)) == (flops is not None and not estimate)
+    (shown,) = (f.value for f in hlo_page.figures(result) if f.label == "FLOPs")
+    assert shown.startswith("at least ") == (flops is not None and not estimate), "as the verdict has it"
     figures = figures_of(run, None, 0, lambda *_: None)
     assert figures.get("program_flops") == (flops if estimate else None) and figures["program_bytes"] > 0
     said = [n for n in result.notes if n.startswith("Of 1 custom call nobody tells the FLOPs")]

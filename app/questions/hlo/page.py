@@ -35,10 +35,12 @@ def figures(result: HloResult) -> list[Figure]:
     """How many programs, and the size of the one shown."""
     told = row_of(result)
     timed = pd.notna(told["seconds"])
+    least = "at least " if result.untold and pd.notna(told["flops"]) else ""
+    flops = f"{least}{fmt.flops(_known(told['flops']))}"
     shown = [
         Figure("Programs kept", f"{len(result.programs):,}", HLO.meaning("Programs kept"), "measured"),
         Figure("Instructions", f"{int(told['instructions']):,}", HLO.meaning("Instructions"), "measured"),
-        Figure("FLOPs", fmt.flops(_known(told["flops"])), "Of one execution, loops by their trip counts.", "derived"),
+        Figure("FLOPs", flops, "Of one execution, loops by their trip counts.", "derived"),
         Figure("Bytes", fmt.size(_known(told["bytes"])), "Operands and results of one execution.", "derived"),
     ]
     if timed:

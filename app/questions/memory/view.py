@@ -56,7 +56,7 @@ def filled(result: MemoryResult) -> str:
     if result.untold_bytes:
         inputs, padding = fmt.size(result.parts_bytes), ", and padding" if result.padding_bytes else ""
         return (
-            f"Of what {program} needs {inputs} are inputs; hatched: {fmt.size(result.untold_bytes)} of which the "
+            f"Of what {program} needs, {inputs} are inputs; hatched: {fmt.size(result.untold_bytes)} of which the "
             f"compiler told the sum alone{padding}."
         )
     held = fmt.size(result.parts_bytes) + (" as inputs" if result.inputs_only else " at its fullest")
