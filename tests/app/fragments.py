@@ -32,14 +32,15 @@ def out_of_place(sent: list[ForwardMsg], part: str) -> list[list[int]]:
     for message in sent:
         queue.enqueue(message)
     queue.clear(retain_lifecycle_msgs=True, fragment_ids_this_run=[part])
-    held: dict[tuple[int, ...], int] = {}  # how much stands in each block
+    held: dict[tuple[int, ...], int] = {(): 4}  # how much stands in each block
     wrong = []
     for message in queue.flush():
         if message.WhichOneof("type") == "delta":
-            *within, at = path = list(message.metadata.delta_path)
-            if len(path) > 1 and at > held.get(tuple(within), 0):
-                wrong.append(path)
-            held[tuple(within)] = max(held.get(tuple(within), 0), at + 1)
+            path = tuple(message.metadata.delta_path)
+            lacks = any(path[i] >= held.get(path[:i], 0) for i in range(len(path) - 1))
+            if lacks or path[-1] > held.get(path[:-1], 0):
+                wrong.append(list(path))
+            held[path[:-1]] = max(held.get(path[:-1], 0), path[-1] + 1)
     return wrong
 
 

@@ -23,7 +23,7 @@ from errors import format as fmt
 
 ASKED = "what was asked"  # in the session, until it is done: the page may be drawn anew before the list is
 TOLD = "what was done"  # in the session: what the list tells of the last thing that was done
-WHOLE = "whole page"  # in the session: more than the list has changed
+WHOLE = "whole page"  # in the session: more than the list is to be drawn
 
 
 @dataclass(frozen=True)
@@ -50,8 +50,10 @@ def at_once(place: Workspace) -> Callable[[str, list[str]], None]:
 
     def asked(act: str, ids: list[str]) -> None:
         st.session_state.pop(TOLD, None)
-        if act in ELSEWHERE:
+        if act in ELSEWHERE or act in DIALOGS:
             st.session_state[ASKED] = act, ids
+        if act in DIALOGS:
+            st.session_state[WHOLE] = True
         if act not in AT_ONCE:
             return
         try:
@@ -122,20 +124,42 @@ AT_ONCE: dict[str, Callable[[Workspace, list[str]], Told | None]] = {
 }
 
 
-ELSEWHERE = ("open", "compare", "export", *dialogs.ABOUT)
+ELSEWHERE = ("open", "compare")
+DIALOGS = ("export", *dialogs.ABOUT)
 
 
-def then(place: Workspace, found: Callable[[], Sequence[str]]) -> None:
-    """Does what leads elsewhere or asks more; `found`: all that the search finds, for who exports them."""
-    act, ids = st.session_state.pop(ASKED, ("", []))
+def then(place: Workspace) -> None:
+    """Does what leads elsewhere, as soon as the list is drawn anew."""
+    act, ids = _asked(ELSEWHERE)
     if act == "open":
         st.switch_page(FINDINGS.file, query_params={"run": ids[0]})
     elif act == "compare":
         _compare(place, ids)
-    elif act == "export":
+
+
+def ask_more(place: Workspace, found: Callable[[], Sequence[str]]) -> None:
+    """Opens the dialog that was asked for. `found`: all that the search finds, for who exports them.
+
+    It is drawn with the whole page, beside the list. Within the list, which is drawn again by itself, it would be lost
+    where that comes before the browser has heard of it; and what stands in it would then be put behind nothing, which
+    the browser refuses: the page would be dead.
+    """
+    act, ids = _asked(DIALOGS)
+    if act:
+        dialogs.opened()
+    if act == "export":
         export(place, ids, found)
-    elif act in dialogs.ABOUT:
+    elif act:
         dialogs.ABOUT[act](place, ids)
+
+
+def _asked(acts: Sequence[str]) -> tuple[str, list[str]]:
+    """What was asked for last, where it is one of these, and of which runs: told once."""
+    act, ids = st.session_state.get(ASKED, ("", []))
+    if act not in acts:
+        return "", []
+    del st.session_state[ASKED]
+    return act, ids
 
 
 def _compare(place: Workspace, ids: list[str]) -> None:

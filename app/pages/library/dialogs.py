@@ -31,6 +31,11 @@ def asking() -> bool:
     return bool(st.session_state.get(ASKING))
 
 
+def opened() -> None:
+    """One is open from now on."""
+    st.session_state[ASKING] = True
+
+
 def closed() -> None:
     """None is open any more."""
     st.session_state.pop(ASKING, None)
@@ -41,7 +46,6 @@ def _telling(draw: About) -> About:
 
     @wraps(draw)
     def within(place: Workspace, ids: list[str]) -> None:
-        st.session_state[ASKING] = True
         try:
             draw(place, ids)
         except ChipledgerError as e:

@@ -11,13 +11,14 @@ import streamlit as st
 from app.cells import harmless
 from app.library.columns import COLUMNS, Row
 from app.library.table import table
+from app.pages.library.dialogs import closed
 from app.workspace import Workspace
 from errors import format as fmt
 
 DATE = "date"
 
 
-@st.dialog("Export")
+@st.dialog("Export", on_dismiss=closed)
 def export(place: Workspace, ids: Sequence[str], found: Callable[[], Sequence[str]]) -> None:
     """The rows that are selected, or all that the search finds, as CSV or JSON."""
     chosen, every = ids, found()

@@ -206,7 +206,7 @@ def _table(shown: Listed, found: Library) -> None:
 
 def _draw(shown: Listed, given: dict[str, object]) -> None:
     runs_table(given, at_once(shown.place))
-    then(shown.place, lambda: [row.address for row in shown.found(None).rows])
+    then(shown.place)
 
 
 def _bin(shown: Listed) -> None:

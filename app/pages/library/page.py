@@ -9,6 +9,7 @@ from app.components.notice import notice
 from app.library.rows import Library
 from app.library.table import table
 from app.pages.facts.landing import landing
+from app.pages.library.acting import ask_more
 from app.pages.library.dialogs import closed
 from app.pages.library.listing import Listed, elsewhere, listed
 from app.pages.library.upload import upload
@@ -44,6 +45,7 @@ def page() -> None:
     pending = first_found is not None and any(row.pending for row in first_found.rows)
     again = LOOK_AGAIN_SECONDS if pending else LIVE_SECONDS if followed else None
     by_itself(listed, again)(shown, [first_found] if first_found else [], pending)
+    ask_more(place, lambda: [row.address for row in shown.found(None).rows])
 
 
 def _first(shown: Listed) -> Library | None:
