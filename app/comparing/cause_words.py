@@ -45,10 +45,10 @@ def said(setting: Setting) -> str:
 
 
 def called(setting: Setting) -> str:
-    """`the batch (8, then 16)`, `the version of jax (0.4, then 0.5) and 2 more versions`."""
+    """`the batch (8, then 16)`, `the version of jax (0.4, then 0.5, and 2 more versions)`."""
     a, b = values(setting)
-    more = f" and {fmt.count(len(setting.parts) - 1, f'more {setting.kind.more}')}" if setting.several else ""
-    return f"{_name(setting)} ({a}, then {b}){more}"
+    more = f", and {fmt.count(len(setting.parts) - 1, f'more {setting.kind.more}')}" if setting.several else ""
+    return f"{_name(setting)} ({a}, then {b}{more})"
 
 
 def unknown_called(d: Differs) -> str:

@@ -218,7 +218,9 @@ def _settings(result: DifferenceResult) -> str:
         return "No setting that is known of both differs." if result.told and not given else ""
     told, more = others[:MOST_DIFFERS], len(others) - MOST_DIFFERS
     too = " too" if given else ""
-    return f"They differ{too} in {listed(told) if more <= 0 else ', '.join(told) + f', and {more} more'}."
+    if more <= 1:  # which has room where its number would stand
+        return f"They differ{too} in {listed(others)}."
+    return f"They differ{too} in {', '.join(told)}, and {more} more."
 
 
 def _left(result: DifferenceResult) -> str:

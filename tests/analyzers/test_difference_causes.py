@@ -190,7 +190,17 @@ def test_the_reason_given_can_have_moved_the_account_that_changed_most():
         (
             {"jax": "0.4", "libtpu_version": "1", "jaxlib_version": "4"},
             {"jax": "0.5", "libtpu_version": "2", "jaxlib_version": "5"},
-            "which the version of jax (0.4, then 0.5) and 2 more versions may make",
+            "which the version of jax (0.4, then 0.5, and 2 more versions) may make",
+        ),
+        (
+            {"model": {"heads": 4, "mlp_dim": 1024, "vocab_size": 256}},
+            {"model": {"heads": 5, "mlp_dim": 1000, "vocab_size": 250}},
+            "which the model's heads (4, then 5, and 2 more dimensions) may make",
+        ),
+        (
+            {"precision": "bf16", "dtype": "f32", "quantization": "none"},
+            {"precision": "int8", "dtype": "s8", "quantization": "int8"},
+            "and 2 more precision settings) may make",
         ),
         (
             {"precision": "bf16", "fused_mlp": False},
