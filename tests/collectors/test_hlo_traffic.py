@@ -150,3 +150,16 @@ ENTRY e {
 }""")
     assert (found["s"].bytes, found["sent"].bytes, found["got"].bytes) == (ROWS, 0, 0)
     assert found["r"].bytes == ROWS + 4  # and a mark for waiting
+
+
+def test_names_that_a_compiler_gives_to_memory_cost_nothing_and_are_no_kernels():
+    found = operations("""
+ENTRY e {
+  a = f32[2048,256]{1,0} parameter(0)
+  room = f32[4096,256]{1,0} custom-call(), custom_call_target="AllocateBuffer"
+  both = f32[4096,256]{1,0} custom-call(a, a), custom_call_target="ConcatBitcast"
+  kernel = f32[4096,256]{1,0} custom-call(both), custom_call_target="tpu_custom_call"
+  ROOT r = f32[4096,256]{1,0} add(room, kernel)
+}""")
+    told = {name: (found[name].category, found[name].bytes) for name in ("room", "both", "kernel")}
+    assert told == {"room": ("data-movement", 0), "both": ("data-movement", 0), "kernel": ("custom-call", 2 * ROWS)}

@@ -88,6 +88,7 @@ FREE = {
 }
 _BYTES = (2, 6)  # element types s8 and u8
 CALLERS = {"fusion", "call", "async-start"}  # what they call runs once, as part of them
+_NAMES_OF_MEMORY = (b"AllocateBuffer", b"ConcatBitcast")  # as a TPU compiler writes them
 _MATMUL_TARGET = re.compile(r"gemm|matmul|dot", re.IGNORECASE)
 _CYCLES = re.compile(rb'"estimated_cycles":\s*"?(\d{1,18})\b')
 _ESTIMATED = re.compile(rb'"cost_estimate":\s*\{\s*"flops":\s*"?(\d{1,18})"?\s*[,}]')
@@ -105,6 +106,12 @@ class Product:
     batch: int
     flops: int
     kind: str  # matmul, or convolution where a window slides over space
+
+
+def moves_nothing(instruction: Any) -> bool:
+    """Whether a call is the compiler's own name for memory: room that something fills later, or pieces that lie side by
+    side as one value. It neither computes nor touches what lies there."""
+    return instruction.opcode == b"custom-call" and instruction.custom_call_target in _NAMES_OF_MEMORY
 
 
 def config_of(instruction: Any) -> dict:

@@ -18,7 +18,7 @@ from collectors.device.hlo.analysed import Argument, Matmul, Module, Operation
 from collectors.device.hlo.assignment import assignment_of
 from collectors.device.hlo.buffers import device_memory
 from collectors.device.hlo.collectives import Collectives, program_collective
-from collectors.device.hlo.cost import CALLERS, Product, cycles_of, flops_of, product_of
+from collectors.device.hlo.cost import CALLERS, Product, cycles_of, flops_of, moves_nothing, product_of
 from collectors.device.hlo.layouts import padded_bytes
 from collectors.device.hlo.loops import Loops
 from collectors.device.hlo.names import category_of
@@ -355,6 +355,8 @@ class Analysis:
             opcode = self.wrapped(instruction) if opcode == "async-start" else opcode
         if self._collectives.with_host(instruction):
             opcode = f"host {opcode}"
+        elif moves_nothing(instruction):
+            opcode = "bitcast"  # no kernel whose work nobody tells
         container = opcode in ("while", "conditional", "call")
         collective = self._collectives.of(instruction)
         name = _text(instruction.metadata.op_name)

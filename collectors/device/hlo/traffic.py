@@ -9,7 +9,7 @@ of it is used, nobody says.
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from collectors.device.hlo.cost import FREE, scratch_shape
+from collectors.device.hlo.cost import FREE, moves_nothing, scratch_shape
 from collectors.device.hlo.shapes import TUPLE, elements, size_bytes
 
 _SLICES = (b"dynamic-slice", b"slice", b"gather")
@@ -29,7 +29,7 @@ def main_bytes(shape: Any) -> int:
 def bytes_of(instruction: Any, operands: list[Any], computations: Computations) -> float:
     """Bytes that one execution reads from and writes to main memory; `computations` by number, for fusions."""
     opcode = instruction.opcode.decode("utf-8", "replace")
-    if opcode in FREE or opcode.endswith("-done"):
+    if opcode in FREE or opcode.endswith("-done") or moves_nothing(instruction):
         return 0.0
     shape = instruction.shape
     written = main_bytes(shape)
