@@ -47,6 +47,15 @@ ENTRY e {
   ROOT y = f32[8] get-tuple-element(w), index=1
 }
 """
+RAGGED = """
+HloModule m, num_partitions=4
+ENTRY e {
+  x = bf16[64,32] parameter(0)
+  into = bf16[64,32] parameter(1)
+  n = s32[4] parameter(2)
+  ROOT r = bf16[64,32] ragged-all-to-all(x, into, n, n, n, n), channel_id=1, replica_groups={{0,1,2,3}}
+}
+"""
 # One all-gather that a fusion starts, another goes on with beside a product, and a third ends.
 ASYNC_FUSIONS = """
 HloModule m, num_partitions=4
@@ -171,6 +180,12 @@ def test_collectives_in_fusions_and_calls():
     assert found.operations["all-gather.call-done"].collective.part == "done"
     assert found.operations["g"].count == 0  # it is the call-start that runs
     assert found.operations["all-gather.call-start"].bytes == (8 * 8 + 16 * 8) * 4
+
+
+def test_where_a_ragged_exchange_puts_what_comes_is_not_sent():
+    found = module(RAGGED)
+    assert told(RAGGED) == [("r", "all-to-all", ((0, 1, 2, 3),), 64 * 32 * 2.0, 1, False)]
+    assert found.operations["r"].bytes == 2 * 64 * 32 * 2 + 4 * 4 * 4  # read, written; four lists of four numbers
 
 
 def test_transfers_between_slices():

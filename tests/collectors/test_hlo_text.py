@@ -39,3 +39,9 @@ def test_collectives_as_a_tpu_trace_names_them():
     assert (done.kind, done.part) == ("all-gather", "done")
     assert collective_of_text("%fusion.1 = f32[] fusion(f32[] %all-reduce.1)") is None
     assert collective_of_text("no HLO at all") is None
+
+
+def test_of_a_ragged_exchange_only_what_is_sent_has_bytes():
+    line = "%ragged-all-to-all.1 = bf16[8,4]{1,0} ragged-all-to-all(bf16[8,4]{1,0} %x, bf16[8,4]{1,0} %into, s32[4] %n)"
+    found = collective_of_text(line)
+    assert (found.kind, found.bytes, found.dtype) == ("all-to-all", 64.0, "bf16")

@@ -117,6 +117,8 @@ class Collectives:
         if part == "done":
             return Collective(kind, part, 0.0, None, None)
         shapes = [self._by_id[i].shape for i in instruction.operand_ids if i in self._by_id]
+        if instruction.opcode == b"ragged-all-to-all":
+            shapes = shapes[:1]  # the others are where the result is put, and which rows go where
         groups = replica_groups(instruction)
         if kind == "permute":
             groups = linked((p.source, p.target) for p in instruction.source_target_pairs)

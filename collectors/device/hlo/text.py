@@ -30,7 +30,10 @@ def collective_of_text(line: str) -> Collective | None:
     if found[1] == "done":
         return Collective(*found, 0.0, None, None)
     operands = _OPERANDS.search(line[name.end() - 1 :])
-    return Collective(*found, *_size(operands[1] if operands else ""), groups_of_text(line))
+    some = (
+        1 if "ragged-all-to-all(" in line else None
+    )  # the others are where the result is put, and which rows go where
+    return Collective(*found, *_size(operands[1] if operands else "", some), groups_of_text(line))
 
 
 def fused_collective(name: str, category: str) -> Collective | None:
@@ -56,8 +59,9 @@ def transfer_of_text(opcode: str, line: str) -> str:
     return f"host {plain}" if "is_host_transfer=true" in line else opcode
 
 
-def _size(operands: str) -> tuple[float | None, str | None]:
-    shapes = _OPERAND.findall(operands.split("), ")[0])
+def _size(operands: str, some: int | None) -> tuple[float | None, str | None]:
+    """Bytes of `some` first operands (None: of all), and the type of the first."""
+    shapes = _OPERAND.findall(operands.split("), ")[0])[:some]
     try:
         total = float(sum(prod(int(d) for d in dims.split(",") if d) * type_bytes(kind) for kind, dims in shapes))
     except (ValueError, OverflowError):  # numbers that nothing has

@@ -41,6 +41,8 @@ def bytes_of(instruction: Any, operands: list[Any], computations: Computations) 
     if opcode == "scatter" and len(operands) > 2:
         update = size_bytes(operands[-1].shape)
         return float(sum(main_bytes(o.shape) for o in operands[1:]) + 2 * _part(operands[0], update))
+    if opcode == "ragged-all-to-all":  # what it writes into is its second operand, in place
+        return float(written + sum(main_bytes(o.shape) for n, o in enumerate(operands) if n != 1))
     if opcode == "send":  # its result is the operand itself, with marks for waiting
         return float(sum(main_bytes(o.shape) for o in operands))
     if opcode.endswith("-start") and shape.tuple_shapes:
