@@ -129,6 +129,16 @@ def test_the_list_is_the_same_at_each_door(server, ids, capsys):
     assert len(told.splitlines()) == 3
 
 
+def test_a_list_in_order_of_a_number_is_in_its_order_however_fresh_its_runs(place, capsys):
+    for name, steps in (("middle", 150), ("long", 400), ("short", 40)):
+        tables = {"steps": made_runs.step_columns([10**9] * steps)}
+        made_runs.write(place.store, name, tables, {"chips": 4, "usd_per_chip_hour": 3.0})
+    code, told, _ = out(capsys, "runs", "--sort=-cost", "--limit=1")
+    assert code == 0 and told.splitlines()[1].split()[1] == "long"
+    told = json.loads(out(capsys, "runs", "--sort=step_time", "--limit=1", "--json")[1])
+    assert told["pending"] == 0
+
+
 HIDDEN = "a\u202eb"
 REFUSED = [  # words of a command, the same request, and what both say
     (["rename", R, HIDDEN], (PATCH, ONE, {"name": HIDDEN}), "invisible character U+202E"),

@@ -2,6 +2,7 @@
 
 import argparse
 import sys
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,7 @@ from errors.options import SWITCH, Option
 
 if TYPE_CHECKING:
     from app.library.columns import Row
-    from app.library.rows import Library
+    from app.library.rows import Library, Numbers
 
 NAME = "runs"
 HELP = "list the runs in the store, newest first, or those that a search finds"
@@ -53,11 +54,17 @@ def run(args: argparse.Namespace) -> None:
 
 
 def _print_json(place: Workspace, query: str, columns: list[str], asked: dict[str, Any]) -> None:
-    from app.library.columns import named
     from app.listing import list_runs
 
-    worked_out = any(named(column).worked_out for column in columns)
-    print_json(list_runs(place, query, **asked, numbers="now" if worked_out or query else "kept"))
+    print_json(list_runs(place, query, **asked, numbers=_numbers(query, columns, asked)))
+
+
+def _numbers(query: str, columns: Sequence[str], asked: Mapping[str, Any]) -> "Numbers":
+    """Those that lack are worked out where what is searched, shown or sorted by may need them."""
+    from app.library.columns import named
+
+    looked_at = [*columns, str(asked[SORT.name]).removeprefix("-")]
+    return "now" if query or any(named(column).worked_out for column in looked_at) else "kept"
 
 
 def _print(place: Workspace, query: str, columns: list[str], asked: dict[str, Any]) -> None:
@@ -65,8 +72,7 @@ def _print(place: Workspace, query: str, columns: list[str], asked: dict[str, An
     from app.library.rows import library
 
     shown = [named(column) for column in columns or USUAL]
-    worked_out = any(column.worked_out for column in shown)
-    found = library(place, query, **asked, hidden=True, numbers="now" if worked_out or query else "kept")
+    found = library(place, query, **asked, hidden=True, numbers=_numbers(query, columns, asked))
     for problem in found.damaged.values():
         print(f"warning: {printable(problem)}", file=sys.stderr)
     if not found.rows:
