@@ -87,6 +87,11 @@ class StepTimes:
     def mean_s(self) -> float:
         return float(self.seconds.mean())
 
+    @property
+    def accounted(self) -> NDArray[np.int64]:
+        """Numbers of the steps that a profile tells accounts of: those that it watched, where they were set apart."""
+        return self.profiled if len(self.profiled) else self.step
+
 
 @dataclass(frozen=True)
 class Change:

@@ -96,7 +96,7 @@ def _profiled(run: Run, steps: StepTimes | None) -> StepAccounts | None:
     """Accounts of its profiled steps; None where no profile shows any."""
     if steps is None or not run.manifest.tables.get("captures"):
         return None
-    return step_accounts(run.tables, run.manifest.facts, steps.profiled if len(steps.profiled) else steps.step)
+    return step_accounts(run.tables, run.manifest.facts, steps.accounted)
 
 
 def _tokens(rows: pd.DataFrame, steps: StepTimes) -> float | None:

@@ -10,6 +10,8 @@ from app.cli import main
 from app.comparing.several import words
 from app.comparing.several.answer import several
 from app.comparing.several.growing import grown
+from app.comparing.several.reading import steps_of
+from app.comparing.sides import compare_jobs
 from app.components.baseline import changed
 from app.components.figures_row import Figure
 from app.library.table import Table
@@ -17,6 +19,8 @@ from app.mcp.calling import call
 from app.mcp.tools import tool
 from app.pages.library.acting import _comparable
 from errors import QuestionError
+from tests.analyzers.worlds import World
+from tests.analyzers.worlds import _append as joined
 from tests.app.made_runs import write
 from tests.app.serving import get, serving
 from tests.app.test_compare_jobs import ODD, job
@@ -38,8 +42,29 @@ def four(place):
     )
 
 
+def profiled_at_first(store, name, **facts):
+    """A job of 60 steps, of which a profile saw the first nine."""
+    log, seen = World(steps=60, profiled=()).tables(), World(steps=9).tables(goodput=False)
+    tables = {table: seen.arrow(table).to_pydict() for table in ("captures", "collectives", "ops", "op_events")}
+    tables |= {table: log.arrow(table).to_pydict() for table in ("steps", "lifecycle")}
+    joined(tables["steps"], seen.arrow("steps").to_pydict())
+    return write(store, name, {t: columns for t, columns in tables.items() if any(map(len, columns.values()))}, facts)
+
+
 def ids(runs):
     return ",".join(r.run_id for r in runs)
+
+
+def test_what_eats_a_series_is_told_by_a_profile_of_few_of_many_steps(place):
+    for chips in (4, 8):
+        profiled_at_first(place.store, f"on {chips}", chip="TPU v5p", chips=chips, global_batch=64)
+    found = several(place, ("on 4", "on 8"), numbers="now")
+    (series,) = grown(found).series
+    a, b = found.chosen.runs
+    assert len(steps_of(a).profiled) == 8 and not set(steps_of(a).profiled) & set(steps_of(a).step)
+    accounts = compare_jobs(a, b, place).ledger
+    assert accounts and {n: s for n, s in series.points[1].accounts.items() if s} == {c.account: c.b for c in accounts}
+    assert sum(series.points[1].eaten.values()) == pytest.approx(0.5)
 
 
 def test_three_runs_are_laid_beside_one_another_and_two_are_compared_as_ever(place, four, capsys):

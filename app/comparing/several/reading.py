@@ -31,12 +31,12 @@ def steps_of(run: Run) -> StepTimes | None:
 
 
 def accounts_of(run: Run) -> StepAccounts | None:
-    """Of profiled, settled steps; None where no profile shows any."""
+    """Of its profiled steps, as two runs are compared; None where no profile shows any."""
     times = steps_of(run)
     if times is None or not run.manifest.tables.get("captures"):
         return None
     try:
-        return _accounts.get(run.writing, lambda: step_accounts(run.tables, run.manifest.facts, times.step))
+        return _accounts.get(run.writing, lambda: step_accounts(run.tables, run.manifest.facts, times.accounted))
     except ChipledgerError:
         return None
 
