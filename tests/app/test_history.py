@@ -189,6 +189,28 @@ def test_waits_that_a_log_tells_are_told_though_a_profile_of_few_steps_saw_none(
     assert [value for value, *_ in found] == pytest.approx([found[0][0]] * 3) and found[0][0] > 0.4
 
 
+def test_load_tests_stand_in_the_order_in_which_they_ran(place):
+    """24 nights, stored in no order, in which answers become slower for good; requests tell when, and no step does."""
+    rng = np.random.default_rng(3)
+    for n in rng.permutation(24).tolist():
+        at = [START_NS + n * DAY_NS + k * 10**8 for k in range(30)]
+        first = (1e8 * (1.0 if n < 14 else 1.1) * (1 + 0.004 * rng.normal(size=30))).astype(int).tolist()
+        last = [t + ns + 10**9 for t, ns in zip(at, first, strict=True)]
+        requests = {
+            "id": [str(k) for k in range(30)],
+            "arrival_ns": at,
+            "last_token_ns": last,
+            "output_tokens": [9] * 30,
+        }
+        requests |= {"first_token_ns": [t + ns for t, ns in zip(at, first, strict=True)], "status": ["completed"] * 30}
+        write(place.store, "load", {"requests": requests}, {"n": n}, kind="serving")
+    found = tell(Asked(metric="ttft_p50", name="load"), place).result
+    nights = [place.store.get(p.runs[0]).manifest.fact("n") for p in found.points]
+    assert nights == list(range(24)) and [p.at_ns // DAY_NS - START_NS // DAY_NS for p in found.points] == nights
+    (change,) = found.changes
+    assert (change.last, change.first) == tuple(found.points[13:15]) and change.low < 0.1 < change.high
+
+
 def test_the_api_agents_and_the_page_tell_what_the_command_tells(nightly, kept, capsys):
     told = json.loads(out(capsys, "history", "step_time", "--by", "commit", "--search", "nightly", "--json")[1])
     with serving(kept.store.root) as address:

@@ -16,6 +16,17 @@ from runs.limits import NO_NETWORK_VARIABLE
 from runs.live import Live
 from runs.run import Run
 
+TIMES = {
+    "steps": ["start_ns"],
+    "lifecycle": ["start_ns", "end_ns"],
+    "requests": ["arrival_ns", "first_token_ns", "last_token_ns"],
+    "stages": ["start_ns"],
+    "iterations": ["start_ns"],
+    "engine": ["ts_ns"],
+    "scalars": ["ts_ns"],
+    "captures": ["start_ns", "stop_ns"],
+}
+"""Columns that say until when a run tells, by table."""
 SUBJECT = 400  # characters of what an alert is about: with a hash of all, what an index can hold
 
 
@@ -47,15 +58,17 @@ def subject_of(run: Run, live: str | None = None) -> str:
 
 
 def moment_of(run: Run, live: Live | None = None) -> Moment:
-    """Until when a run tells of its job: its last step or event, or as far as the log of a live run was read. 0 where
-    it has no times."""
+    """Until when a run tells of its job: its last step, event or request, or as far as the log of a live run was read.
+    0 where it has no times of day."""
     import pyarrow.compute as pc  # takes longer to load than most commands, which start with this module, to answer
+
+    from analyzers.serving.own_clocks import CALENDAR_NS
 
     if live is not None and live.read_ns is not None:
         return live.read_ns, run.manifest.created_ns
-    times = [run.tables.arrow("steps", ["start_ns"])["start_ns"]]
-    times += run.tables.arrow("lifecycle", ["start_ns", "end_ns"]).columns
-    return max((pc.max(t).as_py() or 0 for t in times), default=0), run.manifest.created_ns
+    times = [t for name, columns in TIMES.items() for t in run.tables.arrow(name, columns).columns]
+    last_ns = max((pc.max(t).as_py() or 0 for t in times), default=0)
+    return last_ns if last_ns >= CALENDAR_NS else 0, run.manifest.created_ns
 
 
 def evaluate(place: Workspace, run: Run, live: Live | None = None) -> Outcome:
