@@ -37,6 +37,18 @@ def test_an_alert_on_goodput_is_over_whatever_its_threshold_once_nothing_is_lost
     assert not found.open and not found.over, "above the threshold, but not clearly"
 
 
+def test_what_goodput_was_lost_to_is_the_largest_part_of_it_whoever_named_it(monkeypatch):
+    lost = {"training_prep": 130.0, "custom_badput_events": {"EVAL_STEP": 1000.0, "warmup": 5.0}, "other": 20.0}
+    for badput, said in (
+        (lost, "mostly eval step (16 min 40 s)"),
+        (lost | {"other": 900.0}, "most of all eval step (16 min 40 s)"),
+        ({"training_prep": 130.0, "custom_badput_events": {}}, "mostly training prep (2 min 10 s)"),
+    ):
+        answering(monkeypatch, goodput_share=0.45, badput_s=badput)
+        sentence = rules.rule("goodput").check(None, None, 0.9, None).sentence
+        assert sentence == f"goodput is 45.0 %, below 90.0 %, {said}."
+
+
 @pytest.mark.parametrize(("begun_after_s", "is_open"), [(None, False), (-5, False), (60, True)])
 def test_a_job_that_began_anew_after_it_ended_hangs_as_any_other(tmp_path, begun_after_s, is_open):
     place, last = workspace(str(tmp_path / "store")), made_runs.START_NS + 1000 * S

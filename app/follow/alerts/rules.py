@@ -1,10 +1,11 @@
 """What can be watched for: one rule each, listed once. A rule asks a question of a run and compares the answer."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from app.follow.alerts.options import GOODPUT, HANG, MFU_DROP, RECENT_STEPS, STRAGGLER
+from app.words import short
 from errors import QuestionError
 from errors import format as fmt
 from errors.options import Option
@@ -72,16 +73,25 @@ def _goodput(run: Run, registry: Registry, threshold: float, live: Live | None) 
     if answer["goodput_share"] is None:
         return None
     share = float(answer["goodput_share"])
-    lost = {k: v for k, v in answer["badput_s"].items() if isinstance(v, int | float)}
-    worst = max(lost, key=lost.__getitem__, default=None)
-    why = f", mostly {worst.replace('_', ' ')} ({fmt.duration(lost[worst])})" if worst and lost[worst] else ""
-    below = share < threshold
+    why, below = _mostly(answer["badput_s"]), share < threshold
     return Found(
         share,
         below,
         share >= min(threshold + CLEARLY, (1 + threshold) / 2),  # or one near 1 is never over
         f"goodput is {fmt.share(share)}" + (f", below {fmt.share(threshold)}{why}." if below else "."),
     )
+
+
+def _mostly(badput: Mapping[str, Any]) -> str:
+    """What took the most of the time lost, as the end of a sentence; empty where none was. Events that the job named
+    itself are told by their names."""
+    parts = (part if isinstance(part, Mapping) else {name: part} for name, part in badput.items())
+    lost = [entry for part in parts for entry in part.items()]
+    worst, seconds = max(lost, key=lambda entry: entry[1], default=("", 0.0))
+    if not seconds > 0:
+        return ""
+    most = "mostly" if seconds > sum(s for _, s in lost) / 2 else "most of all"
+    return f", {most} {short(worst.replace('_', ' ').lower())} ({fmt.duration(seconds)})"
 
 
 def _mfu_drop(run: Run, registry: Registry, threshold: float, live: Live | None) -> Found | None:
