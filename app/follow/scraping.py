@@ -32,6 +32,7 @@ from app.workspace import Workspace
 from collectors.ingesting.gather import Cancelled
 from collectors.reading.exposition import NO_ANSWER, SCRAPED_AT
 from errors import InputError, QuestionError
+from errors.numbers import ANY
 from runs.durable import write_whole, writing
 from runs.live import TAG, Live
 from runs.run import Run
@@ -42,7 +43,7 @@ MOST_SPOOL_BYTES = 1 << 30
 TIMEOUT_S = 10.0
 SNAPSHOT_EVERY_S = 15.0  # a page need not be newer, and each snapshot reads all answers again
 _SAMPLE = re.compile(rb"^[a-zA-Z_:][\w:.]*(?:\{[^\n]*\})?[ \t]+[-+\dNI.]", re.MULTILINE)
-_BEGAN = re.compile(rb"^process_start_time_seconds[^\n]* (\S+)$", re.MULTILINE)
+_BEGAN = re.compile(rb"^process_start_time_seconds(?:\{[^\n]*\})?[ \t]+(\d[\d.eE+]*)", re.MULTILINE)
 _REPEATED = re.compile(rb"^# (?:HELP|TYPE|EOF)[^\n]*\n?", re.MULTILINE)
 _FAULTS = (OSError, http.client.HTTPException, ValueError)
 
@@ -217,7 +218,10 @@ class Spool:
 
 
 def _began(body: bytes) -> str:
-    return match[1].decode("ascii", "replace") if (match := _BEGAN.search(body)) else ""
+    """When the process was started, as an answer writes it; empty where it tells of none, or of several at once."""
+    told = {match[1] for match in _BEGAN.finditer(body)}
+    text = told.pop().decode("ascii") if len(told) == 1 else ""
+    return text if ANY.reads(text) else ""
 
 
 def _members(path: Path) -> Iterator[tuple[bytes, int]]:

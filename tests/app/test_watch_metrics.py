@@ -284,6 +284,17 @@ def _of_a_newer_version(cursor):
     cursor.write_text(json.dumps({**json.loads(cursor.read_text()), "another": 1}))
 
 
+def test_times_beside_samples_and_several_servers_in_one_answer_are_no_restarts(tmp_path):
+    """As a Prometheus tells them that is asked for its federation."""
+    spool, at_ms = Spool(tmp_path / "s"), FIRST_NS // 10**6
+    for n in range(4):
+        spool.answer(b"process_start_time_seconds 10.5 %d\n" % (at_ms + n), FIRST_NS + n)
+    for n in range(4):
+        told = [b'process_start_time_seconds{instance="%s"} %s\n' % one for one in ((b"a", b"10.5"), (b"b", b"9e1"))]
+        spool.answer(told[n % 2] + told[1 - n % 2], FIRST_NS + 4 + n)
+    assert spool.cursor.entries == 8 and not spool.cursor.counts
+
+
 @pytest.mark.parametrize("harm", [_gone, _cut, _of_a_newer_version])
 def test_a_cursor_that_cannot_be_read_is_made_anew_of_the_answers_and_none_of_them_is_lost(tmp_path, harm):
     spool = Spool(tmp_path / "s")
