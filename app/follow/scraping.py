@@ -31,6 +31,7 @@ from app.follow.watching import OnPoll, Tell, Watcher
 from app.workspace import Workspace
 from collectors.ingesting.gather import Cancelled
 from collectors.reading.exposition import NO_ANSWER, SCRAPED_AT
+from collectors.serving.in_turn import returns
 from errors import InputError, QuestionError
 from errors.numbers import ANY
 from runs.durable import write_whole, writing
@@ -43,6 +44,7 @@ MOST_SPOOL_BYTES = 1 << 30
 TIMEOUT_S = 10.0
 SNAPSHOT_EVERY_S = 15.0  # a page need not be newer, and each snapshot reads all answers again
 _SAMPLE = re.compile(rb"^[a-zA-Z_:][\w:.]*(?:\{[^\n]*\})?[ \t]+[-+\dNI.]", re.MULTILINE)
+MOST_LEFT = 1000  # processes that are remembered
 _BEGAN = re.compile(rb"^process_start_time_seconds(?:\{[^\n]*\})?[ \t]+(\d[\d.eE+]*)", re.MULTILINE)
 _REPEATED = re.compile(rb"^# (?:HELP|TYPE|EOF)[^\n]*\n?", re.MULTILINE)
 _FAULTS = (OSError, http.client.HTTPException, ValueError)
@@ -118,13 +120,15 @@ def _loopback(url: str) -> bool:
 
 @dataclass
 class Cursor:
-    """What the spool holds: whole bytes, answers, the newest time, and what was unusual: gaps and restarts."""
+    """What the spool holds: whole bytes, answers, the newest time, and what was unusual: gaps, restarts, and how many
+    servers answer in turn where one came back after another (see `collectors/serving/in_turn.py`)."""
 
     bytes: int = 0
     entries: int = 0
     newest: int | None = None
     counts: dict[str, int] = field(default_factory=dict)
     began: str = ""  # process_start_time_seconds of the newest answer
+    left: list[str] = field(default_factory=list)  # of processes that answered before it
     silent: bool = False  # the newest entry is a gap
 
     @property
@@ -138,10 +142,21 @@ class Cursor:
 
     def answered(self, began: str, at_ns: int) -> None:
         if self.began and began and began != self.began:
-            self._count("restarts")
+            self._another(began)
         self.began, self.silent = began or self.began, False
         self.entries += 1
         self.newest = at_ns
+
+    def _another(self, began: str) -> None:
+        """Another process answers: one that started again, or of several in turn the next."""
+        if began in self.left and returns(map(float, (began, self.began, began))):
+            self.counts.pop("restarts", None)
+            self.counts["servers in turn"] = len({*self.left, self.began})
+        elif "servers in turn" not in self.counts:
+            self._count("restarts")
+        elif began not in self.left:
+            self._count("servers in turn")
+        self.left = [*(one for one in self.left if one != self.began), self.began][-MOST_LEFT:]
 
     def silenced(self) -> None:
         self.silent = True
@@ -183,7 +198,7 @@ class Spool:
 
     def _following(self) -> Cursor:
         """What is told once the next entry is kept: of one that a full disk refuses nothing is."""
-        return replace(self.cursor, counts=dict(self.cursor.counts))
+        return replace(self.cursor, counts=dict(self.cursor.counts), left=list(self.cursor.left))
 
     def _append(self, text: bytes, following: Cursor) -> None:
         member = gzip.compress(text, 6)

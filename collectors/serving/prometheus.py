@@ -9,6 +9,7 @@ Counters are kept as they stand, also where a restart set them back: who reads t
 Ranks of one replica tell the same: the
 first counts. Labels that split what one replica tells (SPLITS) are added up, unless one series tells of all. Any other
 label of an engine's gauge (`cluster`) is of who tells: it is left out, or part of the replica where it differs.
+Servers that answer in turn at one address are replicas by when each was started (see `in_turn`).
 Of vLLM computed tokens are those that it counts by source as such.
 SGLang looks up every prompt token, so that its prompt tokens are its prefix queries. Hits of vLLM outside its device
 (`external`) are hits. Of Triton the TensorRT-LLM backend's gauges are read, and its own counters by model as scalars.
@@ -25,6 +26,7 @@ from collectors.base import Fact, Item, Source
 from collectors.reading.exposition import NO_ANSWER, SCRAPED_AT, Reader, Scrape, parsed
 from collectors.reading.textlog import Buffer, Tally, clean, digits, fits
 from collectors.serving.engine_metrics import COLUMNS, ENGINE, HELPERS, KINDS, REALS, SHARES, SPLITS, Row, metric_of
+from collectors.serving.in_turn import TOLD, in_turn, server
 from errors import InputError
 
 NAME = "prometheus"
@@ -78,7 +80,7 @@ def read(source: Source) -> Iterator[Item]:
     """Engine samples, histograms, scalars, facts. Raises InputError where there is no sample."""
     tally = Tally()
     reader = Reader(source, tally)
-    metrics = _Metrics(source, tally, reader.help)
+    metrics = _Metrics(source, tally, reader.help, in_turn(source))
     order = -1
     for order, scrape in enumerate(reader.scrapes()):
         metrics.take(scrape, order)
@@ -122,8 +124,9 @@ class _Buckets:
 
 
 class _Metrics:
-    def __init__(self, source: Source, tally: Tally, help: dict[str, str]):
+    def __init__(self, source: Source, tally: Tally, help: dict[str, str], in_turn: bool = False):
         self.source, self.tally, self.help = clean(source.name), tally, help
+        self._in_turn, self._server = in_turn, ""  # whether several servers answer in turn, and which did just now
         self.engine = Buffer("engine", "ts_ns", "order", "replica", *COLUMNS, "accepted_per_position", "source")
         self.histograms = Buffer("histograms", "ts_ns", "order", "replica", "name", "le", "count", "total", "source")
         self.scalars = Buffer("scalars", "ts_ns", "name", "value", "source")
@@ -140,6 +143,9 @@ class _Metrics:
 
     def take(self, scrape: Scrape, order: int) -> None:
         """Rows of one scrape."""
+        if self._in_turn:
+            self._server = server(scrape.values)
+            self.tally.add("scrapes", TOLD)
         for text in scrape.values:
             if text not in self._known and "_bucket" in text:
                 self._bases.add(text.partition("{")[0].strip().removesuffix("_bucket"))
@@ -155,11 +161,14 @@ class _Metrics:
             row = self._whole(found.whole())
             if row or found.positions:
                 self._sampled = True
-                self.engine.add(
-                    scrape.ts_ns, order, replica, *(row.get(c) for c in COLUMNS), _listed(found.positions), self.source
-                )
+                cells = (*(row.get(c) for c in COLUMNS), _listed(found.positions), self.source)
+                self.engine.add(scrape.ts_ns, order, self._of_server(replica), *cells)
         for (replica, name), shape in shapes.items():
-            self._histogram(scrape.ts_ns, order, replica, name, shape)
+            self._histogram(scrape.ts_ns, order, self._of_server(replica), name, shape)
+
+    def _of_server(self, replica: str | None) -> str | None:
+        """The replica with the server that answered, where several do in turn."""
+        return " ".join(filter(None, (replica, self._server))) or None
 
     def _learn(self, texts: Iterable[str]) -> None:
         """Which labels of an engine's series say who tells. What was known of series is forgotten where it changes."""
@@ -300,6 +309,9 @@ class _Metrics:
                 self.facts["kv_cache_tokens"] = size * blocks
 
     def _scalar(self, name: str, value: float, ts_ns: int | None) -> None:
+        if self._server:
+            bare, brace, labels = name.partition("{")
+            name = f'{bare}{{server="{self._server}"{"," + labels if brace else "}"}'[:MAX_NAME]
         if name not in self._scalar_names and len(self._scalar_names) >= MAX_SCALAR_SERIES:
             self.tally.add("samples", f"of more than {MAX_SCALAR_SERIES:,} other series")
         elif self._scalar_rows >= MAX_SCALARS:

@@ -284,6 +284,16 @@ def _of_a_newer_version(cursor):
     cursor.write_text(json.dumps({**json.loads(cursor.read_text()), "another": 1}))
 
 
+def test_servers_behind_one_address_that_answer_in_turn_did_not_start_again(tmp_path):
+    """Of a Service each answer is of another pod, and what one counts says nothing of another."""
+    spool = Spool(tmp_path / "s")
+    for n, (began, requests) in enumerate([(10.0, 500), (90.0, 400), (10.0, 510), (90.0, 410), (99.5, 3), (10.0, 520)]):
+        spool.answer(exposition(requests, began).encode(), FIRST_NS + n * 10**9)
+    assert spool.cursor.counts == {"servers in turn": 3} and spool.cursor.entries == 6
+    (tmp_path / "s" / scraping.CURSOR).unlink()
+    assert Spool(tmp_path / "s").cursor == spool.cursor
+
+
 def test_times_beside_samples_and_several_servers_in_one_answer_are_no_restarts(tmp_path):
     """As a Prometheus tells them that is asked for its federation."""
     spool, at_ms = Spool(tmp_path / "s"), FIRST_NS // 10**6

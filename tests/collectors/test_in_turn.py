@@ -1,0 +1,56 @@
+"""Scrapes of several servers behind one address, each of which reached one of them."""
+
+import pytest
+
+from analyzers.serving.engine.samples import engine_samples
+from analyzers.serving.exposed import exposed
+from collectors.ingest import ingest
+from collectors.serving.in_turn import returns
+from runs.store import Store
+from tests.app.metrics_server import exposition
+from tests.collectors.scrapes import metrics
+
+FIRST, SECOND, AT = 1_700_000_000.25, 1_700_000_400.5, 1_700_001_000
+
+
+def scrapes(*told: tuple[float, int]) -> str:
+    """One a second, of a process as when it was started, after so many requests."""
+    return "".join(f"# scraped_at {AT + n}\n{exposition(r, began)}" for n, (began, r) in enumerate(told))
+
+
+def test_servers_that_answer_in_turn_at_one_address_are_told_apart(tmp_path):
+    """Two pods of a Service with 50,000 and 40,000 requests behind them, each of which serves two a second."""
+    told = [(FIRST, 50_000 + 2 * n) if n % 2 else (SECOND, 40_000 + 2 * n) for n in range(10)]
+    got = metrics(tmp_path, scrapes(*told))
+    one, other = "0 started 2023-11-14 22:13:20.25", "0 started 2023-11-14 22:20:00.50"
+    assert got.column("engine", "replica") == [other, one] * 5
+    assert "answer in turn at one address" in got.reasons()
+    store = Store(tmp_path / "store")
+    tables = store.get(ingest([tmp_path / "input"], store).run_id).tables
+    assert engine_samples(tables).rows["output"].sum() == 20 * (16 + 16), "two a second for eight seconds, of each"
+    found = exposed(tables)
+    assert found is not None and (found.prompt_tokens, found.output_tokens) == (3200, 640)
+    assert found.latencies["ttft_s"].observations == 32
+    names = {n for n in got.column("scalars", "name")}
+    assert names == {f'process_start_time_seconds{{server="{n[2:]}"}}' for n in (one, other)}
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        [(FIRST, 5), (FIRST, 9), (SECOND, 2), (SECOND, 4)],  # it started again
+        [(FIRST, 5), (FIRST + 1, 6), (FIRST, 7)],  # a clock that was set: the same process
+        [(SECOND, 5), (FIRST, 2), (FIRST - 9, 1)],  # and one that was set back while it started again, twice
+    ],
+)
+def test_a_server_that_starts_again_is_one(tmp_path, told):
+    got = metrics(tmp_path, scrapes(*told))
+    assert set(got.column("engine", "replica")) == {"0"} and not got.lost
+
+
+def test_processes_are_looked_for_in_all_of_a_file(tmp_path, monkeypatch):
+    monkeypatch.setattr("collectors.serving.in_turn._PIECE", 7)
+    text = scrapes((FIRST, 1), (SECOND, 1), (FIRST, 2))
+    got = metrics(tmp_path, text)
+    assert len(set(got.column("engine", "replica"))) == 2
+    assert not returns(()) and not returns([1.0]) and returns([1.0, 9.0, 20.0, 9.0])
