@@ -175,10 +175,22 @@ def test_runs_are_searched_and_turned_over(place):
     assert (listed["answer"]["pages"], listed["answer"]["found"], len(listed["answer"]["runs"])) == (3, 7, 3)
     every = [r for page in (1, 2, 3) for r in asked_of("runs", place, rows=3, page=page)["answer"]["runs"]]
     assert sorted(r["run_id"] for r in every) == sorted(ids) and every[0]["links"]["json"].startswith("/api/runs/")
-    assert asked_of("runs", place, search="ODD v5p")["answer"]["found"] == 3
+    found = asked_of("runs", place, search="ODD v5p", sort="name")
+    assert found["answer"]["found"] == 3
+    assert found["links"] == {"page": "/?q=ODD%20v5p&sort=name", "json": "/api/runs?q=ODD%20v5p&sort=name"}
+    assert listed["links"] == {"page": "/", "json": "/api/runs"}
     assert asked_of("runs", place, search="nothing")["answer"] == {"runs": [], "page": 1, "pages": 1, "found": 0}
     with pytest.raises(QuestionError, match="page 4 of the runs; expected 1 to 3"):
         call(tool("runs"), {"rows": 3, "page": 4}, place)
+
+
+def test_links_of_a_fleet_lead_to_what_was_asked_of_it(place, run):
+    links = asked_of("fleet", place, by="tag:team", every="month", since="2000-01-01", search="chip:v5p", runs=3)[
+        "links"
+    ]
+    asked = "?by=tag:team&search=chip:v5p&since=2000-01-01&every=month&runs=3"
+    assert links == {"page": f"/fleet{asked}", "json": f"/api/fleet{asked}"}
+    assert asked_of("fleet", place)["links"] == {"page": "/fleet", "json": "/api/fleet"}
 
 
 def test_a_run_that_cannot_be_read_is_listed_without_its_folder(place, run):

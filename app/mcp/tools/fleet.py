@@ -5,9 +5,10 @@ from typing import Any
 
 from app.fleet import words
 from app.fleet.asking import ask_fleet
-from app.fleet.options import CAPACITY, OPTIONS, SIMULATED, ZONE
+from app.fleet.options import CAPACITY, OPTIONS, RUNS, SIMULATED, ZONE
 from app.mcp.arguments import Pairs
 from app.mcp.base import Told, Tool
+from app.mcp.links import to
 from app.sharing import counted
 from app.workspace import Workspace
 
@@ -19,7 +20,9 @@ def answer(place: Workspace, given: Mapping[str, Any], more: Pairs) -> Told:
     says = " ".join(
         [words.verdict(result).whole, *(words.left_out(result) if result.total.runs else ()), counted()]
     ).strip()
-    return Told(says, result.to_dict(given.get("runs", 20)), {"page": "/fleet", "json": "/api/fleet"})
+    asked = [(o.name, str(given[o.name])) for o in FLEET.options if o.name in given]
+    links = {"page": to("/fleet", *asked), "json": to("/api/fleet", *asked)}
+    return Told(says, result.to_dict(given.get(RUNS.name, RUNS.default)), links)
 
 
 FLEET = Tool(

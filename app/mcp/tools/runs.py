@@ -7,6 +7,7 @@ from app.library.columns import Row
 from app.library.columns import named as column
 from app.library.rows import NEWEST, library
 from app.library.search import read
+from app.listing_options import QUERY
 from app.mcp.arguments import Pairs
 from app.mcp.base import Told, Tool
 from app.mcp.links import to
@@ -45,7 +46,8 @@ def answer(place: Workspace, given: Mapping[str, Any], more: Pairs) -> Told:
     says = _says(found.found, words, page, pages)
     if found.archived and not read(words).asks("archived"):
         says += f" {found.archived:,} more archived: search is:archived."
-    return Told(says, body, {"page": "/", "json": "/api/runs"})
+    asked = [*([(QUERY.name, words)] if words.strip() else []), *([(SORT.name, sort)] if sort != SORT.default else [])]
+    return Told(says, body, {"page": to("/", *asked), "json": to("/api/runs", *asked)})
 
 
 def _told(row: Row, place: Workspace) -> dict[str, Any]:
