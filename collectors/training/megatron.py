@@ -32,7 +32,7 @@ from collectors.reading.line_prefix import Clock, host_prefix, pieces, plain
 from collectors.reading.textlog import DATED, Buffer, Tally, fits, is_text_log, lines, seconds_to_ns, tail
 from collectors.training import megatron_lines as said
 from collectors.training.megatron_arguments import Arguments
-from collectors.training.megatron_timers import ALL_HEAD, MAX_HEAD, PausesTold, Timers, ran_on
+from collectors.training.megatron_timers import ALL_HEAD, MAX_HEAD, PausesTold, Timers, laid_around, ran_on
 from collectors.training.step_fields import NUMBER, fields_of, first
 from collectors.training.unprinted import BETWEEN, MOST, printed_every, stood_for
 from errors import InputError
@@ -118,8 +118,10 @@ class _Log:
         self.leader: Lane | None = None  # of several hosts that print steps, the one that times are laid end to end of
         self.cursor: int | None = None  # the time that the log has come to, ns since the epoch
         self.begun: int | None = None  # that before the last step line
-        self.printed_ns: int | None = None  # time of day of the last step line
+        self.printed_ns: int | None = None  # time of day of the last step line, before the first that training began
         self.paused_ns = 0  # saves and evaluations since the last step line
+        self.pauses: list[tuple[int, int]] = []  # the same with start and end, where the log dates anything
+        self.around: list[tuple[int, int]] = []  # those that the last step line's iterations lie around
         self.taken_off_ns = 0  # of them, what the last step line's time included
         self.beside_ns = 0  # and what it did not
         self.usual_ns: int | None = None  # a step by the last line with no pause before it, not the first
@@ -240,6 +242,7 @@ class _Log:
             paused = 0 < self.paused_ns < total and ran_on(total, self.paused_ns, gap, usual)
             self.taken_off_ns = self.paused_ns if paused else 0
             self.beside_ns = self.paused_ns - self.taken_off_ns
+            self.around = self.pauses if count > 1 else []
         if at is None and self.begun is not None:
             end = self.begun + self.beside_ns + total
             self.tally.add("times of steps", "laid end to end from the start of training: their lines have no time")
@@ -247,8 +250,9 @@ class _Log:
             each_ns = (total - self.taken_off_ns) // count
         tokens, flops = self.arguments.tokens_per_s(fields, each_ns), first(fields, said.TFLOPS)
         flops = None if flops is None or not each_ns else flops * 1e12 * each_ns / 1e9
+        laid = None if end is None or each_ns is None else laid_around(end, each_ns, count, self.around)
         for n in range(count):
-            start = None if end is None or each_ns is None else end - each_ns * (count - n)
+            start = None if laid is None else laid[n]
             last = n == count - 1
             self.steps.add(
                 taken.start,
@@ -275,7 +279,7 @@ class _Log:
         if leads:
             if not self.paused_ns and taken.before is not None:
                 self.usual_ns = each_ns
-            self.cursor, self.printed_ns, self.paused_ns = end, at, 0
+            self.cursor, self.printed_ns, self.paused_ns, self.pauses = end, at, 0, []
 
     # --- what the log times
 
@@ -310,8 +314,10 @@ class _Log:
     def _pause(self, kind: str, start: int | None, dur_ns: int, step: int | None, offset: int) -> None:
         """An interval between two iterations."""
         if start is None and self.cursor is not None:
-            start = self.cursor + self.paused_ns
+            start = max(self.cursor, self.pauses[-1][1]) if self.pauses else self.cursor
         self.paused_ns += dur_ns
+        if start is not None:
+            self.pauses.append((start, start + dur_ns))
         if start is None:
             self.tally.add("saves and evaluations", "the log dates nothing: no place in the lifecycle", offset)
         else:
@@ -362,6 +368,7 @@ class _Log:
             if self.restoring and self.restore_ns:
                 self._live("checkpoint_restore", at - self.restore_ns, at)
         elif what.startswith("before the start of training"):
+            self.printed_ns = at
             if self.initialised_ns is not None:
                 self._live("training_preparation", self.initialised_ns, at)
         elif what == "after training is done" or (what.startswith("exiting program") and "SIGTERM" not in what):

@@ -115,3 +115,38 @@ def test_one_host_may_evaluate_twice_after_its_last_step(tmp_path):
     text += "".join(f"[node-0]: {line}" for ms in (4000.0, 3000.0) for line in timer("evaluate", ms).splitlines(True))
     took = [(r["end_ns"] - r["start_ns"]) / S for r in log(tmp_path, text).rows["lifecycle"]]
     assert took == [4.0, 3.0]
+
+
+@pytest.mark.parametrize("included", [False, True])
+def test_a_save_amid_the_iterations_of_a_line_lies_between_them(tmp_path, included):
+    """Ten iterations of 1 s a line, and a save of 4 s after the fifth, which the log dates: 5 of the 10 s were told to
+    lie under the save, and as much before the first of them to be nothing."""
+
+    def behind(second, text):
+        return "".join(f"2026-03-04T05:05:{second:02d}.500000Z {line}\n" for line in text.splitlines())
+
+    text = (
+        DUMP
+        + new(0, 10, 1000.0)
+        + behind(5, "saving checkpoint at iteration      15 to /ckpt in torch_dist format")
+        + behind(9, timer("save-checkpoint", 4000.0))
+        + new(14, 20, 1400.0 if included else 1000.0)
+        + new(24, 30, 1000.0)
+    )
+    got = log(tmp_path, text)
+    [saved] = got.rows["lifecycle"]
+    assert (saved["start_ns"], saved["end_ns"]) == (at(5, 5, 500), at(5, 9, 500))
+    starts = {r["step"]: r["start_ns"] for r in got.rows["steps"]}
+    assert [starts[n] for n in range(11, 21)] == [at(5, s, 500) for s in (0, 1, 2, 3, 4, 9, 10, 11, 12, 13)]
+    assert set(got.column("steps", "dur_ns")) == {S}
+
+
+def test_whether_the_first_line_includes_a_save_is_told_by_when_training_began(tmp_path):
+    for ms, each_ns in ((1000.0, S), (1400.0, S)):
+        text = (
+            DUMP
+            + "[before the start of training step] datetime: 2026-03-04 05:04:46 \n"
+            + timer("save-checkpoint", 4000.0)
+            + new(0, 10, ms)
+        )
+        assert set(log(tmp_path, text).column("steps", "dur_ns")) == {each_ns}, ms
