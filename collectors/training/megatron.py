@@ -8,9 +8,9 @@ they tell what `unprinted` makes of it.
 
     dur_ns                  the mean, less the saves and evaluations that the printed time includes (older versions
                             stop their timer for neither; the time of day of lines tells, else what steps took before)
-    model_flops_per_chip    throughput per GPU (TFLOP/s/GPU), or TFLOPs, * 1e12 * seconds: the job's own convention
+    model_flops_per_chip    throughput per GPU (TFLOP/s/GPU), or TFLOPs, * 1e12 * the mean as printed: the job's count
     tokens_per_s_per_chip   tokens per second and GPU where printed, else samples per second, else global batch size by
-                            that mean, times sequence length over GPUs
+                            that mean, times sequence length over GPUs; without the saves and evaluations
     loss                    on the row of the printed iteration: it is a mean over them too
     logged_ns               the line's own time, where it has one
     start_ns                so that the rows end when the line was printed; in logs whose lines have no time, laid end
@@ -246,10 +246,11 @@ class _Log:
         if at is None and self.begun is not None:
             end = self.begun + self.beside_ns + total
             self.tally.add("times of steps", "laid end to end from the start of training: their lines have no time")
-        if 0 < self.taken_off_ns < total:
-            each_ns = (total - self.taken_off_ns) // count
         tokens, flops = self.arguments.tokens_per_s(fields, each_ns), first(fields, said.TFLOPS)
         flops = None if flops is None or not each_ns else flops * 1e12 * each_ns / 1e9
+        if 0 < self.taken_off_ns < total:
+            tokens = tokens and tokens * total / (total - self.taken_off_ns)
+            each_ns = (total - self.taken_off_ns) // count
         laid = None if end is None or each_ns is None else laid_around(end, each_ns, count, self.around)
         for n in range(count):
             start = None if laid is None else laid[n]
