@@ -82,7 +82,7 @@ class _Log:
         self.name, self.tally = source.name, Tally()
         self.clock = Clock(source, self.tally)
         self.evidence = Evidence(source, self.tally, self.clock)
-        self.arguments = Arguments()
+        self.arguments = Arguments(self.tally)
         self.apart = printed_every(source, said.PRINTED) or 1
         self.nemo_apart = printed_every(source, said.NEMO_PRINTED)
         self.order = self.attempt = 0

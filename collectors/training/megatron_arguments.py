@@ -6,7 +6,7 @@ from typing import Any
 
 from collectors.base import Fact
 from collectors.reading.line_prefix import bare
-from collectors.reading.textlog import clean
+from collectors.reading.textlog import Tally, clean
 from collectors.training import megatron_lines as said
 from collectors.training.step_fields import first
 
@@ -59,10 +59,13 @@ _PRECISIONS = {"torch.bfloat16": "bf16", "torch.float16": "fp16", "torch.float32
 
 
 class Arguments:
-    """The last values printed; a program that starts again prints all of them again."""
+    """The last values printed; a program that starts again prints all of them again. Of several numbers of chips that
+    it was started with the largest counts, as of several logs."""
 
-    def __init__(self) -> None:
+    def __init__(self, tally: Tally) -> None:
+        self._tally = tally
         self._said: dict[str, str] = {}
+        self._chips: set[int] = set()
         self._vocabulary: int | None = None
 
     def line(self, line: str) -> None:
@@ -70,6 +73,8 @@ class Arguments:
         if " .." in line and (match := _ARGUMENT.match(bare(line))):
             if match[1] in _KEPT:
                 self._said[match[1]] = match[2].strip()
+                if match[1] == "world_size":
+                    self._chips.update(filter(None, [self.number("world_size")]))
         elif "padded vocab" in line and (match := _VOCABULARY.search(line)):
             self._vocabulary = int(match[1])
 
@@ -77,6 +82,7 @@ class Arguments:
         """The line with which the program starts."""
         if match := _WORLD.match(line):
             self._said["world_size"] = match["world"]
+            self._chips.update(filter(None, [self.number("world_size")]))
             for argument, axis in _AXES.items():
                 if axis != "expert" and match[axis]:
                     self._said[argument] = match[axis]
@@ -88,8 +94,13 @@ class Arguments:
 
     def facts(self) -> Iterator[Fact]:
         for argument, name in _COUNTS.items():
-            if value := self.number(argument):
+            if value := max(self._chips, default=None) if name == "chips" else self.number(argument):
                 yield Fact(name, value)
+        if len(self._chips) > 1:
+            said = " and ".join(f"{count:,}" for count in sorted(self._chips)[-2:])
+            self._tally.add(
+                "numbers of chips", f"the job was started with {said}: the largest counts", count=len(self._chips)
+            )
         axes = {axis: size for argument, axis in _AXES.items() if (size := self.number(argument)) and size > 1}
         if axes:
             yield Fact("parallelism", axes)

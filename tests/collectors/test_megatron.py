@@ -239,6 +239,16 @@ def test_arguments_become_facts(tmp_path):
     assert parameters(from_config(model)).total == pytest.approx(8.03e9, rel=1e-3)  # it is Llama 3 8B
 
 
+def test_a_job_that_is_started_again_on_fewer_chips_held_the_most_of_them(tmp_path):
+    """As of a log for each start: of one log the last number counted, 4 for 8."""
+    fewer = START.replace("size: 8,", "size: 4,") + EVERY.replace(". 8\n", ". 4\n") + old(2, 1000.0)
+    got = log(tmp_path, START + EVERY + old(1, 1000.0) + fewer)
+    assert got.facts["chips"] == 8
+    assert "numbers of chips (2): the job was started with 4 and 8: the largest counts" in got.reasons()
+    assert got.column("steps", "tokens_per_s_per_chip") == [4 * 8192 / 8, 4 * 8192 / 4]  # of those that it ran on
+    assert "numbers of chips" not in log(tmp_path, START + EVERY + old(1, 1000.0)).reasons()
+
+
 def test_the_vocabulary_may_be_told_by_the_tokeniser(tmp_path):
     text = DUMP.replace("128256", "None") + " > padded vocab (size: 50257) with 431 dummy tokens (new size: 50688)\n"
     assert log(tmp_path, text).facts["model"]["vocab"] == 50257
