@@ -2,8 +2,8 @@
 
 On a mesh or torus a logical axis takes whole physical axes, or parts of them: n of the k devices along one, inside or
 around what others take of it. On levels (boards in groups, GPUs in nodes) the logical axes are nested in one another,
-in every order. Slices are always cut by one logical axis, the outermost. Ways that differ only in which of two equal
-physical axes is taken count once, and say how many they stand for.
+in every order. Slices are cut by one logical axis or by several together, in every way that their sizes allow. Ways
+that differ only in which of two equal physical axes is taken count once, and say how many they stand for.
 """
 
 from collections.abc import Iterator, Sequence
@@ -172,7 +172,7 @@ def jax_shares(machine: Machine, axes: Sequence[LogicalAxis]) -> tuple[Shares | 
         return None, False  # how JAX numbers the devices of a Boardfly is not known
     if machine.levels:
         return next((shares for shares, _ in _nested_tables(machine, sizes)), None), False
-    across = _across(machine, axes)
+    across = next(_across(machine, axes), None)
     if across is None or jax_tray(machine, axes) is not None or machine.device_kind in jax_order.BY_HOST:
         return None, False
     outer = len(machine.axes) - len(machine.slice_dims)
@@ -196,38 +196,38 @@ def jax_tray(machine: Machine, axes: Sequence[LogicalAxis]) -> np.ndarray | None
     return jax_order.tray(machine.device_kind, dims, [a.size for a in axes])
 
 
-def _across(machine: Machine, axes: Sequence[LogicalAxis]) -> tuple[int, ...] | None:
-    """Parts of each logical axis in different slices; None where no axis can be cut so. Axes that talk least first."""
-    if machine.slices == 1:
-        return (1,) * len(axes)
+def _across(machine: Machine, axes: Sequence[LogicalAxis]) -> Iterator[tuple[int, ...]]:
+    """Every way to cut the slices: parts of each logical axis in different ones. First what one writes by hand, as JAX
+    asks for: axes that talk least are cut as far as they can be."""
     talk = {"data": 0, "pipeline": 1, "fsdp": 2}
     order = sorted(range(len(axes)), key=lambda i: talk.get(axes[i].role, 3))
-    chosen = next((i for i in order if axes[i].size % machine.slices == 0), None)
-    return None if chosen is None else tuple(machine.slices if i == chosen else 1 for i in range(len(axes)))
+    cuts = jax_order.parts(machine.slices, [a.size for a in axes])
+    yield from sorted(cuts, key=lambda cut: [-cut[i] for i in order])
 
 
 def _tables(machine: Machine, axes: Sequence[LogicalAxis]) -> Iterator[tuple[Shares, Nesting]]:
     """Every table of shares on a mesh or torus: first with later axes inside on each physical axis, then otherwise."""
-    across = _across(machine, axes)
-    if across is None:
-        return
     outer = len(machine.axes) - len(machine.slice_dims)
 
-    def tables(logical: int, room: tuple[int, ...]) -> Iterator[Shares]:
+    def tables(across: tuple[int, ...], logical: int, room: tuple[int, ...]) -> Iterator[Shares]:
         if logical == len(axes):
             yield ()
             return
         for ways in jax_order.parts(axes[logical].size // across[logical], room):
             left = tuple(k // n for k, n in zip(room, ways, strict=True))
-            for rest in tables(logical + 1, left):
+            for rest in tables(across, logical + 1, left):
                 yield ((across[logical],) * outer + ways, *rest)
 
-    for shares in tables(0, machine.slice_dims):
+    def all_tables() -> Iterator[Shares]:
+        return chain.from_iterable(tables(across, 0, machine.slice_dims) for across in _across(machine, axes))
+
+    for shares in all_tables():
         yield shares, _later_inside(machine, shares)
-    for shares in tables(0, machine.slice_dims):
+    for shares in all_tables():
         on_each = _later_inside(machine, shares)
-        if any(len(on) > 1 for on in on_each):
-            yield from ((shares, nesting) for nesting in product(*(permutations(on) for on in on_each)))
+        if any(len(on) > 1 for on in on_each[outer:]):  # which slices are next to one another makes no difference
+            inside = product(*(permutations(on) for on in on_each[outer:]))
+            yield from ((shares, (*on_each[:outer], *nesting)) for nesting in inside)
 
 
 def _nested_tables(machine: Machine, sizes: Sequence[int]) -> Iterator[tuple[Shares, Nesting]]:

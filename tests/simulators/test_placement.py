@@ -1,7 +1,7 @@
 """Placements: shares and rings by hand, costs by independent arithmetic, and the search against trying all by hand."""
 
 from dataclasses import replace
-from itertools import permutations
+from itertools import permutations, product
 from math import prod
 
 import numpy as np
@@ -180,12 +180,26 @@ def test_tensor_without_a_wrap_takes_twice_as_long():
     assert jax.step_s == pytest.approx(2 * best.step_s)
 
 
-def test_slices_are_cut_by_the_axis_that_talks_least():
-    for p in found("v5e:16x16:slices=4", "data=4,fsdp=16,tensor=16").placements:
-        assert p.shares[0][0] == 4
-    assert not found("v5e:16x16:slices=3", "data=16,tensor=48").placements[0].shares[0][0] > 1
+def test_slices_are_cut_by_every_axis_and_by_hand_by_those_that_talk_least():
+    tried = found("v5e:16x16:slices=4", "data=4,fsdp=16,tensor=16")
+    assert {tuple(s[0] for s in p.shares) for p in tried.placements} == {
+        cut for cut in product((1, 2, 4), repeat=3) if prod(cut) == 4
+    }
+    assert [s[0] for s in tried.jax.shares] == [4, 1, 1]
+    assert [s[0] for s in found("v5e:16x16:slices=3", "data=16,tensor=48").jax.shares] == [1, 3]
     with pytest.raises(QuestionError, match="data=6"):
         built("v5e:16x16:slices=3", "data=4,tensor=64")
+
+
+def test_axes_cut_slices_together():
+    """4 slices, 2 copies of 2 stages: what talks most stays inside of a slice, whose rings it has whole."""
+    mesh, sent = "data=2,pipeline=2,model=256", Traffic("model", "all_gather", GIB, 1, "")
+    best = found("v5e:16x16:slices=4", mesh, [sent]).placements[0]
+    assert [s[0] for s in best.shares] == [2, 2, 1]
+    assert best.step_s == pytest.approx(GIB * 255 / 256 / (4 * 9e10))
+    both = found("v5e:16x16:slices=6", "data=2,fsdp=3,model=256", [sent])  # no axis is cut by 6 alone
+    assert both.placements[0].step_s == pytest.approx(best.step_s) and both.jax.shares[2][0] == 1
+    assert nearest(1024, parse_mesh("data=2,fsdp=2,model=255"), 4) == "data=2,fsdp=2,model=256"
 
 
 def test_what_is_sent_by_hand():

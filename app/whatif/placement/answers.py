@@ -160,7 +160,7 @@ def answered(asked: Asked, spec: Spec, network: Network) -> Answer:
     found = search(costing)
     if not found.placements:
         near = nearest(built.devices, axes, built.slices)
-        rule = f"one axis that {built.slices} slices divide" if built.slices > 1 else "axes that end with a level"
+        rule = f"axes that {built.slices} slices divide together" if built.slices > 1 else "axes that end with a level"
         raise QuestionError(
             f"mesh {shown(axes)} cannot be laid over {spec.text}",
             where="mesh",
