@@ -161,7 +161,7 @@ class _Drawn:
         clock = self.rng.exponential(self.life.job.mttf_s, len(self.now))
         restarting, begun = np.minimum(self.restart, clock), self.now.copy()
         self._spend("restarting", restarting)
-        self.late = ((self.back > begun[:, None]) & (self.back <= self.now[:, None])).any(axis=1)
+        self.late = ((self.back >= begun[:, None]) & (self.back <= self.now[:, None])).any(axis=1)
         running = np.clip(np.minimum(clock - restarting, self.life.span_s - self.now), 0.0, None)
         ended = self.now + running >= self.life.span_s
         paused, missing = self._away(running)

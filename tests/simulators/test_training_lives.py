@@ -51,16 +51,17 @@ def test_elastic_lives_are_within_three_points_of_theirs(slices, wait_s):
 
 
 @pytest.mark.parametrize("slices, resume_s", [(2, 540), (4, 900), (8, 1800), (32, 1800)])
-@pytest.mark.parametrize("wait_s", [60.0, 300.0, 3600.0])
+@pytest.mark.parametrize("wait_s", [0.0, 60.0, 300.0, 3600.0])
 def test_elastic_lives_pause_again_for_a_slice_that_comes_back_during_a_pause(slices, resume_s, wait_s):
     job = Job(save_s=30, mttf_s=10_800, restart_s=900, wait_s=wait_s)
     life = Life(job=job, interval_s=optimal_s(job), span_s=54 * DAY_S, slices=slices, resume_s=resume_s)
     assert live(life, 100).goodput.mean() == pytest.approx(life.closed_form(), abs=0.03)
 
 
-def test_an_elastic_life_without_a_wait_for_the_slice_pauses_once_more_and_no_oftener():
+@pytest.mark.parametrize("wait_s", [0.0, 1.0])
+def test_an_elastic_life_without_a_wait_for_the_slice_pauses_once_more_and_no_oftener(wait_s):
     """Each slice is back at once: all that a failure costs beside its work are the pauses, two for each."""
-    job = Job(save_s=30, mttf_s=1e6, wait_s=1.0)
+    job = Job(save_s=30, mttf_s=1e6, wait_s=wait_s)
     drawn = live(Life(job=job, interval_s=1000, span_s=400 * DAY_S, slices=8, resume_s=100), 50)
     paused = drawn.seconds["restarting"].mean()
     assert paused == pytest.approx(200 * drawn.failures.mean(), rel=0.02)
