@@ -50,8 +50,8 @@ def cost(network: Network, shape: Shape, axes: tuple[int, ...], kind: str, setti
     elif end == "low" and kind in PASSES and all(w for k, w in zip(lengths, wraps, strict=True) if k > 1):
         chips = prod(lengths)
         time = Time(time.latency_s, time.bandwidth_s * (chips - 1) / chips)
-    if end == "high" and kind == "all_to_all":
-        time = Time(time.latency_s, time.bandwidth_s, False)
+    if kind == "all_to_all" and end != "value":  # the low end hides hops behind what is sent, the high end never does
+        time = Time(time.latency_s, time.bandwidth_s, end == "low")
     return one(kind, time, _told(lengths, wraps, kind))
 
 

@@ -165,6 +165,16 @@ def test_on_machines_the_chip_with_the_fewest_links_binds(name, failed):
     assert gathering_bytes_per_s(network, rates) == pytest.approx(W * network.degrees()[: network.chips][alive].min())
 
 
+@pytest.mark.parametrize("name", ["v5e:8x8", "v5p:4x4x8", "v6e:2x4", "boardfly:64"])
+def test_the_low_end_of_an_all_to_all_hides_its_hops_and_a_lost_link_does_not_lower_it(name):
+    """As its note says: the longer of hops and bytes, whether the network is whole or broken."""
+    whole, a_link = build(name), "link={}-{}".format(*build(name).links[0])
+    low = [collective(n, "all_to_all", 1e7).low for n in (whole, fail(whole, (a_link,)).network)]
+    for found in low:
+        assert found.seconds(1e7) == max(found.latency_s, found.seconds_per_byte * 1e7)
+    assert low[0].seconds(1e9) <= low[1].seconds(1e9) * (1 + 1e-12)
+
+
 def test_low_ends_of_all_to_all_are_bounds():
     for name in ("torus:8x8x16:twisted", "boardfly:256", "edges:0-1,1-2,2-0,2-3", "v100:8"):
         network = build(name)
