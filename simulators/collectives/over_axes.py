@@ -12,6 +12,8 @@ from functools import lru_cache
 from math import prod
 
 import numpy as np
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
 
 from errors import QuestionError
 from simulators.collectives import general, rings
@@ -45,6 +47,8 @@ def cost(network: Network, shape: Shape, axes: tuple[int, ...], kind: str, setti
     rate = float(link_rates(network, setting.link_bytes_per_s).min(initial=np.inf))
     time = FORMULAS[kind](1.0, lengths, wraps, rate, setting.hop_s)
     if not shape.whole:
+        if kind != "permute":
+            _need_groups(network, shape, axes)
         hops = PASSES.get(kind, 1) * _hops(network, shape, axes, kind)
         time = Time(hops * setting.hop_s, _broken_s(time, network, shape, axes, kind, rate, end), time.overlapped)
     elif end == "low" and kind in PASSES and all(w for k, w in zip(lengths, wraps, strict=True) if k > 1):
@@ -118,6 +122,22 @@ def _inside(network: Network, axes: tuple[int, ...]) -> Network:
     """The network without the links that leave a group of chips along `axes`."""
     leave = ~_stays(network, axes)
     return network.without(np.zeros(network.nodes, bool), leave) if leave.any() else network
+
+
+def _need_groups(network: Network, shape: Shape, axes: tuple[int, ...]) -> None:
+    """Raises QuestionError where living chips of one group cannot reach each other within it, though no line of it is
+    in pieces: two chips that lack the corners between them."""
+    alive, inside = network.alive[: network.chips], _inside(network, axes)
+    joined = coo_array((np.ones(len(inside.links), bool), tuple(inside.links.T)), shape=(network.nodes,) * 2)
+    _, part = connected_components(joined, directed=False)
+    groups = int(alive.reshape(shape.dims).any(axis=axes).sum())
+    if len(np.unique(part[: network.chips][alive])) > groups:
+        named = ",".join(shape.axes[i] for i in axes)
+        raise QuestionError(
+            f"a group along {named} of {network.spec} is in pieces after the failure: no collective over it stays in "
+            "it",
+            advice="Leave the axes out: over all chips it goes another way.",
+        )
 
 
 def _stays(network: Network, axes: tuple[int, ...]) -> np.ndarray:

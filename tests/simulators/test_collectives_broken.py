@@ -3,6 +3,7 @@ or group takes."""
 
 import pytest
 
+from errors import QuestionError
 from simulators.collectives import NAMES, collective
 from simulators.collectives.trees import gathering_bytes_per_s
 from simulators.topology import build
@@ -162,3 +163,14 @@ def test_what_failures_left_of_nodes_gathers_as_its_links_allow(name, failed, he
     for kind in NAMES:
         told = collective(network, kind, GIB)
         assert told.low_s <= told.seconds <= told.high_s
+
+
+@pytest.mark.parametrize("kind", ["all_gather", "all_reduce", "all_to_all"])
+def test_a_group_whose_chips_cannot_reach_each_other_within_it_is_refused(kind):
+    """Of a face of 2x2 two corners are left that no link joins; each of its lines has one chip, and is in no pieces."""
+    left = fail(build("v5p:2x2x4"), ("chip=2", "chip=14")).network
+    with pytest.raises(QuestionError, match="a group along x,y of v5p:2x2x4 is in pieces"):
+        collective(left, kind, GIB, ("x", "y"))
+    assert collective(left, kind, GIB).seconds > 0  # by the other faces
+    one = fail(build("v5p:2x2x4"), ("chip=2",)).network
+    assert collective(one, kind, GIB, ("x", "y")).seconds > 0
