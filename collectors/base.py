@@ -10,7 +10,7 @@ A collector is a module in this folder, listed once in `collectors.COLLECTORS`, 
 
 import contextlib
 import gzip
-import zlib
+import io
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -19,10 +19,12 @@ from typing import Any, BinaryIO, Protocol
 
 import pyarrow as pa
 
+from collectors.reading.as_far import BROKEN, AsFar
 from collectors.reading.encodings import as_utf8
 from errors import InputError
 
 HEAD_BYTES = 65536  # enough for any sniff; never the whole file
+_PIECE_BYTES = 1 << 20
 LINE_LIMIT_BYTES = 1 << 26  # a line of a log; one longer is no log
 
 
@@ -64,9 +66,25 @@ class Source:
         """The content as `binary` gives it, with what a byte-order mark at its beginning says made UTF-8."""
         return as_utf8(self.binary())
 
+    def as_far(self) -> BinaryIO:
+        """The content as `open` gives it, for what is read record by record: of one that was packed and cut off what
+        came before, so that its reader comes to an end and hands on all it gathered; `broken_off` tells of it. What is
+        damaged may be wrong long before that shows, and raises as ever."""
+        if not self.gzipped:
+            return self.open()
+        there = AsFar(self.open(), (EOFError,))
+        object.__setattr__(self, "_there", there)
+        return io.BufferedReader(there, _PIECE_BYTES)  # type: ignore[return-value]
+
+    @property
+    def broken_off(self) -> str:
+        """Why its content ended where `as_far` read it, if that is not its end; else empty."""
+        there = getattr(self, "_there", None)
+        return there.why if there is not None else ""
+
     def text(self) -> Iterator[tuple[int, str]]:
         """(byte offset, line without its end) for each line; bytes that are not UTF-8 become U+FFFD."""
-        with self.open() as f:
+        with self.as_far() as f:
             offset = 0
             while raw := f.readline(LINE_LIMIT_BYTES):
                 if len(raw) >= LINE_LIMIT_BYTES and not raw.endswith(b"\n"):
@@ -83,7 +101,7 @@ class Source:
         """The first `head_bytes` of the content, or as many of them as can be read and unpacked."""
         head = bytearray()
         # Piece by piece, so that an archive cut short early still shows what it is.
-        with contextlib.suppress(OSError, EOFError, zlib.error), self.open() as f:
+        with contextlib.suppress(*BROKEN), self.open() as f:
             while (left := self.head_bytes - len(head)) > 0 and (piece := f.read1(left)):  # type: ignore[attr-defined]
                 head += piece
         return bytes(head)

@@ -6,7 +6,8 @@ from typing import Any
 
 from collectors.base import Item
 from collectors.ingesting.plausible import plausible
-from collectors.ingesting.unpack import BROKEN, SafeSource
+from collectors.ingesting.unpack import SafeSource
+from collectors.reading.as_far import BROKEN
 from errors import InputError
 
 
@@ -23,9 +24,19 @@ def reading(source: SafeSource) -> Iterator[None]:
         yield
     except BROKEN as e:
         reason = e.strerror if isinstance(e, OSError) and e.strerror else str(e) or type(e).__name__
-        at = source.bytes_read()
-        raise InputError(
-            f"cannot be read beyond byte {at:,} ({reason})" if at else f"cannot be read ({reason})",
-            where=source.name,
-            advice="Is it complete?",
-        ) from e
+        raise _unreadable(source, reason) from e
+    except InputError as e:
+        if not source.broken_off:
+            raise
+        raise _unreadable(source, source.broken_off) from e
+    if source.broken_off:  # what came before that was handed on
+        raise _unreadable(source, source.broken_off)
+
+
+def _unreadable(source: SafeSource, reason: str) -> InputError:
+    at = source.bytes_read()
+    return InputError(
+        f"cannot be read beyond byte {at:,} ({reason})" if at else f"cannot be read ({reason})",
+        where=source.name,
+        advice="Is it complete?",
+    )

@@ -117,10 +117,14 @@ def _prepare(jobs: list[Job]) -> None:
 def without_copies(jobs: list[Job], gathered: Gathered, check: Check) -> list[Job]:
     """The jobs without further copies of the same file, packed or not, which would count its rows twice. Where names
     tell files apart (`apart` of a collector), the same bytes under another name are no copy."""
-    held = contents([job.source for job in jobs], [job.digest for job in jobs], check)
+    held, beginnings = contents([job.source for job in jobs], [job.digest for job in jobs], check)
     first: dict[tuple[str, object], Job] = {}
-    for job, content in zip(jobs, held, strict=True):
+    for n, (job, content) in enumerate(zip(jobs, held, strict=True)):
         apart = getattr(job.collector, "apart", None)
+        if n in beginnings and apart is None:
+            whole = jobs[beginnings[n]].source.name
+            gathered.pass_over(job.source.name, f"cut off, and as far as it goes the beginning of {whole}, read once")
+            continue
         original = first.setdefault((content, apart(job.source.name) if apart else None), job)
         if original is not job:
             unpacked = "" if original.digest == job.digest else " where both are unpacked"

@@ -25,11 +25,11 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from collectors.base import Source
-from collectors.ingesting.as_far import AsFar
 from collectors.ingesting.entry_tables import documents, is_documents, is_table, rows
 from collectors.ingesting.line_pieces import Pieces
 from collectors.ingesting.unpack import SafeSource
 from collectors.reading import json_stream
+from collectors.reading.as_far import AsFar
 from collectors.reading.entry_text import audit_text, audited_host, payload_text
 from collectors.reading.textlog import DATED, NS_PER_S, WORDED, Tally, fits, moment_ns, seconds_to_ns, zone_doubt
 

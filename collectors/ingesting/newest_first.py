@@ -15,8 +15,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from collectors.base import HEAD_BYTES
-from collectors.ingesting.as_far import AsFar
 from collectors.ingesting.unpack import SafeSource
+from collectors.reading.as_far import AsFar
 from collectors.reading.line_prefix import plain, rough_ns
 from collectors.reading.textlog import is_text_log
 

@@ -14,13 +14,13 @@ import stat
 import struct
 import tarfile
 import zipfile
-import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import BinaryIO, Self
 
 from collectors.base import Source
 from collectors.ingesting.zip_content import content
+from collectors.reading.as_far import BROKEN
 from errors import InputError
 from errors import format as fmt
 
@@ -35,7 +35,6 @@ BACKSLASHED = (0, 6, 10, 14)  # systems by which a zip was made: DOS, OS/2 and W
 UNIX_MODE = 16  # bits of a zip member's attributes that stand below its mode
 CHUNK = 1 << 20
 
-BROKEN = (OSError, EOFError, zlib.error)  # what reading a damaged or vanished file raises
 _BROKEN_ARCHIVE = (
     *BROKEN,
     zipfile.BadZipFile,

@@ -33,7 +33,7 @@ def objects(source: Source, tally: Tally) -> Iterator[tuple[int, dict]]:
 
     Raises InputError where the file is more broken than whole.
     """
-    with source.open() as f:
+    with source.as_far() as f:
         yield from Walk(source.name, tally).objects(f.read)
 
 

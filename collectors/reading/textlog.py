@@ -270,7 +270,7 @@ def lines(source: Source) -> Iterator[tuple[int, str, bool]]:
 
     Raises InputError for a line longer than LINE_LIMIT_BYTES.
     """
-    with source.open() as f:
+    with source.as_far() as f:
         offset = 0
         while raw := f.readline(LINE_LIMIT_BYTES):
             whole = raw.endswith(b"\n")

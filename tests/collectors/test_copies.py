@@ -42,7 +42,7 @@ def test_what_is_packed_beside_what_it_was_made_of_counts_once(store, folder, fi
         pytest.param(gzip.compress((LONG + "and more\n").encode()), 20, id="longer"),
         pytest.param(gzip.compress((LONG[:-2] + "x\n").encode()), 20, id="another byte"),
         pytest.param(ENDS_ALIKE, 30, id="one member more"),
-        pytest.param(gzip.compress(LONG.encode())[:-9], 10, id="cut short"),
+        pytest.param(gzip.compress((LONG + "and more\n").encode())[:-9], 20, id="longer, and cut short"),
     ],
 )
 def test_what_is_packed_and_holds_something_else_is_no_copy(store, folder, packed, steps):
@@ -50,6 +50,16 @@ def test_what_is_packed_and_holds_something_else_is_no_copy(store, folder, packe
     (folder / "b.gz").write_bytes(packed)
     done = ingest([folder], store)
     assert done.tables["steps"] == steps and not any("read once" in said for said in done.warnings)
+
+
+@pytest.mark.parametrize("name", ["a.gz", "z.gz"])
+@pytest.mark.parametrize("end", [-9, -20_000, 2_000])
+def test_what_was_packed_and_cut_off_beside_the_whole_of_it_counts_once(store, folder, name, end):
+    (folder / "b.log").write_text(LONG)
+    (folder / name).write_bytes(gzip.compress(LONG.encode())[:end])
+    done = ingest([folder], store)
+    assert done.tables == {"steps": 10}
+    assert {file.name: file.state for file in done.files} == {"b.log": "read", name: "left_out"}
 
 
 def test_to_know_copies_may_be_cancelled(store, folder, monkeypatch):

@@ -1,5 +1,6 @@
 """From files to a run: what is found, what is refused, and what wins."""
 
+import contextlib
 import gzip
 import json
 import os
@@ -13,6 +14,7 @@ import pytest
 from collectors.ingest import ingest
 from errors import InputError
 from runs.tables import frame
+from tests.collectors.goodput_entries import step
 from tests.collectors.ingesting import LOG, nothing_stored
 from tests.collectors.test_goodput_log import A_JOB, lines
 from tests.collectors.test_maxtext_metrics import record
@@ -223,6 +225,27 @@ def test_what_was_read_before_the_fault_is_kept_and_said(store, folder, monkeypa
     done = ingest([folder], store)
     assert done.tables["steps"] == 20
     assert any("What was read before that is kept." in w for w in done.warnings)
+
+
+LINES_OF_STEPS = {
+    "plain": lambda n, s: f"completed step: {n}, seconds: {s:.9f}, loss: {s}\n",
+    "entries": lambda n, s: lines([step(n + s, n)]),
+}
+
+
+@pytest.mark.parametrize("form", LINES_OF_STEPS)
+def test_a_packed_log_that_was_cut_off_keeps_its_last_rows_too(store, folder, form):
+    noise = random.Random(1)
+    packed = gzip.compress("".join(LINES_OF_STEPS[form](n, noise.random()) for n in range(1_000)).encode())
+    cut, there = folder / "cut.log.gz", 0
+    cut.write_bytes(packed[: len(packed) // 2])
+    with contextlib.suppress(EOFError), gzip.open(cut, "rt") as f:
+        for there, _ in enumerate(f, 1):  # noqa: B007
+            pass
+    (folder / "good.log").write_text(LOG.replace("loss: 2", "loss: 3"))
+    done = ingest([folder], store)
+    assert there > 300 and done.tables["steps"] - 10 in (there, there + 1)
+    assert any("cut.log.gz: cannot be read beyond byte" in w and "before that is kept" in w for w in done.warnings)
 
 
 def test_flipped_bits_in_a_gzip_stream(store, folder):

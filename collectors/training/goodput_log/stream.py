@@ -36,7 +36,7 @@ def batches(source: Source, tally: Tally, use: Callable[[Batch], T]) -> Iterator
     """
     walk = json_stream.Walk(source.name, tally)
     separator = _separator(source.head)
-    with source.open() as f:
+    with source.as_far() as f:
         if separator is None:
             yield from map(use, one_by_one(walk.objects(f.read)))
         else:

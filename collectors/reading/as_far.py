@@ -1,16 +1,18 @@
 """A file as far as it can be read: one that was packed and cut off gives what came before."""
 
 import io
+import zlib
 from typing import Any
 
-from collectors.ingesting.unpack import BROKEN
+BROKEN = (OSError, EOFError, zlib.error)  # what reading a damaged or vanished file raises
 
 
 class AsFar(io.RawIOBase):
-    """`stream` up to its end, or to where it breaks off. `why`: what broke it off there; empty where nothing did."""
+    """`stream` up to its end, or to where it breaks off. `why`: what broke it off there; empty where nothing did.
+    `faults`: those that end it; others are raised."""
 
-    def __init__(self, stream: Any):
-        self._stream, self.why = stream, ""
+    def __init__(self, stream: Any, faults: tuple[type[Exception], ...] = BROKEN):
+        self._stream, self._faults, self.why = stream, faults, ""
 
     def readable(self) -> bool:
         return True
@@ -20,11 +22,16 @@ class AsFar(io.RawIOBase):
             return 0
         try:
             piece = self._stream.read1(len(buffer))
-        except BROKEN as e:
+        except self._faults as e:
             self.why = (e.strerror if isinstance(e, OSError) else "") or str(e) or type(e).__name__
             return 0
         buffer[: len(piece)] = piece
         return len(piece)
+
+    def close(self) -> None:
+        if not self.closed:
+            self._stream.close()
+        super().close()
 
     @property
     def notes(self) -> tuple[str, ...]:
