@@ -27,6 +27,7 @@ import numpy as np
 from collectors.base import Source
 from collectors.ingesting.entry_tables import documents, is_documents, is_table, rows
 from collectors.ingesting.line_pieces import Pieces
+from collectors.ingesting.log_answers import answered, is_answer
 from collectors.ingesting.unpack import SafeSource
 from collectors.reading import json_stream
 from collectors.reading.as_far import AsFar
@@ -112,6 +113,8 @@ def _entries(source: Source, f: BinaryIO, tally: Tally) -> Iterator[tuple[int, d
         return rows(source, f, tally)
     if is_documents(source):
         return documents(f, tally)
+    if is_answer(source):
+        return answered(f.read, tally)
     objects = json_stream.Walk(source.name, tally).objects(f.read)
     return ((offset, entry) for offset, one in objects for entry in _unwrapped(one))
 

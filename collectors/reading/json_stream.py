@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterator
 from itertools import islice
 from math import inf
+from typing import Any
 
 from collectors.base import Source
 from collectors.reading.textlog import Tally
@@ -35,6 +36,10 @@ def objects(source: Source, tally: Tally) -> Iterator[tuple[int, dict]]:
     """
     with source.as_far() as f:
         yield from Walk(source.name, tally).objects(f.read)
+
+
+class Ended(Exception):
+    """A text ends where a value would go on, or what stands there is none."""
 
 
 class Vain:
@@ -142,8 +147,16 @@ def first(piece: bytes) -> tuple[dict, int] | None:
     return None
 
 
-def _decode(buffer: str, position: int) -> tuple[dict, int] | None:
-    """(object, where it ends); None where it is too long. Raises ValueError or RecursionError where it is incomplete or
+def value(buffer: str, position: int) -> tuple[Any, int] | None:
+    """(the value of any kind that begins at a position, where it ends); None where none ends there, or it is too long.
+    `buffer`: a character for each byte."""
+    with contextlib.suppress(ValueError, RecursionError):
+        return _decode(buffer, position)
+    return None
+
+
+def _decode(buffer: str, position: int) -> tuple[Any, int] | None:
+    """(value, where it ends); None where it is too long. Raises ValueError or RecursionError where it is incomplete or
     no JSON."""
     try:
         return _decoded(buffer, position, _DECODER)
@@ -153,7 +166,7 @@ def _decode(buffer: str, position: int) -> tuple[dict, int] | None:
         return _decoded(buffer, position, _PATIENT)
 
 
-def _decoded(buffer: str, position: int, decoder: json.JSONDecoder) -> tuple[dict, int] | None:
+def _decoded(buffer: str, position: int, decoder: json.JSONDecoder) -> tuple[Any, int] | None:
     value, end = decoder.raw_decode(buffer, position)
     if end - position > OBJECT_LIMIT:
         return None

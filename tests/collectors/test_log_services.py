@@ -13,6 +13,9 @@ import yaml
 from runs.tables import frame
 from tests.collectors.test_log_export import T0, run_of, taken, training
 
+TABLES = ("console", "cloudwatch console", "grafana")
+ANSWERS = ("loki", "cloudwatch", "elastic")
+
 
 def table(entries):
     cells = [[e["insertId"], "", "w-0", e["textPayload"], e["timestamp"]] for e in entries]
@@ -158,7 +161,7 @@ def test_a_column_of_very_many_parts_takes_no_time(folder, store):
 
 
 @pytest.mark.parametrize("harm", ["cut", "sum"])
-@pytest.mark.parametrize("service", ["console", "cloudwatch console", "grafana", "gcloud", "fluent bit", "journal"])
+@pytest.mark.parametrize("service", [*TABLES, "gcloud", "fluent bit", "journal", *ANSWERS])
 def test_a_packed_export_that_breaks_off_gives_what_came_before(folder, store, service, harm):
     noise = random.Random(1)
     entries = training()
@@ -171,6 +174,32 @@ def test_a_packed_export_that_breaks_off_gives_what_came_before(folder, store, s
     assert steps["step"].tolist() == list(read) and len(steps) >= 12 and set(steps["host"]) == {"w-0"}
     assert steps["logged_ns"].tolist() == pytest.approx([(T0 + 2 * n) * 10**9 for n in read], abs=10**6)
     assert any(w.startswith("x.gz: the rest: it cannot be read (") for w in run.manifest.warnings)
+
+
+@pytest.mark.parametrize("service", ANSWERS)
+def test_an_answer_that_is_too_long_for_one_object_or_was_cut_off_gives_each_entry(folder, store, service):
+    whole = services(training())[service].replace("loss: 2.000", f"loss: 2.000 {'x' * 250_000}")
+    for told, text in ((20, f"{whole}\n"), (19, whole[:-250_000]), (20, f"{whole}\n{whole}"), (20, f"{whole} more")):
+        lines, found = taken(folder, text)
+        assert len(lines) == (20 + told if text.count(whole) == 2 else told) and found.count == len(lines)
+        assert any("file ends in the middle of it" in note for note in found.notes) is (told == 19)
+        assert any("they are no JSON objects" in note for note in found.notes) is text.endswith(" more")
+    steps = frame(run_of(folder, store, whole[:-250_000]).tables, "steps", ["step", "host", "logged_ns"])
+    assert steps["step"].tolist() == list(range(19)) and set(steps["host"]) == {"w-0"}
+    assert steps["logged_ns"].tolist() == pytest.approx([(T0 + 2 * n) * 10**9 for n in range(19)], abs=10**6)
+
+
+@pytest.mark.parametrize("service", ANSWERS)
+def test_an_answer_is_read_as_far_as_it_goes_wherever_it_ends(folder, service):
+    """What is told of a longer part of it begins with what is told of a shorter one."""
+    entries = training()
+    entries[3]["textPayload"] += ' "values": [["1", "{\\"events\\": [é'
+    whole, before = services(entries)[service] + " " * (1 << 16), []
+    for end in range(0, len(whole.rstrip()), 37):
+        lines, _ = taken(folder, (whole[:end]).encode()[:end])
+        assert lines[: len(before)] == before and len(lines) <= 20
+        before = lines
+    assert len(before) >= 19
 
 
 def test_a_table_whose_last_row_was_cut_off_tells_of_no_host_more(folder, store):
