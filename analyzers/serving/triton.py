@@ -25,6 +25,7 @@ from runs.tables import Tables, frame
 PREFIX = "nv_inference_"
 BUSY = "nv_gpu_utilization"
 PENDING = f"{PREFIX}pending_request_count"
+QUANTILE = 'quantile="'  # a label of summaries (--metrics-config summary_latencies=true), next to their counters
 NOTE = (
     "From Triton's counters: means are exact, quantiles, first tokens and counts of tokens are not told. Requests "
     "that failed are in no time."
@@ -189,4 +190,6 @@ def _goes_on(before: pd.DataFrame, after: pd.DataFrame) -> bool:
 
 
 def _counters(rows: pd.DataFrame) -> pd.DataFrame:
-    return rows[rows["metric"].str.startswith(PREFIX) & (rows["metric"] != PENDING)]
+    """Without what may fall while a process goes on: requests that wait, and quantiles of summaries."""
+    level = (rows["metric"] == PENDING) | rows["series"].str.contains(QUANTILE, regex=False)
+    return rows[rows["metric"].str.startswith(PREFIX) & ~level]

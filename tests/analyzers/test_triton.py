@@ -141,3 +141,21 @@ def test_all_counters_begin_anew_with_one(tmp_path):
     assert told.models[0].requests == 460
     assert told.models[0].queue_s == pytest.approx((400 * 0.03 + 60 * 0.5) / 460)
     assert any("began anew once" in note for note in told.notes)
+
+
+def test_quantiles_of_summaries_fall_and_begin_nothing_anew(tmp_path):
+    def with_summary(text: str, us: int, requests: int) -> str:
+        name = "nv_inference_request_summary_us"
+        return (
+            f'{text}{name}{{model="ensemble",version="1",quantile="0.5"}} {us}\n'
+            f'{name}_count{{model="ensemble",version="1"}} {requests}\n'
+        )
+
+    each = [(0, 100, 80_500), (10, 200, 79_500), (20, 300, 81_000), (30, 500, 78_000)]
+    run = stored(tmp_path, "".join(with_summary(scrape(at, n), us, n) for at, n, us in each))
+    said = ask(serving, run.tables).to_dict()
+    assert said["requests"] == 400 and said["request_rate_per_s"] == pytest.approx(400 / 30)
+    assert not any("anew" in note for note in said["notes"])
+    first, second = (untimed(with_summary(scrape(at, n), us, n)) for at, n, us in (each[0], each[3]))
+    told = of_files(tmp_path / "two", first, second)  # nor do they keep two files of one server apart
+    assert told.models[0].requests == 400 and not told.since_start
