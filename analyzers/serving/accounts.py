@@ -34,6 +34,7 @@ from runs.tables import Tables, frame
 SERVED, BUSY, STARTING, SEEN, OPEN = 1, 2, 3, 4, 5
 NAME_IT = "ingest with --model NAME, or with its dimensions in chipledger.json, for useful maths"
 UNTOLD = "No answer tells how many tokens it took, of its prompt and generated: useful maths cannot be told."
+UNCOUNTED = "No input tells the tokens of each request that was served: useful maths cannot be told."
 UNSEEN = "nothing tells whether requests were in the engine"
 STARTUP = ("accelerator_initialization", "training_preparation")  # kinds of `lifecycle`
 ITERATIONS = (
@@ -70,7 +71,7 @@ def from_serving(tables: Tables, facts: Facts, machine: Hardware, objectives: Ma
     else:
         time = _unpassed(start, end, within, perhaps, starting, work, machine)
     time.notes = (*time.notes, *told_twice, *said, *left_out, *unknown)
-    return _book(time, work, machine, start, end, bool(objectives))
+    return _book(time, work, machine, model, start, end, bool(objectives))
 
 
 @dataclass(frozen=True)
@@ -118,7 +119,7 @@ def _asked(tables: Tables) -> Served | None:
 
 def _work(asked: Served | None, model: Model | None, objectives: Mapping[str, float]) -> Work:
     if asked is None:
-        return Work()
+        return Work(notes=(UNCOUNTED,) if model is not None else ())
     rows = asked.rows
     begun = rows["completed"] | rows["first_token_ns"].notna() | (rows["output_tokens"] > 0).fillna(False)
     rows = rows[begun.to_numpy(dtype=bool)]
@@ -314,7 +315,8 @@ def _from_sums(tables: Tables, model: Model | None, machine: Hardware, unknown: 
         )
         prefill, decode = request_flops(model, mean)
         flops = float((prefill * count).sum()), float((decode * count).sum())
-    work = Work(flops=flops, all_flops=sum(flops) if flops else None)
+    untold = (UNCOUNTED,) if model is not None and flops is None else ()
+    work = Work(flops=flops, all_flops=sum(flops) if flops else None, notes=untold)
     time = Time(whole=busy)
     _enter_flops(time, busy, work, machine)
     time.notes = (
@@ -323,10 +325,12 @@ def _from_sums(tables: Tables, model: Model | None, machine: Hardware, unknown: 
         ITERATIONS,
         *unknown,
     )
-    return _book(time, work, machine, None, None, False)
+    return _book(time, work, machine, model, None, None, False)
 
 
-def _book(time: Time, work: Work, machine: Hardware, start: int | None, end: int | None, judged: bool) -> Book:
+def _book(
+    time: Time, work: Work, machine: Hardware, model: Model | None, start: int | None, end: int | None, judged: bool
+) -> Book:
     parts = _accounts_of_passes(time, work, machine) if time.lost is not None else _accounts_of_flops(time, machine)
     account = parent(
         "held",
@@ -343,7 +347,7 @@ def _book(time: Time, work: Work, machine: Hardware, start: int | None, end: int
     if abs(account.chip_seconds - time.whole) > 1e-6 * time.whole:
         raise LedgerError(f"serving accounts hold {account.chip_seconds} of {time.whole} chip-seconds")
     notes = [*time.notes, *work.notes]
-    if work.flops is None and UNTOLD not in notes and not any(NAME_IT in note for note in notes):
+    if model is None and not any(NAME_IT in note for note in notes):
         notes.append("No model is known, so useful maths cannot be told. Ingest with --model.")
     elif not machine.peak_flops_per_s:
         notes.append("The chip's peak is not known, so useful maths cannot be told. Say which it was under Facts.")

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from analyzers.serving.accounts import UNTOLD
+from analyzers.serving.accounts import UNCOUNTED, UNTOLD
 from analyzers.serving.work import request_flops
 from analyzers.time import ledger
 from catalog.inference import output_flops, prompt_token_flops, token_flops
@@ -276,6 +276,21 @@ def test_answers_that_do_not_tell_their_tokens_have_no_known_maths():
         one = ask({"requests": {**requests, column: [None, 100 if column == "output_tokens" else 1000]}}, facts)
         assert one.ledger.useful_flops == pytest.approx(whole.useful_flops / 2)
         assert any(note.startswith("1 of 2 answers do not tell how many tokens") for note in one.notes)
+
+
+def test_a_model_that_is_known_is_not_said_to_be_unknown():
+    """Where requests or their tokens are not told: samples alone, a sample of the requests, a tool's sums without."""
+    requests = {"id": ["a"], "arrival_ns": [T0], "last_token_ns": [T0 + S], "status": ["completed"]}
+    stages = {"stage": ["x"], "completed": [9], "duration_s": [10.0], "outcome": ["measured"], "source": ["a"]}
+    for tables in (
+        {"engine": sampled_servers(("a", [0, 10, 20], [3, 3, 3]))},
+        {"requests": requests, "stages": stages, "engine": sampled_servers(("a", [0, 10, 20], [3, 3, 3]))},
+        {"stages": stages},
+    ):
+        known = ask(tables, {"chips": 1, "model": "llama3.1-8b", "peak_flops_per_s": 1e15})
+        assert UNCOUNTED in known.notes and not any("No model is known" in note for note in known.notes)
+        unknown = ask(tables, {"chips": 1})
+        assert UNCOUNTED not in unknown.notes and any("No model is known" in note for note in unknown.notes)
 
 
 def sampled_servers(*each: tuple[str, list[int], list[int]]) -> dict:
