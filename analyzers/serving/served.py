@@ -10,7 +10,7 @@ its cause, nothing in no time) are kept out.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -54,10 +54,11 @@ ADVICE = (
 class Served:
     """`rows`: one row a request that was sent to a server, in order of arrival where that is known. Columns of the
     table `requests` without lists and stated durations, then `completed`, `cut_off` and `failed` (neither of them) as
-    bools, `out_of` ("" or why its times are out of the statistics) and the latencies of LATENCIES in seconds, NaN where
-    unknown.
+    bools, `out_of` ("" or why its times are out of the statistics), `one_piece` (several tokens that came at once) and
+    the latencies of LATENCIES in seconds, NaN where unknown.
 
-    `origin_ns`: the first arrival, None where no time of day is known. `notes`: what was left out, in sentences.
+    `origin_ns`: the first arrival, None where no time of day is known. `notes`: what was left out of these rows, in
+    sentences; `turns`: what must be said of the times of all.
     """
 
     rows: pd.DataFrame
@@ -65,6 +66,7 @@ class Served:
     order: np.ndarray  # position of each row in the table
     origin_ns: int | None
     notes: tuple[str, ...]
+    turns: tuple[str, ...] = ()
 
     @property
     def timed(self) -> pd.DataFrame:
@@ -92,7 +94,7 @@ class Served:
         mine = ~self.rows["cut_off"].to_numpy(dtype=bool)
         if mine.all():
             return self
-        return Served(self.rows[mine].reset_index(drop=True), self.tables, self.order[mine], self.origin_ns, self.notes)
+        return replace(self, rows=self.rows[mine].reset_index(drop=True), order=self.order[mine])
 
     def for_stage(self, stage: str | None) -> "Served":
         """The requests of one load; all where `stage` is None. Raises QuestionError where it has none."""
@@ -102,8 +104,14 @@ class Served:
         if not mine.any():
             names = self.rows["stage"].dropna().astype(str).unique()
             raise QuestionError(f"no requests of a load {stage!r}", expected=f"one of {', '.join(names) or 'none'}")
+        return self.part(mine)
+
+    def part(self, mine: np.ndarray) -> "Served":
+        """The requests at these rows, with what is to be said of them alone."""
         rows = self.rows[mine].reset_index(drop=True)
-        return Served(rows, self.tables, self.order[mine], _origin(rows), self.notes)
+        return Served(
+            rows, self.tables, self.order[mine], _origin(rows), (*self.turns, *_left_out(rows)), turns=self.turns
+        )
 
 
 def has_requests(tables: Tables) -> bool:
@@ -132,9 +140,10 @@ def served(tables: Tables) -> Served:
         rows[state] = (rows["status"].astype(str) == state).to_numpy()
     rows["failed"] = ~rows["completed"] & ~rows["cut_off"]
     _latencies(rows)
-    notes = [*turns, *_exclude(rows), *_in_one_piece(rows)]
-    keep = [c for c in rows.columns if c not in ("ttft_ns", "e2e_ns", "source")]
-    return Served(rows[keep], tables, order, _origin(rows), tuple(notes))
+    _exclude(rows)
+    _in_one_piece(rows)
+    rows = rows[[c for c in rows.columns if c not in ("ttft_ns", "e2e_ns", "source")]]
+    return Served(rows, tables, order, _origin(rows), (*turns, *_left_out(rows)), turns=tuple(turns))
 
 
 def sampled(of: Served, counted: object) -> int | None:
@@ -166,8 +175,8 @@ def _latencies(rows: pd.DataFrame) -> None:
     rows["tpot_s"] = rows["decode_s"] / after
 
 
-def _exclude(rows: pd.DataFrame) -> list[str]:
-    """Mark rows whose times cannot be, blank the latencies of all that count for none, and say so."""
+def _exclude(rows: pd.DataFrame) -> None:
+    """Mark rows whose times cannot be, and blank the latencies of all that count for none."""
     why = np.full(len(rows), "", dtype=object)
     done = rows["completed"].to_numpy()
     checks = (
@@ -177,18 +186,36 @@ def _exclude(rows: pd.DataFrame) -> list[str]:
         ("it was scheduled before it arrived", rows["queue_s"] < 0),
         ("its first token came before it was scheduled", rows["prefill_s"] < 0),
     )
-    notes = []
     for reason, wrong in checks:
-        new = wrong.fillna(False).to_numpy(dtype=bool) & done & (why == "")
-        why[new] = reason
-        if new.any():
-            ids = rows.loc[new, "id"].astype(str)
-            notes.append(
-                f"{new.sum():,} of {len(rows):,} requests are left out of the statistics of time: {reason} "
-                f"({_some(ids)})."
-            )
+        why[wrong.fillna(False).to_numpy(dtype=bool) & done & (why == "")] = reason
     rows["out_of"] = why
     rows.loc[~done | (why != ""), list(LATENCIES)] = np.nan
+
+
+def _in_one_piece(rows: pd.DataFrame) -> None:
+    """Mark answers of several tokens that came in one piece, and blank what they do not tell: when their first was
+    made, and at what pace the others. Where some answers of a load were streamed, single pieces are how these were
+    sent: TTFT stays."""
+    several = (rows["output_tokens"] > 1).fillna(False).to_numpy(dtype=bool) & rows["decode_s"].notna().to_numpy()
+    at_once = (rows["decode_s"] == 0).to_numpy()
+    whole = several & at_once
+    rows["one_piece"] = whole
+    if not whole.any():
+        return
+    rows.loc[whole, "tpot_s"] = np.nan
+    if whole[several].all():
+        rows.loc[at_once, ["ttft_s", "prefill_s", "decode_s"]] = np.nan
+
+
+def _left_out(rows: pd.DataFrame) -> list[str]:
+    """What must be said of rows that tell no latency, or not all of it."""
+    notes = []
+    out = rows[rows["out_of"] != ""]
+    for reason, mine in out.groupby("out_of", sort=False):
+        notes.append(
+            f"{len(mine):,} of {len(rows):,} requests are left out of the statistics of time: {reason} "
+            f"({_some(mine['id'].astype(str))})."
+        )
     if failed := int(rows["failed"].sum()):
         notes.append(f"{failed:,} of {len(rows):,} requests did not complete: they have no latency.")
     if cut := int(rows["cut_off"].sum()):
@@ -196,24 +223,21 @@ def _exclude(rows: pd.DataFrame) -> list[str]:
             f"{cut:,} of {len(rows):,} requests still ran when the load ended, which cut them off: they are in flight "
             "until then, have not failed, and have no latency."
         )
+    return [*notes, *_said_of_pieces(rows)]
+
+
+def _said_of_pieces(rows: pd.DataFrame) -> list[str]:
+    whole = rows["one_piece"].to_numpy(dtype=bool)
+    unstreamed = whole & rows["ttft_s"].isna().to_numpy()
+    notes = []
+    if single := int((whole & ~unstreamed).sum()):
+        notes.append(f"{single:,} of {len(rows):,} answers came in one piece: they tell no time per token.")
+    if unstreamed.any():
+        notes.append(
+            "Answers of several tokens came in one piece: they were not streamed, so that neither the time to the "
+            "first token nor that of one is told."
+        )
     return notes
-
-
-def _in_one_piece(rows: pd.DataFrame) -> list[str]:
-    """Blank what an answer of several tokens that came in one piece does not tell: when its first was made, and at
-    what pace the others. Where some answers were streamed, single pieces are how these were sent: TTFT stays."""
-    several = (rows["output_tokens"] > 1).fillna(False).to_numpy(dtype=bool) & rows["decode_s"].notna().to_numpy()
-    whole = several & (rows["decode_s"] == 0).to_numpy()
-    if not whole.any():
-        return []
-    rows.loc[whole, "tpot_s"] = np.nan
-    if not whole[several].all():
-        return [f"{whole.sum():,} of {len(rows):,} answers came in one piece: they tell no time per token."]
-    rows.loc[rows["decode_s"] == 0, ["ttft_s", "prefill_s", "decode_s"]] = np.nan
-    return [
-        "Answers of several tokens came in one piece: they were not streamed, so that neither the time to the "
-        "first token nor that of one is told."
-    ]
 
 
 def _some(ids: Iterable[str], most: int = 3) -> str:

@@ -92,3 +92,28 @@ def test_a_duration_shorter_than_its_requests_counts_in_no_question():
     assert ask(serving, tables).load.duration_s == pytest.approx(6)
     row = ask(load, tables).rows.iloc[0]
     assert row["duration_s"] == pytest.approx(6) and row["request_rate_per_s"] == pytest.approx(0.5)
+
+
+def test_a_load_is_told_what_was_left_out_of_its_own_requests():
+    """Of two loads in one run: of `light` nothing failed, and its times are whole."""
+    n = 7
+    at = [EPOCH_NS + i * S for i in range(n)]
+    rows = {
+        "id": [f"r{i}" for i in range(n)],
+        "stage": ["light"] * 3 + ["heavy"] * 4,
+        "arrival_ns": at,
+        "status": ["completed"] * 3 + ["failed", "cut_off", "completed", "completed"],
+        "first_token_ns": [t + S for t in at[:5]] + [at[5] - S, at[6] + S],
+        "last_token_ns": [t + 3 * S for t in at],
+        "prompt_tokens": [10] * n,
+        "output_tokens": [9] * n,
+    }
+    tables = MemoryTables({"requests": rows})
+    kinds = ("did not complete", "still ran", "are left out")
+    whole, light, heavy = (
+        [next((x for x in ask(serving, tables, stage=stage).notes if kind in x), None) for kind in kinds]
+        for stage in (None, "light", "heavy")
+    )
+    assert [x.split(" requests")[0] for x in whole] == ["1 of 7"] * 3
+    assert light == [None] * 3 and [x.split(" requests")[0] for x in heavy] == ["1 of 4"] * 3
+    assert any("1 of 4 requests still ran" in x for x in ask(slo, tables, stage="heavy", e2e_s=5.0).notes)

@@ -137,8 +137,7 @@ def _by_stage(single: Served | None, names: Sequence[str | None]) -> dict[str | 
     if loose.all():
         parts[None] = single
     elif loose.any():
-        rows = single.rows[loose].reset_index(drop=True)
-        parts[None] = Served(rows, single.tables, single.order[loose], single.origin_ns, single.notes)
+        parts[None] = single.part(loose)
     return parts
 
 
