@@ -203,8 +203,9 @@ def _in_one_piece(rows: pd.DataFrame) -> None:
     if not whole.any():
         return
     rows.loc[whole, "tpot_s"] = np.nan
-    if whole[several].all():
-        rows.loc[at_once, ["ttft_s", "prefill_s", "decode_s"]] = np.nan
+    load = rows["stage"].astype("string").fillna("").to_numpy(dtype=object)
+    pieces = pd.DataFrame({"streamed": several & ~whole, "whole": whole}).groupby(load).transform("any")
+    rows.loc[(pieces["whole"] & ~pieces["streamed"]).to_numpy() & at_once, ["ttft_s", "prefill_s", "decode_s"]] = np.nan
 
 
 def _left_out(rows: pd.DataFrame) -> list[str]:
@@ -233,9 +234,12 @@ def _said_of_pieces(rows: pd.DataFrame) -> list[str]:
     if single := int((whole & ~unstreamed).sum()):
         notes.append(f"{single:,} of {len(rows):,} answers came in one piece: they tell no time per token.")
     if unstreamed.any():
+        names = rows.loc[unstreamed, "stage"].dropna().astype(str).unique()
+        others = rows.loc[~unstreamed & rows["ttft_s"].notna().to_numpy(), "stage"]
+        where = f" of {_some(names)}" if len(names) and len(others) else ""
         notes.append(
-            "Answers of several tokens came in one piece: they were not streamed, so that neither the time to the "
-            "first token nor that of one is told."
+            f"Answers of several tokens{where} came in one piece: they were not streamed, so that neither the time to "
+            "the first token nor that of one is told."
         )
     return notes
 

@@ -117,3 +117,31 @@ def test_a_load_is_told_what_was_left_out_of_its_own_requests():
     assert [x.split(" requests")[0] for x in whole] == ["1 of 7"] * 3
     assert light == [None] * 3 and [x.split(" requests")[0] for x in heavy] == ["1 of 4"] * 3
     assert any("1 of 4 requests still ran" in x for x in ask(slo, tables, stage="heavy", e2e_s=5.0).notes)
+
+
+def test_each_load_is_streamed_or_not_by_itself():
+    """Beside a streamed load, of one that was not the time to the whole answer was told as that to its first token."""
+    n = 3
+    at = [EPOCH_NS + i * S for i in range(2 * n)]
+    rows = {
+        "id": [f"r{i}" for i in range(2 * n)],
+        "stage": ["streamed"] * n + ["whole"] * n,
+        "arrival_ns": at,
+        "status": ["completed"] * 2 * n,
+        "ttft_ns": [S] * n + [3 * S] * n,
+        "e2e_ns": [3 * S] * 2 * n,
+        "prompt_tokens": [10] * 2 * n,
+        "output_tokens": [9] * 2 * n,
+    }
+    tables = MemoryTables({"requests": rows})
+    whole, streamed, both = (ask(serving, tables, stage=stage) for stage in ("whole", "streamed", None))
+    assert "ttft_s" not in whole.load.latency and whole.load.statistic("e2e_s", "p50") == pytest.approx(3)
+    assert streamed.load.statistic("ttft_s", "p50") == both.load.statistic("ttft_s", "p99") == pytest.approx(1)
+    assert not any("one piece" in n for n in streamed.notes)
+    assert any("of whole came in one piece: they were not streamed" in n for n in both.notes)
+    assert ask(load, tables).rows.set_index("stage")["ttft_p50_s"].isna().to_dict() == {
+        "streamed": False,
+        "whole": True,
+    }
+    with pytest.raises(QuestionError, match="tells its TTFT"):
+        ask(slo, tables, stage="whole", ttft_s=5.0)
