@@ -152,3 +152,18 @@ def test_an_engine_that_stands_still_from_the_first_request_on_compiles():
     (finding,) = told.findings
     assert finding.cause == "cold_start" and "stood still 2 times" in finding.title
     assert finding.gain.low <= 4.0 <= finding.gain.high and sum(finding.draws.values()) == pytest.approx(4.0, rel=0.05)
+
+
+def test_requests_that_failed_tell_nothing_of_first_tokens():
+    """A server that is gone refuses at once, and a client writes its time-out for the first token that never came."""
+    made = client(world(n=60, rate=2, slots=64, chunk=2048, prompts=(100,)))
+    at, first = (made[name] for name in ("arrival_ns", "first_token_ns"))
+    slow = [a + 5 * (f - a) + 300_000_000 for a, f in zip(at, first, strict=True)]
+    each = {"first_token_ns": slow, "last_token_ns": [s + 900_000_000 for s in slow], "gaps_ns": [None] * 60}
+    for refused, took_ns in ((range(24, 60), 0), (range(6), 30_000_000_000)):
+        lost = {n: [at[i] + took_ns if i in refused else t for i, t in enumerate(each[n])] for n in OURS[2:4]}
+        status = ["failed" if i in refused else "completed" for i in range(60)]
+        told = told_of({**made, **each, **lost, "status": status})
+        assert not told.findings and "cold_start" in {r.cause for r in told.ruled_out}
+    served = told_of({**made, **each, **lost, "status": ["completed"] * 60})
+    assert named(served) == ["cold_start"]  # had they been answered after 30 s

@@ -35,6 +35,7 @@ READ = (0.4, 0.8)  # of prompt tokens: less is read once, and of more nothing is
 ROOM = 2.0  # times the tokens of what is usually in flight, and of one more
 FEW_ALONE = 10  # requests with nothing ahead: of fewer it is not told how long they read
 COLD = 10.0  # times the usual first token: one that waits for a program to be compiled
+FAILED = ("failed", "aborted")  # states of requests without a latency, whatever was written for it
 CAUSES = ("queueing", "long_prompts", "cold_start")
 
 
@@ -86,13 +87,16 @@ def _no_reading_told(seen: Seen, rows: pd.DataFrame) -> str:
 
 
 def _requests(seen: Seen) -> pd.DataFrame:
-    """Single requests in order of arrival: arrival_ns, prompt_tokens, tokens (with those of the answer), e2e_s, ttft_s,
-    pass_s (between pieces of the answer), replica, stage, row (its place in the table); read_tokens (those not found in
-    a cache) and queue_s where the engine told."""
+    """Single requests with a first token, in order of arrival; what is written for those that failed is none. Columns:
+    arrival_ns, prompt_tokens, tokens (with those of the answer), e2e_s, ttft_s, pass_s (between pieces of the answer),
+    replica, stage, row (its place in the table); read_tokens (those not found in a cache) and queue_s where the engine
+    told."""
     names = ["arrival_ns", "scheduled_ns", "first_token_ns", "ttft_ns", "e2e_ns", "last_token_ns", "prompt_tokens"]
     names += ["cached_tokens", "output_tokens"]
     rows = frame(seen.tables, "requests", names).astype("Float64")
+    status = frame(seen.tables, "requests", ["status"])["status"]
     arrived = rows["first_token_ns"] - rows["arrival_ns"]
+    first = rows["ttft_ns"].fillna(arrived).mask(status.isin(FAILED).to_numpy())
     out = pd.DataFrame(
         {
             "arrival_ns": rows["arrival_ns"],
@@ -100,7 +104,7 @@ def _requests(seen: Seen) -> pd.DataFrame:
             "prompt_tokens": rows["prompt_tokens"].astype(float),
             "tokens": (rows["prompt_tokens"] + rows["output_tokens"].fillna(0)).astype(float),
             "e2e_s": (rows["e2e_ns"].fillna(rows["last_token_ns"] - rows["arrival_ns"]) / 1e9).astype(float),
-            "ttft_s": (rows["ttft_ns"].fillna(arrived) / 1e9).astype(float),
+            "ttft_s": (first.where(first > 0) / 1e9).astype(float),  # none comes before it was asked for
             "queue_s": ((rows["scheduled_ns"] - rows["arrival_ns"]) / 1e9).astype(float),
         }
     )
