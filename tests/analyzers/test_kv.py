@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from analyzers.serving import kv_cache as kv
+from analyzers.serving import speculation
 from analyzers.serving.kv_cache.room import Setting, room, tensor_choices
 from analyzers.serving.kv_cache.setting import precision_of
 from app.questions.kv_cache import words
@@ -130,6 +131,23 @@ def test_beside_what_the_engine_found():
     assert told["arithmetic_tokens"] == pytest.approx(by_hand, rel=1e-4)
     assert told["difference"] == pytest.approx(told["arithmetic_tokens"] / 440_000 - 1)
     assert told["implied_bytes"] == pytest.approx((told["arithmetic_tokens"] - 440_000) * 131072)
+
+
+def test_requests_that_failed_make_no_sequence_shorter():
+    """Of four requests two were refused and one was cut off: the one that was answered tells how long one is."""
+    requests = {
+        "prompt_tokens": [1000] * 4,
+        "output_tokens": [1000, 0, 0, 40],
+        "status": ["completed", "failed", "aborted", "cut_off"],
+        "id": list("abcd"),
+    }
+    found = asked(tables={"requests": requests}, chip="H100", chips=1)
+    assert found.seq == 2000 and found.requests == 1
+    assert found.max_sequences == asked(chip="H100", chips=1, seq=2000).max_sequences
+    draft = parse_options(speculation.OPTIONS, {"acceptance": 0.7})
+    assert speculation.analyze(MemoryTables({"requests": requests}), {}, draft).context == 1500
+    traffic = {**requests, "status": [None] * 4}  # that nobody served
+    assert asked(tables={"requests": traffic}, chip="H100", chips=1).requests == 4
 
 
 def test_the_run_says_how_it_is_spread():

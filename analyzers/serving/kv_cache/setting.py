@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from analyzers.base import Facts, fact
 from analyzers.serving.kv_cache.room import ATTENTION, Setting
@@ -83,6 +84,7 @@ OPTIONS: tuple[Option, ...] = (
     ),
 )
 DEFAULT_SEQ = 8192
+UNENDED = ("failed", "aborted", "cut_off")  # states of requests whose answer is not as long as it would have been
 TENSOR_FACTS = ("tensor_parallel", "tensor_parallel_size", "tp")
 PIPELINE_FACTS = ("pipeline_parallel", "pipeline_parallel_size", "pp")
 DATA_FACTS = ("data_parallel", "data_parallel_size", "dp")
@@ -154,9 +156,15 @@ def spread(facts: Facts, options: Mapping[str, Any], assumed: list[str]) -> tupl
     return chips, tensor, stages
 
 
+def ended(tables: Tables) -> pd.DataFrame:
+    """prompt_tokens, output_tokens of each request that states both and came to its end; of a trace of traffic all."""
+    rows = frame(tables, "requests", ["prompt_tokens", "output_tokens", "status"])
+    return rows[~rows["status"].isin(UNENDED).to_numpy()].drop(columns="status").dropna()
+
+
 def lengths_of(tables: Tables) -> np.ndarray:
-    """Prompt and generated tokens together of each request that states both, tokens."""
-    rows = frame(tables, "requests", ["prompt_tokens", "output_tokens"]).dropna()
+    """Prompt and generated tokens together of each such request, tokens."""
+    rows = ended(tables)
     total = (rows["prompt_tokens"] + rows["output_tokens"]).to_numpy(dtype=np.int64)
     return total[total > 0]
 

@@ -8,7 +8,14 @@ import numpy as np
 import pandas as pd
 
 from analyzers.base import Facts, fact, with_options
-from analyzers.serving.kv_cache.setting import KV_FACTS, cache_precision_of, first_fact, weights_of, whole_fact
+from analyzers.serving.kv_cache.setting import (
+    KV_FACTS,
+    cache_precision_of,
+    ended,
+    first_fact,
+    weights_of,
+    whole_fact,
+)
 from analyzers.serving.recorded import recorded
 from analyzers.serving.sampling import gaps_of
 from analyzers.serving.servers import samples_of_servers
@@ -36,7 +43,7 @@ from catalog.models import model as model_named
 from errors import QuestionError
 from errors.numbers import COST, FROM_ZERO, SHARE
 from errors.options import WHOLE, Option
-from runs.tables import Tables, frame
+from runs.tables import Tables
 
 OPTIONS: tuple[Option, ...] = (
     MODEL,
@@ -276,7 +283,7 @@ def _known(name: str) -> Model | None:
 def _context(tables: Tables, options: dict[str, Any]) -> int:
     if options["context"] is not None:
         return options["context"]
-    rows = frame(tables, "requests", ["prompt_tokens", "output_tokens"]).dropna()
+    rows = ended(tables)
     rows = rows[(rows["prompt_tokens"] > 0) & (rows["output_tokens"] > 0)]
     return int((rows["prompt_tokens"] + rows["output_tokens"] / 2).mean()) if len(rows) else 0
 
