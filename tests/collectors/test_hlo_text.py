@@ -45,3 +45,18 @@ def test_of_a_ragged_exchange_only_what_is_sent_has_bytes():
     line = "%ragged-all-to-all.1 = bf16[8,4]{1,0} ragged-all-to-all(bf16[8,4]{1,0} %x, bf16[8,4]{1,0} %into, s32[4] %n)"
     found = collective_of_text(line)
     assert (found.kind, found.bytes, found.dtype) == ("all-to-all", 64.0, "bf16")
+
+
+@pytest.mark.parametrize(
+    ("line", "kind", "part", "size"),
+    [
+        ("%psum.3 = f32[8]{0:T(256)} all-reduce(f32[8]{0:T(256)} %x), to_apply=%add", "all-reduce", "", 32.0),
+        ("%g.7 = (bf16[4]{0}, u32[]{:S(2)}) all-gather-start(bf16[4]{0} %y)", "all-gather", "start", 8.0),
+        ("%g.8 = bf16[16]{0} all-gather-done((bf16[4]{0}, u32[]{:S(2)}) %g.7)", "all-gather", "done", 0.0),
+        ("%all_to_all.9 = bf16[4,8]{1,0:T(8,128)(2,1)S(1)} all-to-all(bf16[4,8]{1,0} %b)", "all-to-all", "", 64.0),
+    ],
+)
+def test_a_collective_is_one_by_whatever_name(line, kind, part, size):
+    found = collective_of_text(f"{line}, replica_groups=[1,4]<=[4]")
+    assert (found.kind, found.part, found.bytes) == (kind, part, size)
+    assert part == "done" or found.groups == ((0, 1, 2, 3),)

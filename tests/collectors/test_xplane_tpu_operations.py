@@ -85,6 +85,13 @@ def test_fusions_that_start_and_end_a_collective_are_one(tmp_path, category, kin
     assert (row["start_ns"] - START_NS, row["end_ns"] - START_NS) == (0, 910)
 
 
+def test_a_collective_named_by_what_the_user_called_is_one_where_no_program_tells(tmp_path):
+    text = "%psum.3 = f32[8]{0} all-reduce(f32[8]{0} %x), channel_id=1, replica_groups=[1,4]<=[4], to_apply=%add"
+    found = read(tmp_path, (text, {"hlo_category": "all-reduce"}))
+    (row,) = found.rows["collectives"]
+    assert (row["op"], row["kind"], row["bytes"], row["dtype"]) == ("psum.3", "all-reduce", 32.0, "f32")
+
+
 @pytest.mark.parametrize(
     "name", ["fusion.2", "async_collective_fusion.2", "my-async-collective-start.2", "async-collective-started"]
 )

@@ -8,7 +8,7 @@ from collectors.device.hlo.shapes import HLO, Collective, Groups, iota_devices, 
 
 _NAME = re.compile(r"%?([\w.\-]+) = ")
 _ASYNC_FUSION = re.compile(r"async-collective-(start|done)(?:\.[\w.]+)?$")
-_OPERANDS = re.compile(r" [a-z][a-z\-]*\((?=[a-z(%])(.*)")
+_DOES = re.compile(r" ([a-z][a-z\-]*)\((?=[a-z(%])(.*)")  # opcode, operands and attributes
 _OPERAND = re.compile(r"\b(pred|[suf]\d\w*+|bf16|c64|c128)\[([\d,]*)\]")
 _IOTA = re.compile(r"replica_groups=\[([\d,]+)\]<=\[([\d,]+)\](?:T\(([\d,]+)\))?")
 _LISTED = re.compile(r"replica_groups=\{(\{[\d,{} ]*\})\}")
@@ -19,21 +19,22 @@ _AXIS_REF = re.compile(r"'([^']*)'(?::\((\d+)\)(\d+))?")
 
 
 def collective_of_text(line: str) -> Collective | None:
-    """The collective that a line of HLO text is; None for anything else.
+    """The collective that a line of HLO text is, whatever it is called; None for anything else.
 
     Its bytes and type are None where the text leaves out the shapes of operands.
     """
     name = _NAME.match(line)
-    found = collective_of(name[1]) if name else None
-    if name is None or found is None:
+    if name is None:
+        return None
+    does = _DOES.search(line[name.end() - 1 :])
+    found = (collective_of(does[1]) if does else None) or collective_of(name[1])
+    if found is None:
         return None
     if found[1] == "done":
         return Collective(*found, 0.0, None, None)
-    operands = _OPERANDS.search(line[name.end() - 1 :])
-    some = (
-        1 if "ragged-all-to-all(" in line else None
-    )  # the others are where the result is put, and which rows go where
-    return Collective(*found, *_size(operands[1] if operands else "", some), groups_of_text(line))
+    opcode, operands = does.groups() if does else ("", "")
+    # the other operands of a ragged exchange are where the result is put, and which rows go where
+    return Collective(*found, *_size(operands, 1 if opcode.startswith("ragged") else None), groups_of_text(line))
 
 
 def fused_collective(name: str, category: str) -> Collective | None:

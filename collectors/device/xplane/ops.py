@@ -170,7 +170,7 @@ def describe_device(event: EventName, plane: Plane, role: str, programs: Program
 
 def _collective(text: str, name: str, category: str) -> Collective | None:
     """What a trace alone tells of an operation as a collective."""
-    return collective_of_text(text) if collective_of(name) else fused_collective(name, category)
+    return collective_of_text(text) or fused_collective(name, category)
 
 
 def _scope(framework: Value, again: bool, hlo: Operation | None) -> Scope:
