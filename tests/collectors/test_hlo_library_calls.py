@@ -189,3 +189,31 @@ def test_a_kernel_counts_with_the_flops_that_its_author_states(flops):
 )
 def test_of_a_kernel_of_which_nothing_is_stated_no_flops_are_counted(estimate):
     assert kernel(f'"custom_call_config":{{{estimate}}}').flops == 0
+
+
+SCALED = {  # products of 8-bit numbers with a scale for each block of them: as XLA has them, and as it calls cuDNN
+    "scaled-dot": """
+  a = f8e4m3fn[64,256]{1,0} parameter(0)
+  b = f8e4m3fn[256,32]{1,0} parameter(1)
+  s = f8e8m0fnu[64,8]{1,0} parameter(2)
+  t = f8e8m0fnu[8,32]{1,0} parameter(3)
+  ROOT r = bf16[64,32]{1,0} scaled-dot(a, b, s, t), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+""",
+    "library": """
+  a = f8e4m3fn[3,64,256]{2,1,0} parameter(0)
+  b = f8e4m3fn[3,32,256]{2,1,0} parameter(1)
+  s = f8e8m0fnu[3,64,8]{2,1,0} parameter(2)
+  t = f8e8m0fnu[3,32,8]{2,1,0} parameter(3)
+  ROOT r = (bf16[3,64,32]{2,1,0}, u8[512]{0}) custom-call(a, b, s, t), custom_call_target="__cudnn$blockScaledDot"
+""",
+}
+
+
+@pytest.mark.parametrize(("how", "batch"), [("scaled-dot", 1), ("library", 3)])
+def test_a_product_of_numbers_with_scales_is_one(how, batch):
+    found = analysed(f"ENTRY e {{{SCALED[how]}}}")
+    (product,) = found.matmuls
+    assert (product.product.m, product.product.k, product.product.n, product.product.batch) == (64, 256, 32, batch)
+    assert found.flops == 2 * 64 * 256 * 32 * batch and product.dtype == "f8e4m3fn"
+    assert found.operations["r"].category == "matmul"
+    assert found.operations["r"].bytes == batch * (64 * 256 + 256 * 32 + 64 * 8 + 8 * 32 + 64 * 32 * 2)

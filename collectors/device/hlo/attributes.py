@@ -242,9 +242,9 @@ def _dim_labels(i: Any) -> str | None:
 
 
 def _dot(i: Any) -> str | None:
-    if i.opcode not in (b"dot", b"ragged-dot"):
+    if i.opcode not in (b"dot", b"ragged-dot", b"scaled-dot"):
         return None
-    d = i.dot_dimension_numbers if i.opcode == b"dot" else i.ragged_dot_dimension_numbers.dot_dimension_numbers
+    d = i.ragged_dot_dimension_numbers.dot_dimension_numbers if i.opcode == b"ragged-dot" else i.dot_dimension_numbers
     parts = [(f"{side}_{kind}_dims", getattr(d, f"{side}_{kind}")) for side in _LR for kind in ("batch", "contracting")]
     return ", ".join(f"{name}={_list(dims)}" for name, dims in parts if dims) or None
 

@@ -93,6 +93,7 @@ _MATMUL_TARGET = re.compile(r"gemm|matmul|dot", re.IGNORECASE)
 _CYCLES = re.compile(rb'"estimated_cycles":\s*"?(\d{1,18})\b')
 _ESTIMATED = re.compile(rb'"cost_estimate":\s*\{\s*"flops":\s*"?(\d{1,18})"?\s*[,}]')
 _CONV_TARGET = re.compile(r"__cudnn\$conv|onednn\$convolution", re.IGNORECASE)
+_BLOCK_SCALED = re.compile(r"block_?scaled_?dot", re.IGNORECASE)
 _CONV_BACKWARD = re.compile(r"__cudnn\$convBackward(Input|Filter)", re.IGNORECASE)
 
 
@@ -194,7 +195,7 @@ def flops_of(instruction: Any, operands: list[Any], applied: list[float]) -> flo
 def product_of(instruction: Any, operands: list[Any]) -> Product | None:
     """The matrix product an instruction is, whether printed as dot, convolution or a library call."""
     opcode = instruction.opcode
-    if len(operands) < 2 or opcode not in (b"dot", b"ragged-dot", b"convolution", b"custom-call"):
+    if len(operands) < 2 or opcode not in (b"dot", b"ragged-dot", b"scaled-dot", b"convolution", b"custom-call"):
         return None
     out = instruction.shape.tuple_shapes[0] if instruction.shape.tuple_shapes else instruction.shape
     left, right = operands[0].shape, operands[1].shape
@@ -207,7 +208,10 @@ def product_of(instruction: Any, operands: list[Any]) -> Product | None:
     if opcode == b"ragged-dot":
         dims = instruction.ragged_dot_dimension_numbers.dot_dimension_numbers
     contracting, batch = list(dims.lhs_contracting), list(dims.lhs_batch)
-    if opcode == b"custom-call":
+    if opcode == b"custom-call" and _BLOCK_SCALED.search(target):  # it has no numbers: always the last with the last
+        rank = len(left.dimensions)
+        contracting, batch = [rank - 1], list(range(rank - 2))
+    elif opcode == b"custom-call":
         if not _MATMUL_TARGET.search(target):
             return None
         config = config_of(instruction)

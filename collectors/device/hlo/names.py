@@ -76,7 +76,7 @@ def category_of(opcode: str, contraction: str = "") -> str:
         return "host"
     if base in COLLECTIVES or base in ("send", "recv") or any(c in word for c in COLLECTIVES):
         return "collective"
-    if base in ("dot", "convolution", "ragged-dot") or "convolution" in word:
+    if base in ("dot", "convolution", "ragged-dot", "scaled-dot") or "convolution" in word:
         return "convolution" if base == "convolution" and word == "convolution" else "matmul"
     if base == "copy" or word.startswith("copy"):
         return "copy"
