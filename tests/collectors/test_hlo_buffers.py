@@ -64,6 +64,18 @@ def test_buffers_add_up_and_have_names(compiled):
     assert any(b.name.startswith("jit(step)/") and (b.source or "").startswith(__file__) for b in made)
 
 
+def test_an_input_that_a_loop_updates_in_place_is_an_input_by_its_name():
+    def steps(state, x):
+        return jax.lax.scan(lambda s, _: (s - 0.1 * jnp.tanh(s @ s) * x, None), state, None, length=4)[0]
+
+    given = [jax.ShapeDtypeStruct((64, 64), "float32")] * 2
+    made = jax.jit(steps, donate_argnums=0).lower(*given).compile()
+    module = made.runtime_executable().hlo_modules()[0].as_serialized_hlo_module_proto()
+    assigned = field(3, made.memory_analysis().serialized_buffer_assignment_proto)
+    inputs = [b for b in analyse(hlo_proto(module) + assigned).memory.buffers if b.category == "argument"]
+    assert {(b.name, b.reused) for b in inputs} == {("state", True), ("x", False)}
+
+
 def program(sizes, events, arena, colour=0, shown=200):
     """A made-up assignment: values of some sizes in one arena, and the trace of when they live."""
     proto = HLO["HloProto"]()

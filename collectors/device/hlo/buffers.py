@@ -126,6 +126,14 @@ class Assigned:
         self._by_id = {i.id: i for i in instructions}
         self._by_name = {i.name: i for i in instructions}
         self._instructions = instructions
+        entry = proto.hlo_module.entry_computation_id
+        self._inputs = {
+            i.id
+            for c in proto.hlo_module.computations
+            if c.id == entry
+            for i in c.instructions
+            if i.opcode == b"parameter"
+        }
 
     @cached_property
     def _tpu(self) -> bool:
@@ -145,7 +153,7 @@ class Assigned:
         if self.shared(allocation):
             live = self._alive(allocation) or self._places(allocation)
         else:
-            live = sorted(((a.logical_buffer_id, a.size) for a in allocation.assigned), key=lambda v: -v[1])[:1]
+            live = self._largest_value(allocation)
         found, room = [], allocation.size
         for value, size in live:
             if 0 < size <= room:
@@ -158,6 +166,17 @@ class Assigned:
         if category == "argument":
             found = [replace(b, reused=allocation.maybe_live_out) if b.category == category else b for b in found]
         return found
+
+    def _largest_value(self, allocation: Any) -> list[tuple[int, int]]:
+        """(value, bytes) of what fills an allocation that holds one thing. Of several as large (results may take the
+        place of an input, in a loop each round's) it is the input."""
+        found = [(a.size, self._is_input(a.logical_buffer_id), a.logical_buffer_id) for a in allocation.assigned]
+        most = max(found, key=lambda v: v[:2], default=None)
+        return [(most[2], most[0])] if most else []
+
+    def _is_input(self, value: int) -> bool:
+        made = self._maker(value)
+        return made is not None and made.id in self._inputs
 
     def fullest(self, allocation: Any) -> tuple[Any, int, int] | None:
         """(trace, events of it until the allocation is fullest, bytes then); None where no trace tells of it."""
@@ -191,14 +210,18 @@ class Assigned:
             found.append((a.logical_buffer_id, a.size))
         return found
 
+    def _maker(self, value: int) -> Any:
+        """The instruction that makes a value; None where nothing tells."""
+        if value not in self._values:
+            return None
+        at = self._values[value].defined_at
+        return self._by_id.get(at.instruction_id) or self._by_name.get(at.instruction_name)
+
     def buffer(self, value: int, size: int, category: str) -> Buffer:
-        made = self._values.get(value)
-        at = made.defined_at if made is not None else None
-        instruction = None
-        if at is not None:
-            instruction = self._by_id.get(at.instruction_id) or self._by_name.get(at.instruction_name)
-        if at is None or instruction is None:
+        instruction = self._maker(value)
+        if instruction is None:
             return Buffer(f"buffer {value}", category, size, size)
+        at = self._values[value].defined_at
         name, source = self._describe(instruction)
         shape = at_index(instruction.shape, at.shape_index)
         op = instruction.name.decode("utf-8", "replace")
