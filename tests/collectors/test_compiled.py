@@ -73,6 +73,13 @@ def test_a_file_becomes_facts_and_rows(tmp_path):
     assert memory["argument"]["copies"] == 2  # cut in two along its first dimension, on four devices
 
 
+def test_a_peak_is_at_most_what_is_laid_out_in_main_memory(tmp_path):
+    programs = files.compiled()["programs"]
+    programs[0]["memory"] |= {"temporaries": 0, "peak": 30_000}  # values that lie on the chip are no temporaries there
+    rows = read(tmp_path, files.text(programs=programs)).rows["memory"]
+    assert {row["padded_bytes"] for row in rows if row["kind"] == "peak"} == {16384 + 384}
+
+
 def test_what_the_file_says_of_products_replaces_the_programs(tmp_path):
     programs = files.compiled()["programs"]
     programs[0]["matmuls"] = [{"name": "qkv", "m": 8192, "k": 64, "n": 100, "count": 3}]

@@ -147,11 +147,15 @@ def _matmul_rows(program: Program) -> Iterator[dict[str, Any]]:
 
 
 def _totals(program: Program) -> Iterator[dict[str, Any]]:
-    """The compiler's own account of one device, padded; outputs less those that reuse the memory of inputs."""
+    """The compiler's own account of one device, padded; outputs less those that reuse the memory of inputs, and a peak
+    of at most all that it lays out in main memory: a TPU compiler's counts what lies in on-chip memory as well."""
     held = dict(program.memory)
     aliased = held.pop("aliased") or 0
     if held["outputs"] is not None:
         held["outputs"] = max(held["outputs"] - aliased, 0)
+    laid_out = [held[kind] for kind in ("arguments", "outputs", "temporaries")]
+    if held["peak"] is not None and None not in laid_out:
+        held["peak"] = min(held["peak"], sum(laid_out))
     for kind in MEMORY:
         if held.get(kind) is not None:
             yield {"kind": kind, "bytes": None, "padded_bytes": held[kind]}
