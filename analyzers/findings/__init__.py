@@ -19,7 +19,7 @@ from analyzers.findings.terms import TERMS as TERMS
 from analyzers.held import PRICE
 from analyzers.time.ledger import LedgerResult
 from analyzers.time.training_accounts import BADPUT
-from analyzers.time.useful import useful_share
+from analyzers.time.useful import uncounted, useful_share
 from catalog.cures import EFFORTS, WRONGS
 from errors import QuestionError
 from errors import format as fmt
@@ -84,6 +84,11 @@ class FindingsResult:
     def whole(self) -> float:
         return self.ledger.chip_seconds
 
+    @property
+    def useful_least(self) -> bool:
+        """Whether `useful_share` is what it is at least: the FLOPs of a good part of the computing are not known."""
+        return self.useful_share is not None and uncounted(self.ledger)
+
     def usd(self, chip_seconds: float) -> float | None:
         """What that many chip-seconds cost; None without a price."""
         if self.ledger.usd is None or not self.whole:
@@ -104,6 +109,7 @@ class FindingsResult:
                 "told_share": self.told_share,
                 "kept_share": self.kept_share,
                 "useful_share": self.useful_share,
+                "useful_share_is_at_least": self.useful_least,
                 **self.ladder.to_dict(),
                 "gap": [{"account": n, "chip_seconds": s, "share": s / self.whole} for n, s in self.gap],
             },

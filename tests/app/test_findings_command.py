@@ -8,9 +8,11 @@ import pytest
 from app.cli import main
 from app.cli.commands.findings import read_gate
 from app.questions.asking import ask
-from app.questions.findings import FINDINGS
+from app.questions.findings import FINDINGS, words
+from app.questions.findings.page import figures
 from app.workspace import workspace
 from errors import QuestionError
+from tests.app import ledgers
 from tests.bundled import RUNS
 from tests.collectors.kineto_traces import kernel, trace
 
@@ -72,6 +74,25 @@ def test_a_gain_that_passes_is_not_told_where_more_may_be_lost_that_nobody_can_j
     assert (over, passes(result), fails(result)) == (over, False, True)
     blind = replace(result, told_share=0.4)
     assert (passes(blind), fails(blind)) == (None, True)
+
+
+def test_useful_maths_is_at_least_so_much_where_flops_of_computing_are_not_known(store):
+    """12 % of the chip time is known to be useful, and up to 40 % besides may be."""
+    result = ask(FINDINGS, workspace(store).store.find("job"), {}, workspace(store).registry)
+    bound = replace(result, findings=(), ledger=ledgers.uncounted(), useful_share=0.12, told_share=0.6)
+    for text, known, least in (
+        ("useful<30%", True, None),
+        ("useful>30%", False, None),
+        ("useful<60%", True, True),
+        ("useful<10%", False, False),
+        ("useful>10%", True, True),
+    ):
+        gate = read_gate(text)[1]
+        assert (gate(replace(bound, ledger=result.ledger)), gate(bound)) == (known, least), text
+    assert "at least 12 % is useful maths" in words.nothing(bound)
+    assert bound.to_dict()["grade"]["useful_share_is_at_least"] and not result.useful_least
+    shown = {f.label: f.value for f in figures(bound)}
+    assert shown["Useful maths"] == "at least 12.0 %"
 
 
 def test_what_no_input_would_tell_asks_for_none(store, tmp_path, capsys):

@@ -10,9 +10,11 @@ from analyzers.lost import goodput
 from analyzers.time import ledger
 from analyzers.time.ledger import LedgerResult
 from app.questions.goodput.words import verdict as goodput_verdict
+from app.questions.ledger.figures import figures as ledger_figures
 from app.questions.ledger.words import PHRASES, losses
 from app.questions.ledger.words import verdict as ledger_verdict
 from app.questions.steps.words import verdict as steps_verdict
+from errors import format as fmt
 from runs.accounts import ACCOUNTS
 from runs.ledger import Account, Ledger
 from runs.tables import MemoryTables
@@ -234,21 +236,18 @@ def test_a_hang_is_called_one():
     ],
 )
 def test_computing_whose_flops_nobody_counted_is_not_told_as_little_maths(useful, said):
-    dark = Account.total("unattributed", [ledgers.leaf("compute_unsplit", 40, "unattributed")])
-    parts = [ledgers.leaf("useful_maths", useful), ledgers.leaf("input_wait", 60 - useful), dark]
-    held = Account.total("held", [Account.total("productive", parts)])
-    told = ledger_verdict(
-        LedgerResult(
-            ledger=Ledger(chips=1, account=held, useful_flops=1e20),
-            start_ns=None,
-            end_ns=None,
-            interruptions=(),
-            notes=(),
-            peak_known=True,
-            profiled_share=1.0,
-        )
+    result = LedgerResult(
+        ledger=ledgers.uncounted(useful),
+        start_ns=None,
+        end_ns=None,
+        interruptions=(),
+        notes=(),
+        peak_known=True,
+        profiled_share=1.0,
     )
+    told, (shown,) = ledger_verdict(result), (f for f in ledger_figures(result) if f.label == "Useful maths")
     assert said in told
+    assert shown.value == ("at least 12.0 %" if useful == 12 else fmt.NO_VALUE) and shown.amount is None
     assert "40 % cannot be told: devices computed then, and nothing tells with how many FLOPs." in told
 
 

@@ -54,7 +54,10 @@ def mend(told: Told[FindingsResult], ticked: Sequence[Mended]) -> None:
     dollars = f" and {md(fmt.usd(usd))}" if usd is not None else ""
     then = after.amount("useful_maths") / after.chip_seconds if after.chip_seconds else 0.0
     now = result.useful_share or 0.0
-    maths = f" Useful maths would be {fmt.share(then)} of the chip time in place of {fmt.share(now)}." if now else ""
+    least = "at least " if result.useful_least else ""
+    maths = (
+        f" Useful maths would be {least}{fmt.share(then)} of the chip time in place of {fmt.share(now)}." if now else ""
+    )
     st.markdown(
         f"**On paper**, modelled: the same steps in {fmt.share(saved / result.whole)} less chip time "
         f"({_band(result, ticked)}), {fmt.chip_time(saved)}{dollars} less.{maths}"

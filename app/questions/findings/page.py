@@ -85,11 +85,12 @@ def figures(result: FindingsResult) -> list[Figure]:
         held = "Chips held times how long. A price above turns it into dollars."
         shown.append(time_held(result.ledger, held))
     kept, useful, told = (FINDINGS.meaning(n) for n in ("kept_share", "useful_share", "told_share"))
+    least = "at least " if result.useful_least else ""
     for name, label, share, meaning in (
-        ("served" if result.serving else "productive", "Kept or served", result.kept_share, kept),
-        ("useful_maths", "Useful maths", result.useful_share, useful),
+        ("served" if result.serving else "productive", "Kept or served", fmt.share(result.kept_share), kept),
+        ("useful_maths", "Useful maths", f"{least}{fmt.share(result.useful_share)}", useful),
     ):
-        shown.append(Figure(label, fmt.share(share), meaning, basis_of(result.ledger.find(name), "derived")))
+        shown.append(Figure(label, share, meaning, basis_of(result.ledger.find(name), "derived")))
     shown.append(Figure("Can be told", fmt.share(result.told_share), told, "derived"))
     return shown
 

@@ -83,7 +83,8 @@ def nothing(result: FindingsResult) -> str:
         f"{fmt.whole_share(seconds / result.whole)} {theme.title(name).lower()}"
         for name, seconds in result.gap[:SHOWN_GAP]
     ]
-    useful = "" if not result.useful_share else f"{fmt.whole_share(result.useful_share)} is useful maths; "
+    least = "at least " if result.useful_least else ""
+    useful = "" if not result.useful_share else f"{least}{fmt.whole_share(result.useful_share)} is useful maths; "
     return (
         f"Nothing stands out: of the {told} that can be told, {useful}the largest of the rest are {', '.join(parts)}."
     )

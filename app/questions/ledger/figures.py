@@ -1,7 +1,7 @@
 """The figures of a ledger, by what the run is: trained, served, or only compiled."""
 
 from analyzers.time.ledger import LedgerResult
-from analyzers.time.useful import useful_share
+from analyzers.time.useful import uncounted, useful_share
 from app import theme
 from app.components.figures_row import Figure
 from app.questions.ledger.words import modelled
@@ -45,7 +45,10 @@ def figures(result: LedgerResult) -> list[Figure]:
     if useful is None or share is None:
         shown.append(Figure("Useful maths", fmt.NO_VALUE, maths, "unattributed"))
     else:
-        shown.append(Figure("Useful maths", fmt.share(share), maths, useful.basis, share, "more"))
+        least = "at least " if uncounted(ledger) else ""  # and no bound is held against another's share
+        shown.append(
+            Figure("Useful maths", f"{least}{fmt.share(share)}", maths, useful.basis, None if least else share, "more")
+        )
     if ledger.usd is None:
         shown.append(
             Figure(
