@@ -76,6 +76,19 @@ def test_a_gain_that_passes_is_not_told_where_more_may_be_lost_that_nobody_can_j
     assert (passes(blind), fails(blind)) == (None, True)
 
 
+def test_a_finding_of_which_nobody_knows_what_it_costs_passes_no_gate_beside_others(store):
+    known = ask(FINDINGS, workspace(store).store.find("job"), {}, workspace(store).registry)
+    unknown = replace(
+        known, findings=(*known.findings, replace(known.findings[0], gain=None)), joint=(*known.joint, known.joint[-1])
+    )
+    more = replace(known, beyond=1)
+    largest, all_ = max(f.likely for f in known.findings) / known.whole, known.joint[-1] / known.whole
+    for name, share, told in (("gain", largest, (False, None, False)), ("joint", all_, (False, None, None))):
+        passes, fails = (read_gate(f"{name}>{100 * (share + d):.3f}%")[1] for d in (0.01, -0.01))
+        assert tuple(map(passes, (known, unknown, more))) == told, name
+        assert all(map(fails, (known, unknown, more)))
+
+
 def test_useful_maths_is_at_least_so_much_where_flops_of_computing_are_not_known(store):
     """12 % of the chip time is known to be useful, and up to 40 % besides may be."""
     result = ask(FINDINGS, workspace(store).store.find("job"), {}, workspace(store).registry)

@@ -115,9 +115,10 @@ def read_gate(text: str) -> tuple[str, Callable[["FindingsResult"], bool | None]
 
 
 def _at_most(result: "FindingsResult", name: str, value: float) -> float:
-    """What a figure may be, as far as it is known: what cannot be judged may give back any part of the chip time, and
-    computing whose FLOPs nobody counts may be useful maths."""
-    if name in GAINS and (result.blind or result.unjudged is not None):
+    """What a figure may be, as far as it is known: what cannot be judged, or was found and costs nobody knows how much,
+    may give back any part of the chip time, and computing whose FLOPs nobody counts may be useful maths."""
+    unknown = result.blind or result.unjudged is not None or any(f.gain is None for f in result.findings)
+    if name in GAINS and (unknown or (name == "joint" and result.beyond)):
         return math.inf
     if name == "useful" and result.useful_least:
         return value + result.ledger.amount("compute_unsplit") / result.whole
