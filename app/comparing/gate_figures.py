@@ -149,7 +149,7 @@ def _account(name: str) -> Callable[[Sides], Found]:
             return Found(why=dark)
         mine = [c for c in ledger if c.account == name or c.account in PARTS.get(name, ())]
         found = sum(c.change for c in mine) / whole
-        if any(c.low is None or c.high is None for c in mine):
+        if any(c.low is None or c.high is None for c in ledger):  # so few show no account that comes now and then
             return Found(change=found, why="too few profiled steps")
         low, high = (sum(getattr(c, end) for c in mine) / whole for end in ("low", "high"))
         a, b = (0.0, 0.0) if name in PARTS else sides.jobs.may_be.get(name, (0.0, 0.0))  # of parts all are in it
