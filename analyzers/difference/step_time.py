@@ -243,8 +243,7 @@ def change_beside_exact(a: Floats | float, b: Floats | float, floor: float = FLO
     mean_a, mean_b = float(np.mean(a)), float(np.mean(b))
     change = _share(mean_a, mean_b, "step")
     values = np.atleast_1d(np.asarray(b if np.ndim(a) == 0 else a, dtype=float))
-    if len(values) < LEAST_STEPS or worth(values) < LEAST_WORTH:
-        why = f"{len(values)} settled steps are too few: {LEAST_STEPS} are needed"
+    if why := _too_little(values, values, "step"):
         return Change(mean_a, mean_b, change, None, None, None, False, why)
     v, freedom = variance_of_mean(values)
     error = math.sqrt(v) / float(values.mean()) * mean_b / mean_a

@@ -245,7 +245,9 @@ def test_beside_what_is_exact_only_the_other_scatters():
     told = change_beside_exact(2.0, values)
     both = change_of(np.full(400, 2.0), values)
     assert told.change == pytest.approx(both.change) and told.high - told.low < both.high - both.low
-    assert not change_beside_exact(2.0, values[:10]).told
+    few, alike = change_beside_exact(2.0, values[:10]), change_beside_exact(2.0, np.linspace(1.0, 1.2, 500))
+    assert not few.told and few.why == "10 settled steps are too few: 20 are needed"
+    assert not alike.told and alike.why == "steps hang together so much that 500 are worth 0: 6 are needed"
 
 
 def test_figures_are_told_where_both_tell_them_and_tails_where_there_are_steps():
