@@ -39,6 +39,8 @@ _TIME_KEYS = ("timestamp", "time", "@timestamp", "ts", "receiveTimestamp", "date
 _HOST_KEYS = (
     "pod_name",
     "pod",
+    "k8s_pod_name",
+    "k8s.pod.name",
     "node_name",
     "instance_name",
     "logStreamName",
@@ -47,6 +49,7 @@ _HOST_KEYS = (
     "instance_id",
     "_HOSTNAME",
 )
+_POD, _MACHINES = ("kubernetes", "pod", "name"), (("kubernetes", "node", "name"), ("host", "name"))  # of Beats and ECS
 _ENTRY = re.compile(rb'"(?:textPayload|jsonPayload|log|message|line|msg|MESSAGE|resultType)"\s*:')
 _GOODPUT = "job_name"  # in a payload: an entry of ml-goodput-measurement, which has a reader of its own
 _ID_BYTES = 24  # of an insertId: as many as order needs
@@ -299,10 +302,15 @@ def _place(entry: dict) -> str:
     """`host/container` that an entry says its line is of; nothing where it says none."""
     proto = entry.get("protoPayload")
     host = audited_host(proto) if isinstance(proto, dict) else None
-    labels = (_part(entry, "resource", "labels"), entry.get("kubernetes"), entry, entry.get("labels"))
+    resource = (_part(entry, "resource", "labels"), _part(entry, "resource", "attributes"))
+    labels = (*resource, entry.get("kubernetes"), entry, entry.get("labels"))
     named = [part for part in labels if isinstance(part, dict)]
-    host = host or next((p[k] for k in _HOST_KEYS for p in named if isinstance(p.get(k), str) and p[k]), None)
+    flat = (p[k] for k in _HOST_KEYS for p in named if isinstance(p.get(k), str) and p[k])
+    nested = (name for path in _MACHINES if isinstance(name := _part(entry, *path), str) and name)
+    pod = _part(entry, *_POD)
+    host = host or (pod if isinstance(pod, str) and pod else next(flat, None)) or next(nested, None)
     container = next((p["container_name"] for p in named if isinstance(p.get("container_name"), str)), "")
+    container = container or (name if isinstance(name := _part(entry, "kubernetes", "container", "name"), str) else "")
     return "" if host is None else f"{_plain(host)}/{_plain(container)}"
 
 
