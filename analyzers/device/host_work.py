@@ -11,7 +11,7 @@ told. An event within which whole steps lie is the job's own loop and tells noth
 
 import functools
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import numpy as np
@@ -122,7 +122,13 @@ class ThreadWork:
 
     def stepping(self) -> list[str]:
         """The threads on which the profile shows the steps: several where several processes lie in it."""
-        return sorted(_step_lines(self._ops))
+        return self._stepping
+
+    def steps_of(self, threads: Collection[str]) -> str:
+        """Of a device that these threads launch to: the one of them that takes the steps, or STEPS where that is not
+        one alone. Of several processes in a profile each takes its own."""
+        own = [thread for thread in self.stepping() if thread in threads]
+        return own[0] if len(own) == 1 else STEPS
 
     def calls(self, thread: str) -> pd.DataFrame:
         """op (the name), start, end (ns since the epoch) of each call of Python on a thread but those within which
@@ -140,6 +146,10 @@ class ThreadWork:
 
     def _mine(self, lines: set[str]) -> pd.DataFrame:
         return self._ops[self._ops["line"].isin(lines)]
+
+    @functools.cached_property
+    def _stepping(self) -> list[str]:
+        return sorted(_step_lines(self._ops))
 
     @functools.cached_property
     def _ops(self) -> pd.DataFrame:

@@ -111,3 +111,22 @@ def test_what_each_process_does_in_a_step_is_not_added_up(tmp_path):
     run = store.find(ingest([tmp_path / "report1.sqlite"], store).run_id)
     told = step_parts(run.tables, facts_of({})).parts
     assert told["logging"].tolist() == pytest.approx([0.008] * len(told))
+
+
+def test_what_a_device_waits_for_at_the_end_is_told_by_its_own_process(tmp_path):
+    """The one saves behind its last kernel, and the other was told to save as well."""
+    export = Export()
+    for device, pid in enumerate((10, 20)):
+        export.put("TARGET_INFO_CUDA_DEVICE", (device, 0, pid, f"GPU-{device}", 132))
+        for n in range(STEPS):
+            at = STEP * (n + 1) + device * 1000
+            export.range(f"step {n}", at, at + STEP, pid=pid)
+            export.ran("gemm", at + FETCHED, COMPUTED, n + 1, pid=pid, lag=500)
+            if not device:
+                export.range("save checkpoint", at + FETCHED + COMPUTED + MS, at + STEP - MS, pid=pid)
+    export.write(tmp_path / "report1.sqlite")
+    store = Store(tmp_path / "store")
+    run = store.find(ingest([tmp_path / "report1.sqlite"], store).run_id)
+    for question in (critical_path, launches):
+        told = {row["device"]: row["checkpointing_s"] for row in ask(run, question).to_dict()["devices"]}
+        assert told == pytest.approx({0: STEPS * 8 * MS / 1e9, 1: 0.0}), question.__name__

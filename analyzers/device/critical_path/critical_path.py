@@ -126,8 +126,8 @@ def analyze(tables: Tables, facts: Facts, options: dict[str, Any]) -> CriticalPa
             advice="Add a profile that was captured while the steps ran.",
         )
     waited = told(tables, found, ran)
-    host_threads, number = threads(tables, found, ran, _fetches(tables, found), waited.calls)
-    c = chain(found, ran, waited.before, host_threads, number)
+    host_threads, number, feeders = threads(tables, found, ran, _fetches(tables, found), waited.calls)
+    c = chain(found, ran, waited.before, host_threads, number, feeders)
     rows = _windows(tables, found, options.get("window"))
     shown = _shown(rows, options.get("step"))
     begun = [

@@ -105,12 +105,13 @@ class _Events:
 
 def threads(
     tables: Tables, lanes: list[Lane], ran: Executions, fetches: Sequence[Spans], calls: pd.DataFrame
-) -> tuple[list[Thread], dict[tuple[int, str], int]]:
-    """The threads of all captures that launch or take steps, and their numbers by capture and name. `fetches`: of each
-    lane, when data was fetched for its device; `calls`: those of which is told what they waited for (see
-    `told.Told`)."""
+) -> tuple[list[Thread], dict[tuple[int, str], int], list[int]]:
+    """The threads of all captures that launch or take steps, their numbers by capture and name, and of each lane the
+    number of the one that takes its steps. `fetches`: of each lane, when data was fetched for its device; `calls`:
+    those of which is told what they waited for (see `told.Told`)."""
     out: list[Thread] = []
     number: dict[tuple[int, str], int] = {}
+    feeders: list[int] = []
     for capture in dict.fromkeys(lane.capture for lane in lanes):
         mine = [lane for lane in lanes if lane.capture == capture]
         names = sorted({name for lane in mine for name in lane.ran.threads})
@@ -138,7 +139,8 @@ def threads(
             number[capture, STEPS] = len(out)
             done = Worked(work.of(STEPS), union(joined(list(fed.values()))))
             out.append(Thread(capture, STEPS, NOWHERE, NOWHERE, done))
-    return out, number
+        feeders += [number[capture, work.steps_of(lane.ran.threads)] for lane in mine]
+    return out, number, feeders
 
 
 def _annotated(ops: pd.DataFrame) -> pd.Series:

@@ -1,6 +1,6 @@
 """The chains of all steps: where each begins, and its links."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,7 +21,6 @@ from analyzers.device.critical_path.kinds import (
 )
 from analyzers.device.critical_path.lanes import Executions, Lane
 from analyzers.device.critical_path.threads import PARTS, Thread
-from analyzers.device.host_work import STEPS
 from analyzers.device.launches.feeding import BETWEEN_KERNELS
 from analyzers.device.launches.launches import DELAYED, UNEXPLAINED
 from errors import QuestionError
@@ -52,7 +51,12 @@ class Chain:
 
 
 def chain(
-    lanes: list[Lane], ran: Executions, told: np.ndarray, found: list[Thread], number: Mapping[tuple[int, str], int]
+    lanes: list[Lane],
+    ran: Executions,
+    told: np.ndarray,
+    found: list[Thread],
+    number: Mapping[tuple[int, str], int],
+    feeders: Sequence[int],
 ) -> Chain:
     """`told`: by execution the one that its stream was told to wait for, -1 where none."""
     parts = []
@@ -76,7 +80,7 @@ def chain(
         rule=rule,
         call=call,
         thread=thread,
-        feeder=np.array([number[lane.capture, STEPS] for lane in lanes], np.int64),
+        feeder=np.array(feeders, np.int64),
         first=np.concatenate([[0], np.cumsum([len(w.until) for w in waited])]).astype(np.int64),
         until=until,
         kind=kind,

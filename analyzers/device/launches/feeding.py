@@ -39,9 +39,10 @@ def reasons(gaps: Gaps, ran: Launched, work: ThreadWork) -> dict[str, Spans]:
         for kind, spent in told.items():
             found[kind].append(common(union(spent), union(when))[0])
 
+    stepping = work.of(work.steps_of(ran.threads))
     for number, thread in enumerate(ran.threads):
-        enter(work.of(thread) or work.of(STEPS), gaps.late(number))
-    enter(work.of(STEPS), joined([gaps.late(-1), gaps.of(UNTOLD)]))
+        enter(work.of(thread) or stepping, gaps.late(number))
+    enter(stepping, joined([gaps.late(-1), gaps.of(UNTOLD)]))
     found[LAUNCHING].append(gaps.of(DELAY))
     found[BETWEEN_KERNELS].append(gaps.of(BETWEEN))
     return {kind: union(joined(parts)) for kind, parts in found.items()}
