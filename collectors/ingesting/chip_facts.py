@@ -1,7 +1,8 @@
 """The fact `chips` of a run: one number for manifest, pages and ledger, by the rule of `catalog.chip_count`.
 
 A file tells of its own host or process; so of several files the largest number counts, unless a person declared one,
-and never fewer than the profiles show devices of.
+and never fewer than the profiles show devices of. Logs of servers tell each of a server with chips of its own: of those
+that ran side by side they add up.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -16,6 +17,32 @@ def most_chips(values: Sequence[FactValue]) -> FactValue:
     """The first that a person declared, else the largest."""
     declared = (value for value in values if value.basis == "declared")
     return next(declared, None) or max(values, key=lambda value: value.value)
+
+
+def chips_together(ran: Sequence[FactValue], said: FactValue | None) -> tuple[FactValue | None, str]:
+    """(chips of servers together, a sentence) where logs of several tell of more than `said`; else (None, "").
+
+    `ran`: what each log tells (`collectors.reading.server_ran`). On average over the time in which any ran: of one that
+    takes over from another, with both up for a moment, there is one; of servers side by side they add up. A log that
+    was fetched twice counts once.
+    """
+    logs: dict[str, dict[str, int]] = {}
+    for told in (value.value for value in ran):
+        known = logs.get(told["log"])
+        if known is None or told["last_ns"] - told["first_ns"] > known["last_ns"] - known["first_ns"]:
+            logs[told["log"]] = told
+    each = sorted(logs.values(), key=lambda log: log["first_ns"])
+    held, any_ran, until = 0, 0, 0
+    for log in each:
+        held += log["chips"] * (log["last_ns"] - log["first_ns"])
+        any_ran += max(log["last_ns"] - max(log["first_ns"], until), 0)
+        until = max(until, log["last_ns"])
+    chips = round(held / any_ran) if any_ran else 0
+    if len(each) < 2 or said is None or said.basis == "declared" or chips <= said.value:
+        return None, ""
+    parts = ", ".join(f"{log['chips']:,}" for log in each[:5]) + (" ..." if len(each) > 5 else "")
+    how = f"the logs of {len(each):,} servers, some of which ran side by side, state {parts}: counted as {chips:,}"
+    return FactValue(chips, "derived", f"{len(each):,} logs of servers"), f"chips: {how}"
 
 
 def settled_chips(facts: Mapping[str, FactValue], devices: Collection[tuple[str, int]]) -> tuple[FactValue | None, str]:

@@ -20,6 +20,7 @@ from typing import Any, Literal
 from collectors.base import Fact, Item, Source
 from collectors.reading.evidence import Evidence
 from collectors.reading.line_prefix import Clock, host_prefix, plain
+from collectors.reading.server_ran import ServerRan
 from collectors.reading.textlog import Buffer, Tally, clean, lines, mentions, shows
 from collectors.serving.serving_rows import count, number
 from errors import InputError
@@ -83,7 +84,7 @@ def read(source: Source) -> Iterator[Item]:
 class _Log:
     def __init__(self, source: Source):
         self.name, self.tally = clean(source.name), Tally()
-        self.clock = Clock(source, self.tally)
+        self.clock, self.ran = Clock(source, self.tally), ServerRan(source)
         self.evidence = Evidence(source, self.tally, self.clock)
         self.rows = Buffer(
             "engine",
@@ -137,9 +138,11 @@ class _Log:
             self.tally.add("batch lines", "cut off, or of a kind that is not known", offset)
         if self.sampled >= _MOST:
             raise InputError(f"more than {_MOST:,} batches", where=self.name, expected="the log of one server")
+        ts_ns = self.clock.time_ns(before, offset)
+        self.ran.see(ts_ns, replica, match.string)
         self.rows.add(
             self.sampled,
-            self.clock.time_ns(before, offset),
+            ts_ns,
             replica,
             running,
             waiting,
@@ -207,7 +210,10 @@ class _Log:
         data = self.facts.get("data_parallel_size") or 1
         # With more than one, DP attention shares the tensor ranks and replicas have their own: the log does not tell.
         if tensor and data == 1 and tensor * (pipeline or 1) < 1 << 31:
-            yield Fact("chips", tensor * (pipeline or 1), "derived")
+            chips = tensor * (pipeline or 1)
+            yield Fact("chips", chips, "derived")
+            if (ran := self.ran.fact(chips)) is not None:
+                yield ran
             yield Fact("parallelism", {"tensor": tensor, "pipeline": pipeline or 1})
 
 

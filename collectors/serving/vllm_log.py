@@ -23,6 +23,7 @@ from typing import Any
 from collectors.base import Fact, Item, Source
 from collectors.reading.evidence import Evidence
 from collectors.reading.line_prefix import host_prefix, plain
+from collectors.reading.server_ran import ServerRan
 from collectors.reading.textlog import (
     NS_PER_S,
     Buffer,
@@ -166,6 +167,7 @@ class _Log:
         self.loads = Loads(source, "vllm_bench")
         self.blocks = Blocks(source, self.tally, self.loads) if BLOCK.search(source.head + tail(source)) else None
         self.clock = EngineClock(source, self.tally)
+        self.ran = ServerRan(source)
         self.iterations = Buffer(
             "iterations",
             "order",
@@ -217,6 +219,7 @@ class _Log:
         ts_ns, host = self.clock.time_ns(before, offset), host_prefix(before)
         found = {k: number(m[1]) if (m := p.search(match["rest"])) else None for k, p in _NUMBERS.items()}
         replica = _replica(host, match["engine"])
+        self.ran.see(ts_ns, replica, match.string)
         if match["engines"]:
             self.facts["engines_aggregated"] = max(self.facts.get("engines_aggregated", 1), int(match["engines"]))
         if found["preemptions"] is not None:
@@ -282,6 +285,7 @@ class _Log:
         drafted = None if tokens is None or tokens < decodes else tokens - decodes
         process = _PROCESS.search(before)
         replica = _replica(host_prefix(before), process and process["n"])
+        self.ran.see(end_ns, replica, match.string)
         self.iterations.add(
             int(match["n"]),
             replica,
@@ -355,7 +359,11 @@ class _Log:
             yield Fact("model", clean(model)[:300])
         for name, value in self.facts.items():
             yield Fact(name, value)
-        yield from engine_facts({k: count(v) if v.isdigit() else v for k, v in self.arguments.items()})
+        engines = count(self.arguments.get("data_parallel_size")) or 1, self.facts.get("engines_aggregated", 1)
+        for said in engine_facts({k: count(v) if v.isdigit() else v for k, v in self.arguments.items()}):
+            yield said
+            if said.name == "chips" and (ran := self.ran.fact(said.value, *engines)) is not None:
+                yield ran
         if self.clock.yearless:
             yield Fact("engine_times", "since start")
         yield from self.tally.lost()

@@ -54,6 +54,13 @@ def test_saying_what_is_so_changes_nothing(said):
     assert setup(args(*said), run) == setup(args(), run) == run_setup(args(*said), run)
 
 
+@pytest.mark.parametrize(("chips", "data", "replicas"), [(8, 2, 2), (16, 2, 4), (16, 1, 4), (12, 1, 3)])
+def test_servers_side_by_side_are_replicas_as_one_of_them_is_split(chips, data, replicas):
+    """What a log says of its split is of one server; chips are those of all."""
+    found = run_setup(args(), made(FACTS | {"chips": chips, "data_parallel_size": data}))
+    assert (found.chips, found.tensor, found.replicas) == (chips, 4, replicas)
+
+
 @pytest.mark.parametrize("lacking", ["chip", "chips", "model"])
 def test_what_only_an_option_says_is_the_runs_too(lacking):
     run = made({k: v for k, v in FACTS.items() if k != lacking})

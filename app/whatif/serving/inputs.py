@@ -193,6 +193,9 @@ def _facts(run: "Run", asked: Asked) -> dict[str, Any]:
         found["expert"] = spread if spread > 1 else int(found["chips"])
     elif (fact(facts, "pipeline_parallel_size") or 1) > 1:
         found.setdefault("replicas", 1)  # no pipeline is simulated: refused where chips and split do not agree
+    elif "replicas" in found and found.get("chips", 0) > (each := found.get("tensor", 1)) * found["replicas"]:
+        if int(found["chips"]) % each == 0:  # the split is that of one server's log, and the chips are of several
+            found["replicas"] = int(found["chips"]) // each
     elif "replicas" not in found and found.get("expert", 1) == 1 and found.get("chips"):
         count = len(_replica_names(run.tables))
         if count > 1 and int(found["chips"]) % count == 0:
