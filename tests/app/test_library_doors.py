@@ -169,6 +169,22 @@ REFUSED = [  # words of a command, the same request, and what both say
 ]  # fmt: skip
 
 
+def test_a_list_in_the_order_of_a_number_works_that_out_though_it_is_not_shown(tmp_path, capsys):
+    """Of a store whose page nobody opened yet: the costliest is the costliest, not the newest."""
+
+    def stored(*seconds: int) -> None:
+        for took in seconds:
+            steps = made_runs.step_columns([took * 10**9] * 30)
+            made_runs.write(Store(tmp_path), f"{took} s", {"steps": steps}, {"chips": 8})
+
+    stored(4, 9, 2)
+    code, told, _ = out(capsys, "runs", "--sort=-chip_hours", "--store", tmp_path)
+    assert not code and [line.split()[1] for line in told.splitlines()[1:]] == ["9", "4", "2"]
+    stored(30, 1)
+    listed = json.loads(out(capsys, "runs", "--sort=-chip_hours", "--limit=1", "--json", "--store", tmp_path)[1])
+    assert [run["name"] for run in listed["runs"]] == ["30 s"] and listed["pending"] == 0
+
+
 @pytest.mark.parametrize(("words", "asked", "why"), REFUSED, ids=[f"{w[0]}-{n}" for n, (w, *_) in enumerate(REFUSED)])
 def test_what_cannot_be_is_refused_in_one_sentence_and_changes_nothing(server, ids, capsys, words, asked, why):
     before = [kept(server, run) for run in ids], get(f"{server}/api/searches")[1]

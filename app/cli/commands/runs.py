@@ -2,7 +2,7 @@
 
 import argparse
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +14,7 @@ from errors import format as fmt
 from errors.options import SWITCH, Option
 
 if TYPE_CHECKING:
-    from app.library.columns import Row
+    from app.library.columns import Column, Row
     from app.library.rows import Library, Numbers
 
 NAME = "runs"
@@ -54,17 +54,19 @@ def run(args: argparse.Namespace) -> None:
 
 
 def _print_json(place: Workspace, query: str, columns: list[str], asked: dict[str, Any]) -> None:
+    from app.library.columns import named
     from app.listing import list_runs
 
-    print_json(list_runs(place, query, **asked, numbers=_numbers(query, columns, asked)))
+    shown = [named(column) for column in columns]
+    print_json(list_runs(place, query, **asked, numbers=_numbers(shown, query, asked[SORT.name])))
 
 
-def _numbers(query: str, columns: Sequence[str], asked: Mapping[str, Any]) -> "Numbers":
-    """Those that lack are worked out where what is searched, shown or sorted by may need them."""
+def _numbers(shown: "Sequence[Column]", query: str, sort: str) -> "Numbers":
+    """Whether the numbers of answers that runs lack are worked out first: for what is shown, searched or sorted by."""
     from app.library.columns import named
 
-    looked_at = [*columns, str(asked[SORT.name]).removeprefix("-")]
-    return "now" if query or any(named(column).worked_out for column in looked_at) else "kept"
+    worked_out = any(column.worked_out for column in (*shown, named(sort.removeprefix("-"))))
+    return "now" if worked_out or query else "kept"
 
 
 def _print(place: Workspace, query: str, columns: list[str], asked: dict[str, Any]) -> None:
@@ -72,7 +74,7 @@ def _print(place: Workspace, query: str, columns: list[str], asked: dict[str, An
     from app.library.rows import library
 
     shown = [named(column) for column in columns or USUAL]
-    found = library(place, query, **asked, hidden=True, numbers=_numbers(query, columns, asked))
+    found = library(place, query, **asked, hidden=True, numbers=_numbers(shown, query, asked[SORT.name]))
     for problem in found.damaged.values():
         print(f"warning: {printable(problem)}", file=sys.stderr)
     if not found.rows:
