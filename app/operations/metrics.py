@@ -20,11 +20,12 @@ from app.operations import logs
 from app.operations.readiness import Readiness
 from app.workspace import Workspace
 from errors import ChipledgerError
+from runs.job_book import CANCELLED, DONE, FAILED, OPEN
 
 MEDIA_TYPE = CONTENT_TYPE_LATEST
 BUCKETS_S = (0.005, 0.02, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 120, 600)
 KEPT_S = 10.0  # what is looked up in the store holds for so long: a monitor that asks each second costs nothing more
-WHATS, STATES = ("ingest", "compile", "capture"), ("waiting", "running", "done", "failed", "cancelled")
+WHATS, STATES = ("ingest", "compile", "capture"), (*OPEN, DONE, FAILED, CANCELLED)
 Jobs = Callable[[], Mapping[tuple[str, str], int]]  # how many jobs are remembered, by what they do and their state
 
 

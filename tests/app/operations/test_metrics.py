@@ -10,6 +10,7 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from app.operations.metrics import BUCKETS_S, STATES, WHATS, Figures, Looked, figures_of
 from app.operations.readiness import Readiness
+from runs.job_book import JobBook, Wanted
 from runs.run import SCHEMA_VERSION
 from tests.app import made_runs
 
@@ -72,6 +73,15 @@ def test_a_server_tells_its_jobs_runs_disk_registry_process_and_version(place):
     (build,) = found["chipledger_build_info"]
     assert dict(build)["schema"] == str(SCHEMA_VERSION)
     assert {dict(k)["check"]: v for k, v in found["chipledger_ready"].items()}["store"] == 1
+
+
+def test_a_job_that_its_server_put_back_is_counted(place):
+    book, job_id = JobBook(place.registry.at), "a" * 32
+    book.ask(Wanted(job_id=job_id, what="ingest", arguments=["ingest"]), 10)
+    assert book.claim("one", ("ingest",), lambda _: True)
+    book.park("one", job_id)
+    told = read(figures_of(place, book.by_state, Readiness(place)))["chipledger_jobs"]
+    assert [dict(labels) for labels, n in told.items() if n] == [{"what": "ingest", "state": "parked"}]
 
 
 def test_what_cannot_be_read_is_left_out_and_never_none(place):
