@@ -1,6 +1,8 @@
 """The upload that a job reads: on which machine it lies, and what a job that reads it may say anything of."""
 
 import socket
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from app.ingest_options import EVERYONE, GROUP
@@ -10,6 +12,7 @@ from runs.job_book import Entry
 from runs.postgres.sealed import Own
 
 GROUP_IS = f"{GROUP.flag}="
+STORE, PATHS = "--store=", "--paths-from="
 
 
 def lying(place: Workspace | None, about: dict[str, Any]) -> dict[str, str]:
@@ -32,3 +35,18 @@ def own_of(place: Workspace | None, entry: Entry) -> Own | None:
     group = next((w.removeprefix(GROUP_IS) for w in words if w.startswith(GROUP_IS)), "" if words else None)
     inputs = store.uploads_folder / str(entry.about["upload_id"])
     return Own(inputs=inputs, is_stored=store.is_stored, group=group, who=entry.who)
+
+
+def as_now(words: Sequence[str], store: Path, paths: Sequence[str] | None) -> list[str]:
+    """The arguments of a job that is done again, in this store. `paths`: of an upload, the words that say what it holds
+    now."""
+    kept = [f"{STORE}{store}" if w.startswith(STORE) else w for w in _before_paths(words, paths)]
+    return [*kept, *(paths or ())]
+
+
+def _before_paths(words: Sequence[str], paths: Sequence[str] | None) -> Sequence[str]:
+    """The arguments of an ingest without those that say which files; all where these stay."""
+    if paths is None:
+        return words
+    end = words.index("--") if "--" in words else len(words)
+    return [w for w in words[:end] if not w.startswith(PATHS)]

@@ -23,7 +23,7 @@ from app.identity.asking import who
 from app.operations import logs
 from app.serve.bounds import GRACE, Bounds, bounds
 from app.serve.job import STORED, Job
-from app.serve.job_inputs import is_here, lying, own_of
+from app.serve.job_inputs import STORE, as_now, is_here, lying, own_of
 from app.serve.job_process import GRACE_SECONDS, Ended, JobProcess, sentence
 from app.serve.orphans import Orphans
 from app.serve.stopping import Stopping
@@ -44,7 +44,6 @@ TICK_SECONDS = 1.0  # between two looks at the queue, and two times that progres
 BEAT_SECONDS = 5.0  # of a job that makes no progress
 RESCUE_SECONDS = 5.0  # between two looks for workers that are gone
 CANCEL_SECONDS = 15.0  # for another worker to end a job
-STORE, PATHS = "--store=", "--paths-from="
 TOLD = ("run_id", "existed", "tables", "warnings")  # what is kept of an answer
 GONE = "the {} was begun {} times, and each time its worker was gone before it ended.{}"
 ELSEWHERE = (
@@ -149,11 +148,7 @@ class Jobs:
         self.check()
         self.get(job_id)
 
-        def again(words: Sequence[str]) -> list[str]:
-            kept = [f"{STORE}{self._root}" if w.startswith(STORE) else w for w in _before_paths(words, paths)]
-            return [*kept, *(paths or ())]
-
-        job = Job.of(self._book.retry(job_id, MOST_WAITING, again))
+        job = Job.of(self._book.retry(job_id, MOST_WAITING, lambda words: as_now(words, self._root, paths)))
         self._wake()
         return job
 
@@ -374,14 +369,6 @@ class Jobs:
                 self._orphans.look(entry.child)
             else:
                 self._locks.forget(entry.job_id)
-
-
-def _before_paths(words: Sequence[str], paths: Sequence[str] | None) -> Sequence[str]:
-    """The arguments of an ingest without those that say which files; all where these stay."""
-    if paths is None:
-        return words
-    end = words.index("--") if "--" in words else len(words)
-    return [w for w in words[:end] if not w.startswith(PATHS)]
 
 
 def _outcome(job: Job, ended: Ended) -> tuple[str, str]:

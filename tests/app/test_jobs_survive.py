@@ -6,6 +6,7 @@ import functools
 import json
 import os
 import random
+import shutil
 import signal
 import sqlite3
 import subprocess
@@ -270,6 +271,22 @@ def test_the_command_line_lists_cancels_and_retries(tmp_path, capsys):
     for wrong in (["cancel"], ["list", "x"], ["retry", "x"], ["retry", ""], ["cancel", "x" * 10_000], ["retry", job]):
         code, _, error = out(capsys, "jobs", *wrong, "--store", tmp_path)
         assert code == 2 and error.startswith("error: ") and error.count("\n") == 1, wrong
+
+
+def test_a_job_that_the_command_line_retries_reads_what_its_upload_holds_now(tmp_path, capsys):
+    """As one that a page or a request retries: the file that was missing came since."""
+    job = accepted(tmp_path, "a.txt", b"hello")
+    assert out(capsys, "jobs", "cancel", job, "--store", tmp_path)[0] == 0
+    (entry,) = entries(tmp_path, [job])
+    files = tmp_path / "uploads" / entry.about["upload_id"] / "files"
+    (files / "train.log").write_bytes(log(3))
+    assert out(capsys, "jobs", "retry", job, "--store", tmp_path)[0] == 0
+    (entry,) = entries(tmp_path, [job])
+    assert entry.arguments[-3:] == ["--", str(files / "a.txt"), str(files / "train.log")]
+    assert out(capsys, "jobs", "cancel", job, "--store", tmp_path)[0] == 0
+    shutil.rmtree(files.parent)
+    code, _, error = out(capsys, "jobs", "retry", job, "--store", tmp_path)
+    assert code == 2 and "no upload" in error
 
 
 @pytest.mark.parametrize("flag", ["--grace-s=-1", "--job-hours=0", "--job-memory-gb=nan", "--at-once=0"])

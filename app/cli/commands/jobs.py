@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from app.cli.commands.base import JSON, print_json, print_table, printable
 from app.options import add_arguments, add_flags
-from app.workspace import workspace
-from errors import QuestionError
+from app.workspace import Workspace, workspace
+from errors import InputError, QuestionError
 from errors import format as fmt
 from errors.options import Option
 
@@ -43,12 +43,13 @@ def run(args: argparse.Namespace) -> None:
             "`jobs list` takes no job" if action == "list" else "nothing says which job",
             expected="jobs list" if action == "list" else f"chipledger jobs {action} JOB",
         )
-    book = JobBook(workspace(args.store).registry.at)
+    place = workspace(args.store)
+    book = JobBook(place.registry.at)
     if action == "list":
         _show([Job.of(entry) for entry in book.newest(LISTED)], as_json=bool(args.json))
         return
     entry = _named(book, args.job)
-    told = Job.of(_cancelled(book, entry.job_id) if action == "cancel" else book.retry(entry.job_id, MOST_WAITING))
+    told = Job.of(_cancelled(book, entry.job_id) if action == "cancel" else _retried(place, book, entry))
     if args.json:
         print_json(told.to_dict())
     else:
@@ -65,6 +66,23 @@ def _named(book: "JobBook", named: str) -> "Entry":
         said = f"{fmt.count(len(found), 'job')} begin with" if found else "no job begins with"
         raise QuestionError(f"{said} {named[:40]!r}", advice="`chipledger jobs` lists them.")
     return found[0]
+
+
+def _retried(place: Workspace, book: "JobBook", entry: "Entry") -> "Entry":
+    """The job as it waits again, of the files that its upload holds now: more may have come. Raises QuestionError where
+    the upload was discarded, InputError where a file of it did not arrive whole."""
+    from app.serve.job_inputs import as_now, is_here
+    from app.serve.resuming import Resuming
+    from app.serve.uploads import Uploads
+
+    upload_id, paths = str(entry.about.get("upload_id") or ""), None
+    if upload_id and is_here(place, upload_id):  # on another machine they are as they were
+        uploads = Uploads(place.store.uploads_folder, place)
+        paths = uploads.paths(upload_id)
+        if halves := Resuming(uploads).unfinished(upload_id):
+            said = f"{fmt.count(len(halves), 'file')} of the upload did not arrive whole, such as {halves[0][:80]!r}"
+            raise InputError(said, advice="Send the rest first.")
+    return book.retry(entry.job_id, MOST_WAITING, lambda words: as_now(words, place.store.root, paths))
 
 
 def _cancelled(book: "JobBook", job_id: str) -> "Entry":
