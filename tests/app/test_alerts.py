@@ -336,6 +336,21 @@ def test_a_live_run_that_was_never_read_whole_is_not_judged(place):
     assert evaluate(place, hanging(place), Live("j", "p", "llama")).open == ()
 
 
+def test_what_is_checked_of_a_live_run_is_its_live_run(place, capsys):
+    """Or it would be told once more, as an alert of the job, which no later snapshot ends."""
+    run, last = hanging(place), made_runs.START_NS + 1000 * S
+    kept = book(place)
+    for rule, threshold in (("hang", 20), ("goodput", 0.9)):
+        kept.set_threshold(rule, threshold)
+    live = followed(last + 900 * S, active_ns=last, run_id=run.run_id)
+    place.store.live.write(live)
+    for name in ("live:j", run.run_id):
+        assert main(["--store", str(place.store.root), "alerts", "--check", name, "--json"]) == 0
+        assert json.loads(capsys.readouterr().out)["check"]["open"] == ["goodput", "hang"]
+    evaluate(place, run, live)
+    assert [(a.rule, a.subject) for a in kept.alerts()] == [("hang", "live:j"), ("goodput", "live:j")]
+
+
 # Which run counts
 
 

@@ -31,7 +31,8 @@ def run(args: argparse.Namespace) -> None:
     problems = _set(what, kept)
     outcome = None
     if what.check:
-        outcome = evaluate(place, place.store.find(what.check))
+        found = place.store.find(what.check)
+        outcome = evaluate(place, found, place.store.live.current(found.run_id))
     if what.test:
         _test(kept)
     if args.json:
