@@ -49,8 +49,10 @@ class Placement:
     alike: int = 1
 
     def split(self, machine: Machine) -> bool:
-        """Whether a logical axis holds only a part of a physical one."""
-        return any(not p.whole(machine) for pieces in self.pieces for p in pieces)
+        """Whether a logical axis holds only a part of a physical one; slices, which no links join, are none."""
+        return any(
+            not p.whole(machine) and machine.axes[p.axis].kind != "dcn" for pieces in self.pieces for p in pieces
+        )
 
 
 @dataclass(frozen=True)
@@ -119,7 +121,7 @@ def search(costing: Costing) -> Found:
     chosen, splits = jax_shares(machine, costing.axes)
     tables = _nested_tables(machine, sizes) if machine.levels else _tables(machine, costing.axes)
     first = [] if chosen is None else [(chosen, _later_inside(machine, chosen))]
-    kinds = _kinds(machine)
+    kinds, outer = _kinds(machine), len(machine.axes) - len(machine.slice_dims)
     best: dict[tuple, _Way] = {}
     known: dict = {}
     seen: set[tuple[Shares, Nesting]] = set()
@@ -135,7 +137,7 @@ def search(costing: Costing) -> Found:
             best[key] = had._replace(alike=had.alike + 1)
         else:
             step, low, high = costing.seconds(_pieces(shares, nesting), known)
-            split = any(1 < n < k for s in shares for n, k in zip(s, machine.dims, strict=True))
+            split = any(1 < n < k for s in shares for n, k in zip(s[outer:], machine.slice_dims, strict=True))
             best[key] = _Way(step, high, split, shares, nesting, low, 1)
     ranked = sorted(best.values(), key=_rank)
     jax = None if chosen is None else best[_key(kinds, *first[0])]

@@ -196,6 +196,7 @@ def test_axes_cut_slices_together():
     mesh, sent = "data=2,pipeline=2,model=256", Traffic("model", "all_gather", GIB, 1, "")
     best = found("v5e:16x16:slices=4", mesh, [sent]).placements[0]
     assert [s[0] for s in best.shares] == [2, 2, 1]
+    assert not best.split(built("v5e:16x16:slices=4", mesh))  # inside of a slice every axis is whole
     assert best.step_s == pytest.approx(GIB * 255 / 256 / (4 * 9e10))
     both = found("v5e:16x16:slices=6", "data=2,fsdp=3,model=256", [sent])  # no axis is cut by 6 alone
     assert both.placements[0].step_s == pytest.approx(best.step_s) and both.jax.shares[2][0] == 1
