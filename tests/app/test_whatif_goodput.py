@@ -145,6 +145,22 @@ def test_a_local_tier_keeps_more_where_most_failures_leave_its_copies():
             assert getattr(other.life, name) == float(value)
 
 
+def test_the_best_interval_is_told_with_how_many_saves_are_remote():
+    """Of two saves for one that is remote the best interval is that of two, not that of any number."""
+    tiers = {"chips": "16384", "mttf_chip_h": "45000", "save_s": "60", "restart_s": "600", "local_save_s": "3"}
+    best, two, short = (
+        answered(**tiers, trials="20", **more) for more in ({}, {"saves_per_remote": "2"}, {"interval_s": "100"})
+    )
+    assert verdict(best).whole.endswith(f"{best.life.saves_per_remote} saves for one that is remote, the best.")
+    assert two.best == (two.life.interval_s, 2) and two.best_interval_s > 2 * best.best_interval_s
+    assert verdict(two).whole.endswith("2 saves for one that is remote, the best for so many.")
+    assert two.closed_form > answered(**tiers, saves_per_remote="2", interval_s=str(best.best_interval_s)).closed_form
+    assert short.best == best.best and short.to_dict()["best_saves_per_remote"] == best.life.saves_per_remote
+    assert verdict(short).whole.endswith(f", {best.life.saves_per_remote} for one that is remote.")
+    other = answered(**tiers, trials="20", interval_s=str(best.best_interval_s), saves_per_remote="200")
+    assert "; the best for so many is " in verdict(other).whole
+
+
 def test_a_short_job_saves_no_later_than_its_end():
     made = answered(chips="1", days="1")
     assert made.best_interval_s == made.life.interval_s == 86_400 and "1 d of work, the best" in verdict(made).whole

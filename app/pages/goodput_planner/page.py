@@ -21,7 +21,7 @@ from app.pages.goodput_planner.claimed import claimed
 from app.pages.goodput_planner.form import EXAMPLE, asked, controls
 from app.whatif.goodput import curves
 from app.whatif.goodput.answers import GoodputPlan, find
-from app.whatif.goodput.wording import TITLES
+from app.whatif.goodput.wording import TITLES, remote
 from app.whatif.goodput.wording import verdict as plan_verdict
 from errors import QuestionError
 from errors import format as fmt
@@ -94,7 +94,9 @@ def figures(made: GoodputPlan) -> list[Figure]:
         Figure("Largest loss", fmt.share(share), f"{TITLES[where].capitalize()}.", "modelled"),
     ]
     if made.gain is None:
-        best = f"The best: {fmt.duration(made.best_interval_s)}."
+        every = made.best.saves_per_remote
+        other = f", {remote(every)}" if every != made.life.saves_per_remote else ""
+        best = f"The best: {fmt.duration(made.best_interval_s)}{other}."
         return [*told, Figure("A save after every", fmt.duration(made.life.interval_s), best, "modelled")]
     sign = "+" if made.gain >= 0 else "−"
     gain = f"{sign}{fmt.number(100 * abs(made.gain))} points"

@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from app.whatif.goodput.asked import DAYS, TRIALS, Asked
+from app.whatif.goodput.failing import Best
 from app.whatif.goodput.failing import life as life_of
 from errors import QuestionError
 from simulators.recovery import spare_is_free
@@ -27,9 +28,13 @@ class GoodputPlan:
     life: Life
     lives: Lives
     closed_form: float | None
-    best_interval_s: float
+    best: Best
     spare_is_free: float | None
     whole: Lives | None
+
+    @property
+    def best_interval_s(self) -> float:
+        return self.best.interval_s
 
     @property
     def goodput(self) -> float:
@@ -67,6 +72,7 @@ class GoodputPlan:
             "interval_s": self.life.interval_s,
             "best_interval_s": self.best_interval_s,
             "saves_per_remote": self.life.saves_per_remote if self.life.local else None,
+            "best_saves_per_remote": self.best.saves_per_remote if self.life.local else None,
             "spare_is_free": self.spare_is_free,
             "elastic": self._elastic(),
             "days": self.life.span_s / DAY_S,

@@ -1,7 +1,7 @@
 """From how a job fails to one of its lives: what belongs together, what cannot be, and the best interval."""
 
 from dataclasses import fields
-from typing import Any
+from typing import Any, NamedTuple
 
 from app.whatif.goodput.asked import Failing
 from errors import QuestionError
@@ -19,15 +19,22 @@ def failing(asked: Any) -> Failing:
     return Failing(**{f.name: getattr(asked, f.name) for f in fields(Failing) if hasattr(asked, f.name)})
 
 
-def life(asked: Failing, chips: int, span_s: float = LONGEST_S) -> tuple[Life, float]:
-    """(a life of so many chips and seconds, the best interval, no longer than the life). Raises QuestionError where
-    something cannot be."""
+class Best(NamedTuple):
+    """The best seconds of work between two saves, no longer than the life, and every how many-th of them is remote: as
+    many as were asked for, else what is best as well; 1 without a local tier."""
+
+    interval_s: float
+    saves_per_remote: int
+
+
+def life(asked: Failing, chips: int, span_s: float = LONGEST_S) -> tuple[Life, Best]:
+    """(a life of so many chips and seconds, how it saves best). Raises QuestionError where something cannot be."""
     check(asked, span_s)
     job, local = _job(asked, chips), _local(asked)
     interval_s, every = _saves(job, local, asked)
     if local is not None:
         _check_written(job, local, asked, every)
-    best = optimal_s(job) if local is None else best_two_tier(job, local)[0]
+    best = _best(job, local, asked.saves_per_remote)
     repair_h = REPAIR_H if asked.repair_h is None else asked.repair_h
     lived = Life(
         job=job,
@@ -40,7 +47,7 @@ def life(asked: Failing, chips: int, span_s: float = LONGEST_S) -> tuple[Life, f
         local=local,
         saves_per_remote=every,
     )
-    return lived, min(best, span_s)
+    return lived, best._replace(interval_s=min(best.interval_s, span_s))
 
 
 def _job(asked: Failing, chips: int) -> Job:
@@ -78,12 +85,18 @@ def _saves(job: Job, local: Local | None, asked: Failing) -> tuple[float, int]:
     """(work between two saves, every how many-th is remote): as asked, the best where nothing is."""
     if local is None:
         return (optimal_s(job) if asked.interval_s is None else asked.interval_s), 1
-    if asked.interval_s is None and asked.saves_per_remote is None:
-        interval_s, every, _ = best_two_tier(job, local)
-        return interval_s, every
     if asked.interval_s is None:
-        return best_interval(job, local, asked.saves_per_remote or 1)[0], asked.saves_per_remote or 1
+        return _best(job, local, asked.saves_per_remote)
     return asked.interval_s, asked.saves_per_remote or best_counted(job, local, asked.interval_s)
+
+
+def _best(job: Job, local: Local | None, every: int | None) -> Best:
+    """`every`: as asked, of which the best interval is another than of any number."""
+    if local is None:
+        return Best(optimal_s(job), 1)
+    if every is None:
+        return Best(*best_two_tier(job, local)[:2])
+    return Best(best_interval(job, local, every)[0], every)
 
 
 def check(asked: Failing, span_s: float = LONGEST_S) -> None:

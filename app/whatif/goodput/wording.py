@@ -57,13 +57,21 @@ def _spares(result: "GoodputPlan") -> str:
 
 
 def _interval(result: "GoodputPlan") -> str:
-    every = f"It saves after every {fmt.duration(result.life.interval_s)} of work"
-    if result.life.local:
-        nth = result.life.saves_per_remote
-        every += ", to remote storage each time" if nth == 1 else f", {nth:,} saves for one that is remote"
-    if abs(result.life.interval_s / result.best_interval_s - 1) < 0.01:
-        return f"{every}, the best."
-    return f"{every}; the best is {fmt.duration(result.best_interval_s)}."
+    life, best = result.life, result.best
+    every = f"It saves after every {fmt.duration(life.interval_s)} of work"
+    if life.local:
+        every += f", {remote(life.saves_per_remote, 'saves ')}"
+    if best.saves_per_remote != life.saves_per_remote:
+        return f"{every}; the best is {fmt.duration(best.interval_s)}, {remote(best.saves_per_remote)}."
+    of_these = "the best for so many" if result.asked.saves_per_remote is not None else "the best"
+    if abs(life.interval_s / best.interval_s - 1) < 0.01:
+        return f"{every}, {of_these}."
+    return f"{every}; {of_these} is {fmt.duration(best.interval_s)}."
+
+
+def remote(saves: int, what: str = "") -> str:
+    """`8 saves for one that is remote`."""
+    return "to remote storage each time" if saves == 1 else f"{saves:,} {what}for one that is remote"
 
 
 def words(result: "GoodputPlan") -> Words:
