@@ -32,7 +32,15 @@ from collectors.reading.line_prefix import Clock, host_prefix, pieces, plain
 from collectors.reading.textlog import DATED, Buffer, Tally, fits, is_text_log, lines, seconds_to_ns, tail
 from collectors.training import megatron_lines as said
 from collectors.training.megatron_arguments import Arguments
-from collectors.training.megatron_timers import ALL_HEAD, MAX_HEAD, PausesTold, Timers, laid_around, ran_on
+from collectors.training.megatron_timers import (
+    ALL_HEAD,
+    MAX_HEAD,
+    PausesTold,
+    Timers,
+    laid_around,
+    ran_on,
+    step_ahead_ns,
+)
 from collectors.training.step_fields import NUMBER, fields_of, first
 from collectors.training.unprinted import BETWEEN, MOST, printed_every, stood_for
 from errors import InputError
@@ -89,6 +97,7 @@ class _Log:
         self.averaged: set[int] = set()
         self.hosts: dict[str | None, Lanes] = defaultdict(lambda: Lanes(Start(self.attempt)))
         self._begin()
+        self.usual_ns = step_ahead_ns(source.head)  # of a log that was cut, whose first line has none before it
         self.steps = StepRows(*STEP_COLUMNS)
         self.life = Buffer("lifecycle", "kind", "start_ns", "end_ns", "attempt", "step", "detail", "order", "source")
         self.scalars = Buffer("scalars", "ts_ns", "step", "name", "value", "unit", "source")
@@ -238,7 +247,7 @@ class _Log:
         if leads:
             self.begun = self.cursor
             gap = None if at is None or self.printed_ns is None else at - self.printed_ns
-            usual = None if at is not None or self.usual_ns is None else self.usual_ns * count
+            usual = None if gap is not None or self.usual_ns is None else self.usual_ns * count
             paused = 0 < self.paused_ns < total and ran_on(total, self.paused_ns, gap, usual)
             self.taken_off_ns = self.paused_ns if paused else 0
             self.beside_ns = self.paused_ns - self.taken_off_ns

@@ -7,8 +7,10 @@ and of old `time (ms) | name: 4000.00 | ...`
 """
 
 import re
+from itertools import pairwise
 
 from collectors.reading.line_prefix import bare
+from collectors.reading.textlog import seconds_to_ns
 
 OLD_TIMER = re.compile(r"\| *([\w/-]{1,60}): (\d{1,12}(?:\.\d+)?)(?![\w.])", re.ASCII)
 NEW_TIMER = re.compile(
@@ -19,6 +21,11 @@ MAX_TIMER = re.compile(r"\s*([\w/-]{1,60}) \.{2,}: (\d{1,12}(?:\.\d+)?)\s*$", re
 ALL_HEAD = "times across ranks (ms):"
 NAME_ALONE = re.compile(r"\s*([\w/-]{1,60}):\s*$", re.ASCII)
 OF_RANK = re.compile(r"\s*rank +\d{1,7}: (\d{1,12}(?:\.\d+)?)\s*$", re.ASCII)
+
+_STEP_TIME = re.compile(
+    rb"iteration +\d+/ *\d+ \|[^\n]{0,400}?elapsed time per iteration \((m?)s\): *(\d{1,12}(?:\.\d+)?)"
+)
+_PAUSED = re.compile(rb"sav(?:e|ing)[ -]checkpoint|evaluate|eval-time|validation loss")
 
 
 class PausesTold:
@@ -80,9 +87,17 @@ class Timers:
         return found
 
 
+def step_ahead_ns(head: bytes) -> int | None:
+    """What a step takes by the first line of a log that follows another with no save and no evaluation between them."""
+    for one, other in pairwise(_STEP_TIME.finditer(head)):
+        if not _PAUSED.search(head, one.end(), other.start()):
+            return seconds_to_ns(float(other[2]) * (1e-3 if other[1] else 1.0))
+    return None
+
+
 def ran_on(total: int, paused: int, gap: int | None, usual: int | None) -> bool:
     """Whether the printed time of steps, `total`, includes the saves and evaluations before it. `gap`: by the clock
-    since the line before; `usual`: what as many steps took before, where lines have no time. All in ns."""
+    since the line before; `usual`: where that is not known, what as many steps take by the lines about it. In ns."""
     if gap is not None:
         return abs(gap - total) <= abs(gap - total - paused)
     if usual is None:

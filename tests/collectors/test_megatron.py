@@ -166,6 +166,15 @@ def test_saves_and_evaluations_are_taken_out_of_the_time_that_includes_them(tmp_
     assert (scalars["validation/lm loss value"], scalars["validation/lm loss PPL"]) == (2.25, 9.5)
 
 
+@pytest.mark.parametrize("line", [new, lambda at, step, ms: old(step, ms)], ids=["dated", "not dated"])
+@pytest.mark.parametrize("ran_on", [True, False], ids=["timer ran on", "timer stopped"])
+def test_a_save_before_the_first_line_of_a_log_that_was_cut_is_judged_by_the_lines_behind_it(tmp_path, line, ran_on):
+    text = timer("save-checkpoint", 4000) + line(14, 20, 1400.0 if ran_on else 1000.0)
+    text += timer("save-checkpoint", 4000) + line(28, 30, 1400.0 if ran_on else 1000.0) + line(38, 40, 1010.0)
+    steps = log(tmp_path, text).rows["steps"]
+    assert {r["dur_ns"] for r in steps if r["step"] <= 30} == {S}
+
+
 def test_old_logs_are_laid_out_from_the_start_of_training(tmp_path):
     text = (
         START + DUMP + "time to initialize megatron (seconds): 20.5\n"
