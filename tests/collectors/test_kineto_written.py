@@ -123,8 +123,27 @@ def test_kernels_beside_an_exchange_are_none(got, name):
 def test_what_inductor_fuses_behind_a_product_is_none(got, name):
     result = got(trace([launch(0, 2, 1), kernel(name, 5, 10, 1)], deviceProperties=H100))
     assert [o["category"] for o in result.rows["ops"] if o["device"] == 0] == ["fusion"]
-    result = got(trace([launch(0, 2, 1), kernel("triton_tem_fused_mm_3", 5, 10, 1)], deviceProperties=H100))
-    assert [o["category"] for o in result.rows["ops"] if o["device"] == 0] == ["matmul"]
+
+
+PRODUCTS = """triton_tem_fused_mm_3|triton_tem_fused_addmm_5|triton_tem_fused__to_copy_addmm_relu_7
+|triton_tem_fused_bmm_3|triton_tem_fused_0|triton_mm|_w8a8_triton_block_scaled_mm|fused_moe_kernel|fused_moe_kernel_gptq_awq
+|bmm_E4m3_E4m3E4m3_Fp32_t128x8x512u2_s6_et64x8_sm100f|void marlin::Marlin<__half, 32l, 128, 16>(x)|Marlin
+|void marlin_moe_wna16::Marlin<__half, 1l>(x)|aiter::fmoe_stage1_bf16_pertokenFp8_g1u1|mul_mat_q4_K<float, true>(x)
+|void ck_tile::kentry<1, ck_tile::FlatmmKernel<x>>(y)""".replace("\n", "").split("|")
+OTHERS = {
+    "triton_tem_fused_convolution_4": "convolution",
+    "triton_tem_fused_flex_attention_backward_2": "custom-call",
+    "triton_poi_fused_addmm_relu_1": "fusion",
+    "void marlin::gptq_marlin_repack_kernel<256, 4>(x)": "other",
+    "void vllm::moe::moe_align_block_size_kernel<int>(x)": "other",
+    "void moe_comm::prepare(x)": "other",
+}
+
+
+@pytest.mark.parametrize("name", [*PRODUCTS, *OTHERS])
+def test_kernels_of_compilers_and_engines_that_multiply_are_products(got, name):
+    result = got(trace([launch(0, 2, 1), kernel(name, 5, 10, 1)], deviceProperties=H100))
+    assert [o["category"] for o in result.rows["ops"] if o["device"] == 0] == [OTHERS.get(name, "matmul")]
 
 
 def test_a_machine_whose_runtime_was_called_has_a_device(got):

@@ -26,7 +26,11 @@ _CONVOLUTION = re.compile(
 )
 _MATMUL = re.compile(
     # FBGEMM is a library of embeddings too: its name alone tells no product
-    r"(?<!fb)gemm|gemv|cublas|cutlass|Cijk_|nvjet|matmul|_mm_|\bmm_|splitK|xmma|rocblas|hipblas|wvSplitK",
+    r"(?<!fb)gemm|gemv|cublas|cutlass|Cijk_|nvjet|matmul|splitK|xmma|rocblas|hipblas|wvSplitK|flat_?mm|mul_mat_|"
+    # a word of its own: `triton_mm`, `_scaled_mm`, Inductor's `fused_addmm_relu`, TensorRT-LLM's `bmm_E4m3_E4m3`
+    r"(?<![a-z])(add|b|baddb)?mm(?![a-z])|^triton_tem_|"
+    # engines' mixtures of experts (vLLM and SGLang in Triton, AITER), and their products with weights of few bits
+    r"fused_moe_kernel|(?<![a-z])fmoe_|(^|::)Marlin\w*(<|$)",
     re.IGNORECASE,
 )
 _TRITON = re.compile(r"^triton_|^fused_|_fused_", re.IGNORECASE)
