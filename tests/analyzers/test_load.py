@@ -196,6 +196,32 @@ def test_the_roofline_of_a_decode_step():
     assert row["roofline_share"] == pytest.approx(0.52, abs=0.005)
 
 
+@pytest.mark.parametrize(
+    "split", [{"tensor_parallel_size": 4, "data_parallel_size": 2}, {"parallelism": {"data": 2, "tensor": 4}}]
+)
+def test_each_copy_of_the_weights_reads_its_own(split):
+    """Two copies on four chips each that bear a load each are as near their roofline as one with its load; the step was
+    said to need half the time, as if each weight were read once for both."""
+    one = {
+        "requested_rate_per_s": np.inf,
+        "max_concurrency": 8,
+        "completed": 300,
+        "duration_s": 600.0,
+        "input_tokens": 300_000,
+        "output_tokens": 150_000,
+        "ttft_mean": 0.2,
+        "tpot_mean": 0.02,
+    }
+    counts = ("max_concurrency", "completed", "input_tokens", "output_tokens")
+    facts = {"chip": "h100", "model": "llama3.1-8b"}
+    alone = ask(load, summaries([one]), facts | {"chips": 4, "tensor_parallel_size": 4})
+    both = ask(load, summaries([one | {n: 2 * one[n] for n in counts}]), facts | {"chips": 8} | split)
+    spread = ask(load, summaries([one]), facts | {"chips": 8, "enable_expert_parallel": True} | split)
+    assert both.rows["step_roof_s"].iloc[0] == pytest.approx(alone.rows["step_roof_s"].iloc[0])
+    assert any("all weights once in each of 2 copies" in n for n in both.notes)
+    assert not any("copies" in n for n in (*alone.notes, *spread.notes))
+
+
 @pytest.mark.parametrize("rate", [0.2, 4.0, 20.0])
 def test_a_request_that_waits_is_in_no_decode_step(rate):
     """At 20 requests a second of an engine that bears 4.5 some 400 are in flight and 33 generate: its steps were said

@@ -4,6 +4,7 @@
     $/M tokens      chips x $/chip-hour / 3600 / (output tokens per second) x 1,000,000
     roofline        the least time of a decode step with the requests that generate, by their mean TPOT:
                     cache read / bandwidth + max(weights read / bandwidth, 2 x tokens x weights used / peak FLOP/s)
+                    of one copy of the weights: its part of these requests, on the chips that share it
     that generate   answered per second x time from first to last token (Little's law), at least one in a step: what
                     waits for its first token is in flight, and in no decode step
 
@@ -15,7 +16,7 @@ import pandas as pd
 
 from analyzers.base import Facts, fact
 from analyzers.flops.formats import PRECISIONS, format_said
-from analyzers.serving.kv_cache.setting import KV_FACTS, cache_precision_of, first_fact, weights_of
+from analyzers.serving.kv_cache.setting import KV_FACTS, cache_precision_of, first_fact, spread, weights_of
 from analyzers.subject import chip_of, known_model
 from catalog import inference
 from catalog.formats import FLOATS, kept
@@ -71,25 +72,37 @@ def add_roofline(table: pd.DataFrame, facts: Facts, chips: float | None, notes: 
     held = kept(model, word)
     size, computed = held.bytes["embedding"], held.bulk
     cached = cache_precision_of(first_fact(facts, KV_FACTS)) or (word if word in FLOATS else "bf16")
-    bandwidth = chips * float(chip.value("hbm_bytes_per_s"))
+    copies = _copies(facts, chips)
+    each = chips / copies
+    bandwidth = each * float(chip.value("hbm_bytes_per_s"))
     peak = chip.value(PRECISIONS.get(computed, PRECISIONS["bf16"])) or chip.value("bf16_flops_per_s")
     used = parameters(model).active_matmul
     table_bytes = 0.0 if model.tied_embeddings else parameters(model).embedding * size
     for i, row in table.iterrows():
-        batch = generating(row)
+        batch = np.maximum(generating(row) / copies, 1.0)
         if not batch > 0 or not row["tpot_mean_s"] > 0 or np.isnan(row["prompt_tokens_mean"]):
             continue
         context = row["prompt_tokens_mean"] + row["output_tokens_mean"] / 2
         cache = batch * inference.kv_bytes(model, context, cached) / bandwidth
         weights = (inference.weights_read_bytes(model, batch, word) + table_bytes) / bandwidth
-        compute = 2 * batch * used / (chips * float(peak)) if peak else 0.0
+        compute = 2 * batch * used / (each * float(peak)) if peak else 0.0
         least = cache + max(weights, compute)
         table.loc[i, ["step_roof_s", "roofline_share"]] = least, least / row["tpot_mean_s"]
+    once = f"all weights once in each of {copies:,} copies" if copies > 1 else "all weights once"
     notes.append(
-        f"Roofline of a decode step: {model.name} in {word} on {chips:g} {chip.name}, all weights once (of experts "
-        "those that a token visits), the cache of the requests that generate (in flight, without those that wait for "
-        "their first token) at prompt + half the answer."
+        f"Roofline of a decode step: {model.name} in {word} on {chips:g} {chip.name}, {once} (of experts those that a "
+        "token visits), the cache of the requests that generate (in flight, without those that wait for their first "
+        "token) at prompt + half the answer."
     )
+
+
+def _copies(facts: Facts, chips: float) -> int:
+    """How many copies of the weights the chips hold, each of which reads them at every step: data parallelism, and
+    servers side by side. One where nothing tells, or experts are dealt out over all of them."""
+    if str(fact(facts, "enable_expert_parallel")).lower() in ("true", "1"):
+        return 1
+    held, tensor, stages = spread(facts, {"chips": int(chips), "tensor": None, "pipeline": None}, [])
+    return max(held // (tensor * stages), 1)
 
 
 def generating(row: pd.Series) -> float:
