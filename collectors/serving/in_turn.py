@@ -20,7 +20,7 @@ TOLD = (
     "each is of one of several servers that answer in turn at one address: they are told apart by when each was "
     "started, and nothing is known of what one did between its answers. Poll each by its own address"
 )
-_LINE = re.compile(rb"^" + STARTED.encode() + rb"[ \t]+(\d[\d.eE+]*)", re.MULTILINE)
+_LINE = re.compile(rb"\n" + STARTED.encode() + rb"[ \t]+(\d[\d.eE+]*)")  # of a fixed beginning: found at once
 _PIECE = 1 << 20
 
 
@@ -52,11 +52,11 @@ def server(values: Mapping[str, float]) -> str:
 def _starts(source: Source) -> Iterator[float]:
     """When the process of each scrape was started, s since the epoch. A search of the bytes: what cannot be read is
     left to the reading to tell."""
-    before = b""
+    before = b"\n"  # of the line before
     with contextlib.suppress(OSError, EOFError, zlib.error, InputError), source.open() as f:
         while piece := f.read(_PIECE):
             text, newline, before = (before + piece).rpartition(b"\n")
             for match in _LINE.finditer(text + newline):
                 with contextlib.suppress(ValueError):
                     yield round(float(match[1]), 2)
-            before = before[:HEAD_BYTES]  # of a line without end
+            before = b"\n" + before[:HEAD_BYTES]  # of a line without end
