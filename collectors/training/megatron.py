@@ -31,16 +31,9 @@ from collectors.reading.evidence import Evidence
 from collectors.reading.line_prefix import Clock, host_prefix, pieces, plain
 from collectors.reading.textlog import DATED, Buffer, Tally, fits, is_text_log, lines, seconds_to_ns, tail
 from collectors.training import megatron_lines as said
+from collectors.training import megatron_timers as timing
 from collectors.training.megatron_arguments import Arguments
-from collectors.training.megatron_timers import (
-    ALL_HEAD,
-    MAX_HEAD,
-    PausesTold,
-    Timers,
-    laid_around,
-    ran_on,
-    step_ahead_ns,
-)
+from collectors.training.megatron_timers import ALL_HEAD, MAX_HEAD, PausesTold, Timers
 from collectors.training.step_fields import NUMBER, fields_of, first
 from collectors.training.unprinted import BETWEEN, MOST, printed_every, stood_for
 from errors import InputError
@@ -97,7 +90,7 @@ class _Log:
         self.averaged: set[int] = set()
         self.hosts: dict[str | None, Lanes] = defaultdict(lambda: Lanes(Start(self.attempt)))
         self._begin()
-        self.usual_ns = step_ahead_ns(source.head)  # of a log that was cut, whose first line has none before it
+        self.usual_ns = timing.step_ahead_ns(source.head)  # of a log that was cut, whose first line has none before it
         self.steps = StepRows(*STEP_COLUMNS)
         self.life = Buffer("lifecycle", "kind", "start_ns", "end_ns", "attempt", "step", "detail", "order", "source")
         self.scalars = Buffer("scalars", "ts_ns", "step", "name", "value", "unit", "source")
@@ -248,7 +241,7 @@ class _Log:
             self.begun = self.cursor
             gap = None if at is None or self.printed_ns is None else at - self.printed_ns
             usual = None if gap is not None or self.usual_ns is None else self.usual_ns * count
-            paused = 0 < self.paused_ns < total and ran_on(total, self.paused_ns, gap, usual)
+            paused = 0 < self.paused_ns < total and timing.ran_on(total, self.paused_ns, gap, usual)
             self.taken_off_ns = self.paused_ns if paused else 0
             self.beside_ns = self.paused_ns - self.taken_off_ns
             self.around = self.pauses if count > 1 else []
@@ -260,7 +253,7 @@ class _Log:
         if 0 < self.taken_off_ns < total:
             tokens = tokens and tokens * total / (total - self.taken_off_ns)
             each_ns = (total - self.taken_off_ns) // count
-        laid = None if end is None or each_ns is None else laid_around(end, each_ns, count, self.around)
+        laid = None if end is None or each_ns is None else timing.laid_around(end, each_ns, count, self.around)
         for n in range(count):
             start = None if laid is None else laid[n]
             last = n == count - 1
