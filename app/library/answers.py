@@ -12,6 +12,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+
 from analyzers.fleet.spent import spent
 from analyzers.time.booked import measured
 from analyzers.time.ledger import LedgerResult
@@ -112,12 +114,22 @@ def _of_steps(run: Run, registry: Registry) -> dict[str, float | None]:
     told: dict[str, float | None] = {"mfu": mfu.mfu if mfu else None}
     if steps is None:
         return told
-    rows = steps.rows[steps.rows["kept"] & steps.rows["loss"].notna()] if len(steps.rows) else steps.rows
     told["step_time"] = steps.median_step_s
-    told["loss"] = float(rows["loss"].iloc[-1]) if len(rows) else None
+    told["loss"] = _last_loss(run, steps.rows) if len(steps.rows) else None
     rate = steps.tokens_per_s_per_chip
     told["throughput"] = None if rate is None or not chips else rate * chips
     return told
+
+
+def _last_loss(run: Run, rows: pd.DataFrame) -> float | None:
+    """Of the last kept step that tells one; NaN where it is that, as of a job that diverged: an earlier one is none
+    that it came to. Rows of steps do not tell NaN from what was not printed, the table does."""
+    import pyarrow.compute as pc
+
+    printed = run.tables.arrow("steps", ["step", "loss"])
+    odd = printed["step"].filter(pc.is_nan(printed["loss"])).to_pylist()
+    told = rows.loc[rows["kept"] & (rows["loss"].notna() | rows["step"].isin(odd)), "loss"]
+    return float(told.to_numpy(dtype=float, na_value=math.nan)[-1]) if len(told) else None
 
 
 def _served(result: Any) -> float | None:

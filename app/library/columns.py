@@ -263,7 +263,7 @@ COLUMNS: tuple[Column, ...] = (
         name="loss",
         title="Loss",
         kind="number",
-        meaning="training loss of the last kept step that tells it",
+        meaning="training loss of the last kept step that tells it; not known where that is no number",
         value=_worked_out("loss"),
         worked_out=True,
     ),

@@ -47,6 +47,16 @@ def test_a_run_without_a_ledger_says_so(place):
     assert shown(place)[0]["cells"]["time"] == "no ledger: opens with why"
 
 
+def test_the_loss_of_a_run_that_diverged_is_none_that_it_had_before(place):
+    nan = float("nan")
+    for name, last in (("fine", [2.5] * 4), ("diverged", [2.0, nan, nan, None]), ("back", [nan, 2.2, None, None])):
+        made_runs.write(
+            place.store, name, {"steps": made_runs.step_columns([10**9] * 40, loss=[3.0] * 36 + last)}, {"chips": 4}
+        )
+    rows = library(place, sort="loss", numbers="now").rows
+    assert [(row.name, row.numbers.get("loss")) for row in rows] == [("back", 2.2), ("fine", 2.5), ("diverged", None)]
+
+
 def test_tags_set_here_override_and_are_found(place):
     run = made_runs.interrupted(place.store)
     place.registry.tag(run.run_id, "team", "serving")
