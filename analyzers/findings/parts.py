@@ -10,6 +10,7 @@ import pandas as pd
 from analyzers.base import Facts
 from analyzers.device.activity import profiled_steps
 from analyzers.device.host_work import COMPILING, HOST_CODE, LAUNCHING, STEPS, WAITING, ThreadWork
+from analyzers.device.launches.seen import launched
 from analyzers.device.waiting import Fetches, fetches_of, host_fetches
 from analyzers.intervals import NOTHING, Spans, joined, overlap_with, spans, union
 from analyzers.time.job_past import kept_by_state
@@ -86,28 +87,41 @@ def _step_parts(tables: Tables, facts: Facts) -> StepParts:
     fetches = host_fetches(tables)
     found: dict[tuple[str, int], float] = {}
     for capture, start_ns in captures[["capture", "start_ns"]].itertuples(index=False):
-        mine = steps[steps["capture"] == int(capture)].drop_duplicates("step")
+        mine = steps[steps["capture"] == int(capture)]
         if not len(mine):
             continue
-        windows = Spans(mine["start_ns"].to_numpy(dtype=np.int64), mine["end_ns"].to_numpy(dtype=np.int64))
-        for kind, own in _held(ThreadWork(tables, int(capture), int(start_ns)), mine, windows):
-            for step, ns in zip(mine["step"], own, strict=True):
-                key = kind, int(step)
-                found[key] = max(found.get(key, 0.0), float(ns) / 1e9)
-        for step, seconds in _fetched(fetches, steps[steps["capture"] == int(capture)]):
+        for thread, taken in _threads(tables, int(capture), int(start_ns), mine):
+            for kind, own in _held(thread, taken):
+                for step, ns in zip(taken["step"], own, strict=True):
+                    key = kind, int(step)
+                    found[key] = max(found.get(key, 0.0), float(ns) / 1e9)
+        for step, seconds in _fetched(fetches, mine):
             found[FETCH, step] = max(found.get((FETCH, step), 0.0), seconds)
     return StepParts(rows, _table(found, rows["step"]), *_told(tables, rows))
 
 
-def _held(work: ThreadWork, steps: pd.DataFrame, windows: Spans) -> Iterator[tuple[str, np.ndarray]]:
-    """(kind, ns of each step) of the thread that takes the steps; of several processes, whose devices took them apart,
-    of each one's."""
-    apart = steps["device"].notna().any()
-    for thread in work.stepping() if apart else [STEPS]:
-        held = {kind: s for kind, s in work.of(thread).items() if kind not in (HOST_CODE, WAITING)}
-        for kind, taken in held.items():
-            inside = held[COMPILING] if kind == "evaluation" else NOTHING  # which is told as compiling
-            yield kind, overlap_with(union(joined([taken, inside])), windows) - overlap_with(inside, windows)
+def _threads(
+    tables: Tables, capture: int, start_ns: int, steps: pd.DataFrame
+) -> Iterator[tuple[dict[str, Spans], pd.DataFrame]]:
+    """(work by kind, steps) of the thread that takes the steps; of several processes, whose devices took them apart, of
+    each one's: a stage of a pipeline takes them later than the stage before it."""
+    work, first = ThreadWork(tables, capture, start_ns), steps.drop_duplicates("step")
+    devices = steps["device"].dropna().unique()
+    stepping = work.stepping() if len(devices) else [STEPS]
+    own: dict[str, pd.DataFrame] = {}
+    for device in devices if len(stepping) > 1 else ():
+        thread = work.steps_of(launched(tables, capture, start_ns, int(device)).threads)
+        own.setdefault(thread, steps[steps["device"] == device].drop_duplicates("step"))
+    yield from ((work.of(thread), own.get(thread, first)) for thread in stepping)
+
+
+def _held(work: dict[str, Spans], steps: pd.DataFrame) -> Iterator[tuple[str, np.ndarray]]:
+    """(kind, ns of each step) of a thread's work."""
+    windows = Spans(steps["start_ns"].to_numpy(dtype=np.int64), steps["end_ns"].to_numpy(dtype=np.int64))
+    held = {kind: s for kind, s in work.items() if kind not in (HOST_CODE, WAITING)}
+    for kind, taken in held.items():
+        inside = held[COMPILING] if kind == "evaluation" else NOTHING  # which is told as compiling
+        yield kind, overlap_with(union(joined([taken, inside])), windows) - overlap_with(inside, windows)
 
 
 def _fetched(fetches: Fetches, steps: pd.DataFrame) -> Iterator[tuple[int, float]]:

@@ -130,3 +130,24 @@ def test_what_a_device_waits_for_at_the_end_is_told_by_its_own_process(tmp_path)
     for question in (critical_path, launches):
         told = {row["device"]: row["checkpointing_s"] for row in ask(run, question).to_dict()["devices"]}
         assert told == pytest.approx({0: STEPS * 8 * MS / 1e9, 1: 0.0}), question.__name__
+
+
+def test_what_a_late_process_does_in_a_step_is_told_in_that_step(tmp_path):
+    """Stages of a pipeline take a step one after another: the last begins it when the first is nearly done, and logs at
+    its end when the first takes the next."""
+    export, late = Export(), 60 * MS
+    for device in range(2):
+        pid = 10 + device
+        export.put("TARGET_INFO_CUDA_DEVICE", (device, 0, pid, f"GPU-{device}", 132))
+        for n in range(STEPS):
+            at = STEP * (n + 1) + device * late
+            export.range(f"step {n}", at, at + STEP, pid=pid)
+            export.ran("gemm", at + MS, COMPUTED, n + 1, pid=pid, lag=500)
+            if n == 3:
+                export.range("log metrics", at + 80 * MS, at + 95 * MS, pid=pid)
+    export.write(tmp_path / "report1.sqlite")
+    store = Store(tmp_path / "store")
+    run = store.find(ingest([tmp_path / "report1.sqlite"], store).run_id)
+    told = step_parts(run.tables, facts_of({}))
+    assert told.steps_with("logging", 0.001) == [3]
+    assert told.of("logging")[3] == pytest.approx(0.015)
