@@ -11,6 +11,7 @@ from collectors.ingesting.entry_tables import is_documents, is_table
 from collectors.ingesting.holes import filled
 from collectors.ingesting.log_export import LinesTakenOut, is_export, take_out
 from collectors.ingesting.newest_first import newest_first, turn_round
+from collectors.ingesting.stern import is_stern, take_off
 from collectors.ingesting.unpack import BROKEN, SafeSource
 from collectors.reading.textlog import is_text_log
 from errors import InputError
@@ -72,10 +73,28 @@ def recognise(found: SafeSource, scratch: Path, check: Callable[[], None] = lamb
         best = _deeper(found, best)
     if best.score < SURE and b"\0" in found.head:
         best = max(_filled(found, scratch, check), best, key=lambda one: one.score)
+    if best.source is found and (best.score < SURE or best.is_one_of((*TEXT_LOGS, ANY_LOG))) and is_stern(found):
+        best = _by_pod(found, best, scratch, check)
     if best.score >= SURE and best.is_one_of((*TEXT_LOGS, ANY_LOG)) and newest_first(best.source):
         best = _turned(best, scratch, check)
     # A fresh source, without the head that sniffing left in memory.
     return replace(best, source=replace(best.source))
+
+
+def _by_pod(found: SafeSource, best: Recognised, scratch: Path, check: Callable[[], None]) -> Recognised:
+    """The same with the pods that stern printed before its lines as all readers know them."""
+    out = _unused(scratch)
+    try:
+        said = take_off(found, out, check)
+    except (*BROKEN, InputError):  # whoever reads it says so
+        out.unlink(missing_ok=True)
+        return best
+    sure = _surest(DeepSource(out, found.name), _named((*TEXT_LOGS, ANY_LOG)))
+    if sure.score < SURE:
+        out.unlink()
+        return best
+    lines = LinesTakenOut(found.path, found.name, found.index, out)
+    return replace(sure, source=lines, notes=(*best.notes, *(f"{found.name}: {more}" for more in said)))
 
 
 def _turned(best: Recognised, scratch: Path, check: Callable[[], None]) -> Recognised:
