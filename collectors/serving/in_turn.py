@@ -2,31 +2,87 @@
 takes just then.
 
 A process that starts again never comes back. Where one answers again after another did, all of them answer in turn, and
-what one counts says nothing of another: they are told apart by when each was started.
+what one counts says nothing of another: they are told apart by when each was started. Where no answer says that (of a
+server of several processes, as SGLang's always is), tokens that fall and come back again and again say it, and each
+answer is of the server that has counted most of those that had counted no more.
 """
 
 import contextlib
 import re
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from math import inf, isfinite
+from typing import Protocol
+
+import numpy as np
 
 from collectors.base import HEAD_BYTES, Source
 from errors import InputError
 
 STARTED = "process_start_time_seconds"
 LATER_S = 1.0  # the same process may tell its start a little differently
+OFTEN, MOST = 3, 16  # times that tokens fall and come back; servers
 TOLD = (
-    "each is of one of several servers that answer in turn at one address: they are told apart by when each was "
-    "started, and nothing is known of what one did between its answers. Poll each by its own address"
+    "each is of one of several servers that answer in turn at one address: they are told apart by {}, and nothing is "
+    "known of what one did between its answers. Poll each by its own address"
 )
-_LINE = re.compile(rb"\n" + STARTED.encode() + rb"[ \t]+(\d[\d.eE+]*)")  # of a fixed beginning: found at once
+_STARTED = re.compile(rb"\n(" + STARTED.encode() + rb")[ \t]+(\d[\d.eE+]*)")  # of a fixed beginning: found at once
+_COUNTED = re.compile(rb"\n((?:vllm|sglang):generation_tokens(?:_total)?(?:\{[^\n]*\})?)[ \t]+(\d[\d.eE+]*)")
 _PIECE = 1 << 20
 
 
-def in_turn(source: Source) -> bool:
-    """Whether the scrapes of a file are of several servers in turn."""
-    return returns(_starts(source))
+class InTurn(Protocol):
+    """Servers in turn. `how`: by what they are told apart."""
+
+    how: str
+
+    def server(self, values: Mapping[str, float]) -> str:
+        """Which of them a scrape is of, as it is called: empty where the scrape does not tell. Asked of each scrape
+        once, in their order."""
+        ...
+
+
+class ByStart:
+    """Told apart by when each was started."""
+
+    how = "when each was started"
+
+    def server(self, values: Mapping[str, float]) -> str:
+        with contextlib.suppress(KeyError, ValueError, OverflowError, OSError):
+            return f"started {datetime.fromtimestamp(round(values[STARTED], 2), UTC):%Y-%m-%d %H:%M:%S.%f}"[:-4]
+        return ""
+
+
+@dataclass
+class ByCount:
+    """Told apart by how many tokens each had generated. `series`: that counts them; `apart`: by how much the count of
+    one may have grown, as more is another's; `last`: of each server."""
+
+    series: str
+    apart: float
+    last: list[float] = field(default_factory=list[float])
+    how = "how many tokens each had generated"
+
+    def server(self, values: Mapping[str, float]) -> str:
+        count = values.get(self.series)
+        if count is None or not isfinite(count):
+            return ""
+        most = self.apart if len(self.last) < MOST else inf
+        return f"server {_entered(self.last, count, most) + 1}"
+
+
+def in_turn(source: Source) -> InTurn | None:
+    """How to tell the scrapes of a file apart that are of several servers in turn; None: they are of one."""
+    starts = [start for _, start in _told(source, _STARTED)]
+    if starts:
+        return ByStart() if returns(round(start, 2) for start in starts) else None
+    found = list(_told(source, _COUNTED))
+    series = found[0][0] if found else b""
+    counts = [count for name, count in found if name == series and isfinite(count)]
+    between = apart(counts)
+    return None if between is None else ByCount(series.decode("utf-8", "replace"), between)
 
 
 def returns(starts: Iterable[float]) -> bool:
@@ -42,21 +98,46 @@ def returns(starts: Iterable[float]) -> bool:
     return False
 
 
-def server(values: Mapping[str, float]) -> str:
-    """Which of them a scrape is of, as it is called: empty where the scrape does not tell."""
-    with contextlib.suppress(KeyError, ValueError, OverflowError, OSError):
-        return f"started {datetime.fromtimestamp(round(values[STARTED], 2), UTC):%Y-%m-%d %H:%M:%S.%f}"[:-4]
-    return ""
+def apart(counts: Sequence[float]) -> float | None:
+    """Half of what a counter usually falls by, where it falls and comes back so as several do that are asked in turn:
+    most times in one step, where one that starts again comes back step by step; and as few counters, each of which
+    grows by less than that, where each start would be one more. None where it does not."""
+    step = np.diff(np.asarray(counts, dtype=float))
+    falls = np.flatnonzero(step < 0)
+    if len(falls) <= OFTEN:
+        return None
+    rise, fall = np.maximum.reduceat(step, falls)[:-1], -step[falls[:-1]]  # from each fall to before the next
+    back = (rise >= fall / 2)[rise > 0]
+    if back.sum() < max(OFTEN, len(back) / 2):
+        return None
+    last, grew = list[float](), list[float]()
+    for count in counts:
+        before = [*last]
+        at = _entered(last, count)
+        if len(last) > min(MOST, len(falls) / 3 + 1):
+            return None
+        grew += [count - before[at]] if at < len(before) else []
+    between = float(np.median(fall)) / 2
+    return between if np.quantile(grew, 0.9) <= between else None
 
 
-def _starts(source: Source) -> Iterator[float]:
-    """When the process of each scrape was started, s since the epoch. A search of the bytes: what cannot be read is
-    left to the reading to tell."""
+def _entered(last: list[float], count: float, most: float = inf) -> int:
+    """Which of several counters a count is of, the highest that it is not below, or above by more than `most`, else one
+    more; it is entered there."""
+    fits = [n for n, value in enumerate(last) if value <= count <= value + most]
+    at = max(fits, key=last.__getitem__, default=len(last))
+    last[at : at + 1] = [count]
+    return at
+
+
+def _told(source: Source, line: "re.Pattern[bytes]") -> Iterator[tuple[bytes, float]]:
+    """(series, value) of each sample of a kind. A search of the bytes: what cannot be read is left to the reading to
+    tell."""
     before = b"\n"  # of the line before
     with contextlib.suppress(OSError, EOFError, zlib.error, InputError), source.open() as f:
         while piece := f.read(_PIECE):
             text, newline, before = (before + piece).rpartition(b"\n")
-            for match in _LINE.finditer(text + newline):
+            for match in line.finditer(text + newline):
                 with contextlib.suppress(ValueError):
-                    yield round(float(match[1]), 2)
+                    yield match[1], float(match[2])
             before = b"\n" + before[:HEAD_BYTES]  # of a line without end

@@ -9,7 +9,7 @@ Counters are kept as they stand, also where a restart set them back: who reads t
 Ranks of one replica tell the same: the
 first counts. Labels that split what one replica tells (SPLITS) are added up, unless one series tells of all. Any other
 label of an engine's gauge (`cluster`) is of who tells: it is left out, or part of the replica where it differs.
-Servers that answer in turn at one address are replicas by when each was started (see `in_turn`).
+Servers that answer in turn at one address are replicas of their own (see `in_turn`).
 Of vLLM computed tokens are those that it counts by source as such.
 SGLang looks up every prompt token, so that its prompt tokens are its prefix queries. Hits of vLLM outside its device
 (`external`) are hits. Of Triton the TensorRT-LLM backend's gauges are read, and its own counters by model as scalars.
@@ -26,7 +26,7 @@ from collectors.base import Fact, Item, Source
 from collectors.reading.exposition import NO_ANSWER, SCRAPED_AT, Reader, Scrape, parsed
 from collectors.reading.textlog import Buffer, Tally, clean, digits, fits
 from collectors.serving.engine_metrics import COLUMNS, ENGINE, HELPERS, KINDS, REALS, SHARES, SPLITS, Row, metric_of
-from collectors.serving.in_turn import TOLD, in_turn, server
+from collectors.serving.in_turn import TOLD, InTurn, in_turn
 from errors import InputError
 
 NAME = "prometheus"
@@ -124,9 +124,9 @@ class _Buckets:
 
 
 class _Metrics:
-    def __init__(self, source: Source, tally: Tally, help: dict[str, str], in_turn: bool = False):
+    def __init__(self, source: Source, tally: Tally, help: dict[str, str], in_turn: InTurn | None = None):
         self.source, self.tally, self.help = clean(source.name), tally, help
-        self._in_turn, self._server = in_turn, ""  # whether several servers answer in turn, and which did just now
+        self._in_turn, self._server = in_turn, ""  # servers that answer in turn, and which did just now
         self.engine = Buffer("engine", "ts_ns", "order", "replica", *COLUMNS, "accepted_per_position", "source")
         self.histograms = Buffer("histograms", "ts_ns", "order", "replica", "name", "le", "count", "total", "source")
         self.scalars = Buffer("scalars", "ts_ns", "name", "value", "source")
@@ -144,8 +144,8 @@ class _Metrics:
     def take(self, scrape: Scrape, order: int) -> None:
         """Rows of one scrape."""
         if self._in_turn:
-            self._server = server(scrape.values)
-            self.tally.add("scrapes", TOLD)
+            self._server = self._in_turn.server(scrape.values)
+            self.tally.add("scrapes", TOLD.format(self._in_turn.how))
         for text in scrape.values:
             if text not in self._known and "_bucket" in text:
                 self._bases.add(text.partition("{")[0].strip().removesuffix("_bucket"))

@@ -5,7 +5,7 @@ import pytest
 from analyzers.serving.engine.samples import engine_samples
 from analyzers.serving.exposed import exposed
 from collectors.ingest import ingest
-from collectors.serving.in_turn import returns
+from collectors.serving.in_turn import apart, returns
 from runs.store import Store
 from tests.app.metrics_server import exposition
 from tests.collectors.scrapes import metrics
@@ -54,3 +54,39 @@ def test_processes_are_looked_for_in_all_of_a_file(tmp_path, monkeypatch):
     got = metrics(tmp_path, text)
     assert len(set(got.column("engine", "replica"))) == 2
     assert not returns(()) and not returns([1.0]) and returns([1.0, 9.0, 20.0, 9.0])
+
+
+def counted(*requests: int) -> str:
+    """Scrapes that do not tell a process, as of servers of several."""
+    told = (line for r in requests for line in (f"# scraped_at {AT}", *exposition(r).splitlines()))
+    at, lines = AT - 1, []
+    for line in told:
+        at += line.startswith("# scraped_at")
+        lines += [] if "process_start" in line else [f"# scraped_at {at}" if line.startswith("# scraped_at") else line]
+    return "\n".join(lines) + "\n"
+
+
+def test_servers_in_turn_that_do_not_tell_their_start_are_told_apart_by_what_they_counted(tmp_path):
+    told = [50_000 + 2 * n if n % 3 else 40_000 + 2 * n for n in range(18)]  # of two pods, one asked twice as often
+    got = metrics(tmp_path, counted(*told))
+    assert got.column("engine", "replica") == [f"0 server {1 if n % 3 == 0 else 2}" for n in range(18)]
+    assert "how many tokens each had generated" in got.reasons()
+    store = Store(tmp_path / "store")
+    tables = store.get(ingest([tmp_path / "input"], store).run_id).tables
+    assert engine_samples(tables).rows["output"].sum() == 20 * (30 + 32)
+
+
+@pytest.mark.parametrize(
+    "counts",
+    [
+        [],
+        [5.0],
+        [1, 2, 3, 4],
+        [100, 200, 0, 90, 180, 250, 0, 80, 160, 240, 0, 70, 140, 220, 300, 0, 60, 120, 200, 0],  # again and again
+        [30, 5000, 10, 5200, 50, 4900, 20, 5100, 40, 4800, 25, 5150, 5],  # within two scrapes
+        [50, 40, 54, 44],  # too few to tell
+    ],
+)
+def test_a_server_that_starts_again_and_again_is_one(tmp_path, counts):
+    assert apart(counts) is None
+    assert set(metrics(tmp_path, counted(*map(int, counts or [1]))).column("engine", "replica")) == {"0"}
