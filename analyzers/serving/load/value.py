@@ -66,7 +66,7 @@ def add_roofline(table: pd.DataFrame, facts: Facts, chips: float | None, notes: 
     model = known_model(facts, notes)
     chip = chip_of(facts)
     drafted = table["acceptance_length"].notna().any()
-    if model is None or chip is None or not chips or drafted or not chip.value("hbm_bytes_per_s"):
+    if model is None or chip is None or not chips or drafted or not (speed := chip.value("hbm_bytes_per_s")):
         return
     word = weights_of(facts) or format_said(facts) or model.published.format
     held = kept(model, word)
@@ -74,7 +74,7 @@ def add_roofline(table: pd.DataFrame, facts: Facts, chips: float | None, notes: 
     cached = cache_precision_of(first_fact(facts, KV_FACTS)) or (word if word in FLOATS else "bf16")
     copies = _copies(facts, chips)
     each = chips / copies
-    bandwidth = each * float(chip.value("hbm_bytes_per_s"))
+    bandwidth = each * float(speed)
     peak = chip.value(PRECISIONS.get(computed, PRECISIONS["bf16"])) or chip.value("bf16_flops_per_s")
     used = parameters(model).active_matmul
     table_bytes = 0.0 if model.tied_embeddings else parameters(model).embedding * size
