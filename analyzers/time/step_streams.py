@@ -138,7 +138,7 @@ def _one(
     if starts is not None and len(starts):
         following = np.append(starts, np.iinfo(np.int64).max)[np.searchsorted(starts, one.start_ns, side="right")]
         one = replace(one, end_ns=np.minimum(one.end_ns, following))
-    by_time = np.lexsort((one.step, one.start_ns))
+    by_time = np.lexsort((one.step, one.end_ns))
     turned = _drops(one.step[by_time]) < _drops(one.step)
     one = _counted_anew(one.at(by_time)) if turned else one
     one, doubled = _once(one, _while_running(one))
@@ -226,7 +226,8 @@ def _while_running(one: Stream) -> np.ndarray | None:
     if (np.diff(one.step) > 0).all():
         return None
     order = np.lexsort((one.start_ns, one.step))
-    same = (np.diff(one.step[order]) == 0) & (one.start_ns[order][1:] < one.end_ns[order][:-1])
+    until = np.maximum(one.end_ns, one.start_ns + int(SAME_STEP * one.usual_ns))[order]  # some are printed as 0.000 s
+    same = (np.diff(one.step[order]) == 0) & (one.start_ns[order][1:] < until[:-1])
     take = np.empty(len(one), dtype=np.int64)
     take[order] = np.cumsum(np.concatenate(([True], ~same)))
     return take

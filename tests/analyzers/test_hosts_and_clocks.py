@@ -197,3 +197,26 @@ def test_why_no_share_of_the_time_is_told_is_what_the_inputs_lack(seen, why):
     for note in (book.notes, share.notes):
         assert any(n.startswith(f"{why[0].upper()}{why[1:]}: ") for n in note)
         assert not any("step lines with dates" in n for n in note)
+
+
+def test_a_step_that_was_hardly_timed_is_one_step_of_all_hosts_that_share_a_log():
+    """A program that runs ahead of its device prints a step as 0.001 s, each host a little later than the one before:
+    of four hosts, none named, it was told to have been taken again, and those after it."""
+    lines = [
+        (40.0 + 2 * n + late, n, 0.001 * (host + 1) if n == 2 else 2.0 + 0.001 * host)
+        for n in range(40)
+        for host, late in enumerate((0.000, 0.004, 0.009, 0.017)[:: 1 if n % 2 else -1])
+    ]
+    lines.sort()
+    columns = {
+        "step": [n for _, n, _ in lines],
+        "start_ns": [EPOCH + round((at - took) * S) for at, _, took in lines],
+        "dur_ns": [round(took * S) for *_, took in lines],
+        "attempt": [0] * len(lines),
+        "order": list(range(len(lines))),
+        "source": ["all.log"] * len(lines),
+        "format": ["maxtext"] * len(lines),
+    }
+    rows = history(MemoryTables({"steps": columns}), {}).rows
+    assert rows["step"].tolist() == list(range(40))
+    assert rows["kept"].all() and rows["first"].sum() == 1
