@@ -2,15 +2,16 @@
 
 A step line is `completed step: N` followed by at least one `name: number`. What it brings:
 
-    dur_ns                  seconds, printed to the millisecond
+    dur_ns                  seconds, printed to the millisecond, less an evaluation that they include
     model_flops_per_chip    TFLOP/s/device * 1e12 * seconds: the job's own convention, as coarse as those milliseconds
     tokens_per_s_per_chip   Tokens/s/device
     logged_ns               the line's own time, where it has a full date. A glog date lacks the year: it is taken from
                             a full date in the log or in the file's name (the nearest one), else the time stays null.
-    start_ns                logged_ns less the duration; late by the moment the job takes to print a step after its end
+    start_ns                logged_ns less the duration; late by the moment the job takes to print a step after its end;
+                            of steps that are printed behind the evaluation after them, before it (`maxtext_evals`)
     attempt                 grows where the step number drops (unless the lines are of hosts mixed in one file, see
                             `attempts`), or where a restart is announced between two steps
-An evaluation takes what its steps say, else the time since the step line before it, or since its own first line.
+An evaluation takes what its steps say, else the time since the step before it, or since its own first line.
 Every other `name: number` becomes a row of `scalars`, lines that tell why something failed rows of `evidence`.
 """
 
@@ -25,6 +26,7 @@ from collectors.reading.attempts import STEP_COLUMNS, Lanes, StepRows, much_late
 from collectors.reading.evidence import Evidence
 from collectors.reading.line_prefix import Clock, host_prefix, pieces, plain
 from collectors.reading.textlog import Buffer, Tally, clean, fits, is_text_log, lines, seconds_to_ns
+from collectors.training.maxtext_evals import Evaluating, Evaluation
 from errors import InputError
 
 NAME = "maxtext"
@@ -103,6 +105,8 @@ def read(source: Source) -> Iterator[Item]:
         for item in log.batches(full_only=True):
             empty = False
             yield item
+    for host_name, host in log.hosts.items():
+        log.enter(host_name, host)
     for item in (*log.batches(), *log.config()):
         empty = False
         yield item
@@ -117,30 +121,14 @@ def read(source: Source) -> Iterator[Item]:
 
 @dataclass
 class _Host:
-    """How far one host's log has come. `eval_ns`: what the steps of an evaluation took, as far as they say;
-    `eval_from`: when it began by the times of its lines."""
+    """How far one host's log has come."""
 
     lanes: Lanes = field(default_factory=Lanes)
     last_step: int | None = None
     last_text: str = ""
     last_ns: int | None = None
-    eval_ns: int = 0
-    eval_from: int | None = None
-
-    def evaluates(self, at: int | None, dur_ns: int) -> None:
-        """Enter a step of an evaluation, which goes on since the step of training before it."""
-        self.eval_ns += dur_ns
-        if self.eval_from is None and at is not None:
-            trained = self.last_ns if self.last_step is not None else None
-            self.eval_from = at if trained is None else min(at, trained)
-
-    def evaluated(self, at: int | None) -> tuple[int, int | None]:
-        """End an evaluation: how long its steps say that they took, and when it began, where that is known."""
-        took, begun = self.eval_ns, self.eval_from
-        self.eval_ns, self.eval_from = 0, None
-        if at is None:
-            return took, None
-        return took, at - took if took else None if begun is None else min(begun, at)
+    last_dur_ns: int | None = None
+    evaluating: Evaluating = field(default_factory=Evaluating)
 
 
 class _Log:
@@ -195,24 +183,35 @@ class _Log:
         duration = seconds_to_ns(seconds) if seconds >= 0 else None
         again = step == host.last_step and tail == host.last_text
         if again and not much_later(host.last_ns, at, duration):
+            host.lanes.take(step, at, duration)  # another host's perhaps, which goes on from there
             self.tally.add("step lines", "each repeats the line before it word for word", offset)
             return
         before = host.lanes.attempt
         taken = host.lanes.take(step, at, duration)
         if host.lanes.attempt > before:
-            host.evaluated(None)  # the end of it was never written
-        host.last_step, host.last_text, host.last_ns = step, tail, at
+            self.enter(host_name, host)
+        if host.lanes.attempt > before or host.last_step is None or step > host.last_step:
+            host.evaluating.end(None)  # its end was never written, or its last steps are other hosts' of the one before
+        start, took = None if at is None or duration is None else at - duration, duration
+        if (ended := host.evaluating.ended) is not None and at is not None and duration is not None:
+            start, took = ended.placed(step, at, duration)
+            if step > ended.after:
+                self.enter(host_name, host)
+        host.last_step, host.last_text, host.last_ns, host.last_dur_ns = step, tail, at, duration
         self.attempt, self.last_step = host.lanes.attempt, step
 
         tflops = fields.get("TFLOP/s/device", fields.get("TFLOP/s"))
         flops = tflops * 1e12 * seconds if tflops is not None and duration else None  # printed 0.000: not known
+        tokens = _finite(fields.get("Tokens/s/device"))
+        if took and duration and took < duration:
+            tokens = tokens and tokens * duration / took
         self.steps.add(
             taken.start,
             step,
             host_name,
-            None if at is None or duration is None else at - duration,
-            duration,
-            _finite(fields.get("Tokens/s/device")),
+            start,
+            took,
+            tokens,
             _finite(flops),
             fields.get("loss"),
             self.order,
@@ -229,7 +228,9 @@ class _Log:
         if match := _EVAL_STEP.search(line):
             prefix = line[: match.start()]
             at = self.clock.time_ns(prefix, offset)
-            self.hosts[host_prefix(prefix)].evaluates(at, seconds_to_ns(float(match[1] or 0)) or 0)
+            host = self.hosts[host_prefix(prefix)]
+            trained = host.last_ns if host.last_step is not None else None
+            host.evaluating.step(at, seconds_to_ns(float(match[1] or 0)) or 0, trained)
             return
         match = _EVAL.search(line)
         if not match:
@@ -238,7 +239,7 @@ class _Log:
         host_name = host_prefix(prefix)
         host = self.hosts[host_name]
         at = self.clock.time_ns(prefix, offset)
-        duration, start = host.evaluated(at)
+        duration, start = host.evaluating.end(at)
         for name, value in _fields(tail, "=", cut_off=not (whole or _COMPLETE_END.search(tail[-_END:]))).items():
             self.scalars.add(at, step, f"eval/{name.removeprefix('eval_')}", value, None, self.name)
         if duration:
@@ -246,15 +247,29 @@ class _Log:
         if at is None:
             self.tally.add("evaluations", "the log gives no time for them: no place in the lifecycle", offset)
             return
-        self.evals.add("eval", start, at, host.lanes.attempt, step, host_name, at, self.order, self.name)
+        if (ended := host.evaluating.ended) is not None and ended.is_told_again(step, at, host.last_dur_ns):
+            ended.end = max(ended.end, at)
+            return
+        self.enter(host_name, host)
+        since = host.last_ns if host.last_step is not None and host.last_step < step else None
+        attempt, usual_ns = host.lanes.attempt, host.last_dur_ns
+        host.evaluating.ended = Evaluation(step, start, at, since, attempt, self.order, usual_ns)
         self.order += 1
+
+    def enter(self, host_name: str | None, host: _Host) -> None:
+        """Enter the evaluation that a host has done, once: all lines that tell when it began have been read."""
+        if (one := host.evaluating.ended) is not None and not one.entered:
+            self.evals.add("eval", one.start, one.end, one.attempt, one.after, host_name, one.end, one.order, self.name)
+            one.entered = True
 
     def restart(self, offset: int, line: str, whole: bool) -> None:
         if match := _RESTART.search(line):
-            host = self.hosts[host_prefix(line[: match.start()])]
+            host_name = host_prefix(line[: match.start()])
+            host = self.hosts[host_name]
             if host.last_step is not None:
+                self.enter(host_name, host)
                 host.lanes.restart()
-                host.evaluated(None)
+                host.evaluating = Evaluating()
                 self.attempt, host.last_step = host.lanes.attempt, None
 
     def config_line(self, offset: int, line: str, whole: bool) -> None:
