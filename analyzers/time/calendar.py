@@ -24,6 +24,7 @@ from analyzers.intervals import Painting, Spans, common, paint, spans
 from analyzers.time.attempts import NEVER, Interruption, as_ns, attempts_of, interruptions_of
 from analyzers.time.history import History
 from analyzers.time.job_times import Jobs, from_the_future, job_times, moved
+from analyzers.time.whole_seconds import SECOND_NS
 from runs.tables import Tables, frame
 
 # in painting order: a later heading wins
@@ -214,7 +215,8 @@ def _without_offline(
     start, end = as_ns(life["start_ns"][of_eval]), as_ns(life["end_ns"][of_eval].fillna(0))
     timed = steps[steps["dur_ns"].notna()]
     begun, done = as_ns(timed["start_ns"]), as_ns(timed["start_ns"]) + as_ns(timed["dur_ns"])
-    beside = np.append(done, NEVER)[np.searchsorted(begun, start)] <= end
+    rounded = np.where(end % SECOND_NS == 0, SECOND_NS, 0)  # of stamps to the second, steps may lie so much beside
+    beside = np.append(done, NEVER)[np.searchsorted(begun, start + rounded)] <= end - rounded
     beside &= not averaged
     after = np.searchsorted(jobs.starts, start) == len(jobs.starts)
     after &= (start >= (jobs.ends[-1] if len(jobs.ends) else NEVER)) & (start >= begun.max(initial=0))

@@ -13,8 +13,9 @@ from runs.tables import MemoryTables
 from tests.analyzers.told_jobs import EPOCH, S
 
 
-def stamped(ends_s, took_s, whole=True):
-    """Step lines of steps that ended then, as a log tells that prints the second, or the millisecond, of each."""
+def stamped(ends_s, took_s, whole=True, **more):
+    """Step lines of steps that ended then, as a log tells that prints the second, or the millisecond, of each. `more`:
+    other tables."""
     logged = [EPOCH + (int(end) * S if whole else round(end, 3) * S) for end in ends_s]
     logged = [int(at) for at in logged]
     took = [round(t * S) for t in took_s]
@@ -29,7 +30,8 @@ def stamped(ends_s, took_s, whole=True):
                 "logged_ns": logged,
                 "format": ["megatron"] * len(took),
                 "source": ["a.log"] * len(took),
-            }
+            },
+            **more,
         }
     )
 
@@ -91,3 +93,23 @@ def test_stamps_with_a_fraction_are_held_to_be_exact():
     rows = history(stamped(ended(took, between), took, whole=False), {}).rows
     gap = np.diff(rows["start_ns"].to_numpy(dtype=np.int64)) / S - 3
     assert gap[49] == pytest.approx(0.6, abs=0.01)
+
+
+@pytest.mark.parametrize("phase_s", [0.0, 0.37, 0.81])
+def test_an_evaluation_between_short_steps_held_them_up(phase_s):
+    """Steps of 0.3 s, stamped to the second, lie up to a second beside where they were taken: of evaluations of 4 s
+    after every 40th all were told to have run offline, while steps were taken."""
+    took = [0.3] * 200
+    ends = [phase_s + end for end in ended(took, [4.0 * (n > 0 and n % 40 == 0) for n in range(200)])]
+    begun = [EPOCH + int(ends[n - 1]) * S for n in range(40, 200, 40)]
+    life = {"kind": ["eval"] * 4, "start_ns": begun, "end_ns": [at + 4 * S for at in begun], "source": ["a.log"] * 4}
+    result = told(stamped(ends, took, lifecycle=life))
+    assert result.badput_s["custom_badput_events"] == {"EVAL": pytest.approx(16)}
+    assert not any("offline" in note for note in result.notes)
+
+
+def test_an_evaluation_during_which_steps_were_taken_ran_offline_by_such_stamps_too():
+    took = [0.3] * 200
+    life = {"kind": ["eval"], "start_ns": [EPOCH + 20 * S], "end_ns": [EPOCH + 24 * S], "source": ["a.log"]}
+    result = told(stamped(ended(took), took, lifecycle=life))
+    assert any("1 evaluation ran offline" in note for note in result.notes)
