@@ -37,6 +37,10 @@ TELLING = {
     "        Double Bit ECC                    : 3": "hbm",
     "uncorrectable ECC error on GPU: 0": "hbm",
     "KeyError: 0": "software",
+    "3m  Warning  NodeNotReady  node/n7  taint node.kubernetes.io/unreachable:NoExecute was added, Node is not ready": (
+        "host"
+    ),
+    "W bfc_allocator.cc:497] Allocator (GPU_0_bfc) ran out of memory trying to allocate 2.00GiB": "device_memory",
     "AssertionError: None": "software",
     "DCGM: Double-bit ECC errors: 2, retired pages pending on GPU 5": "hbm",
     "amdgpu 0000:05:00.0: amdgpu: GPU reset begin!": "accelerator",
@@ -206,6 +210,13 @@ ORDINARY = (
     "ECC errors: none",
     "no uncorrectable ecc errors",
     "HW Thermal Slowdown : Not Active",
+    "Tolerations:                 node.kubernetes.io/not-ready:NoExecute op=Exists for 300s",
+    "                             node.kubernetes.io/unreachable:NoExecute op=Exists for 300s",
+    "    key: node.kubernetes.io/unreachable",
+    "LIBTPU_INIT_ARGS=--megascale_graph_hang_threshold=1m --megascale_error_reporter_abort_on_hang=true",
+    "SLURM_JOB_PARTITION=spot-preemptible",
+    "W bfc_allocator.cc:310] Allocator (GPU_0_bfc) ran out of memory trying to allocate 14GiB with freed_by_count=0. "
+    "The caller indicates that this is not a failure, but this may mean that there could be performance gains",
     "/data/oom_tests/run_3/loss.txt",
     "reading gs://bucket/oom-analysis/part-00007",
     "saved checkpoint at iteration 500 to gs://bucket/ckpt",
