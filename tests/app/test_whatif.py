@@ -5,6 +5,7 @@ import urllib.parse
 
 import pytest
 
+from app.pages.checkpoint_planner.figure import over_interval
 from app.whatif import WHATIFS
 from app.whatif.base import named
 from app.whatif.checkpoint import CHECKPOINT
@@ -113,6 +114,18 @@ def test_an_interval_shorter_than_the_write_is_told():
     told = answer(save_s=600, mttf_s=10800, blocked_s=5, interval_s=60).to_dict()
     assert any("would begin before the last one is safe" in n for n in told["notes"])
     assert told["goodput"]["yours"] == pytest.approx(float(goodput(Job(save_s=600, mttf_s=10800, blocked_s=5), 595)))
+
+
+def test_no_interval_is_told_to_keep_more_than_the_best():
+    """Young's and Daly's are shorter than a save takes to be safe: a job that asks for them saves as seldom as that."""
+    made = answer(save_s=600, mttf_s=10800, blocked_s=5)
+    told = made.to_dict()
+    assert told["daly_s"] < told["young_s"] < told["optimal_s"] == made.saved_at("daly") == 595
+    assert {told["goodput"][n] for n in ("young", "daly", "optimal")} == {told["goodput"]["optimal"]}
+    assert any(n.startswith("Young and Daly would have the next save begin before") for n in told["notes"])
+    assert all(mark.x[0] == 595 for mark in over_interval(made).data if mark.name and mark.name.startswith("Daly"))
+    usual = answer(save_s=60, mttf_s=10800, blocked_s=6)
+    assert usual.saved_at("daly") == usual.to_dict()["daly_s"] and not any("Daly" in n for n in usual.notes)
 
 
 @pytest.mark.parametrize(

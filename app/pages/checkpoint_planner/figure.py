@@ -64,9 +64,10 @@ def over_interval(plan: Plan) -> go.Figure:
         hovertext=[f"a save every {fmt.duration(t)}: {fmt.share(s, 4)}" for t, s in zip(tau, share, strict=True)],
         hovertemplate="%{hovertext}<extra></extra>",
     )
-    at = {n: (s, float(goodput(plan.job, s)) * 100) for n, s in plan.intervals.items()}
+    at = {n: (s, float(goodput(plan.job, s)) * 100) for n in plan.intervals for s in (plan.saved_at(n),)}
     for name, symbol in SYMBOLS.items():
-        _mark(figure, *at[name], f"{name.title()}: every {fmt.duration(at[name][0])}", theme.GREY, symbol, 10)
+        said = f"{name.title()}: every {fmt.duration(plan.intervals[name])}"
+        _mark(figure, *at[name], said, theme.GREY, symbol, 10)
     _mark(figure, *at["optimal"], f"best: every {fmt.duration(at['optimal'][0])}", BEST, "star", 15)
     _label(
         figure,

@@ -64,6 +64,11 @@ class Plan:
         found = {"young": young_s(self.job), "daly": daly_s(self.job), "optimal": optimal_s(self.job)}
         return found | ({"yours": self.measured.interval} if self.measured.interval_s else {})
 
+    def saved_at(self, name: str) -> float:
+        """Of one of them, the seconds of work between saves that it comes to: the next save waits until the one before
+        is safe."""
+        return max(self.intervals[name], self.job.shortest_s)
+
     @property
     def optimal_range_s(self) -> tuple[float, float | None]:
         """The best interval at either end of the mean time to failure; None: not bounded."""
@@ -75,14 +80,15 @@ class Plan:
     def to_dict(self) -> dict[str, Any]:
         job, m = self.job, self.measured
         at = self.intervals
-        first = {f"first_order_{n}": first_order_goodput(job, s) for n, s in at.items()}
+        comes_to = {n: self.saved_at(n) for n in at}
+        first = {f"first_order_{n}": first_order_goodput(job, s) for n, s in comes_to.items()}
         tau, share = curve(job, m.interval_s)
         return {
             "young_s": at["young"],
             "daly_s": at["daly"],
             "optimal_s": at["optimal"],
-            "goodput": {n: float(goodput(job, s)) for n, s in at.items()} | first,
-            "first_order_holds": {n: first_order_holds(job, s) for n, s in at.items()},
+            "goodput": {n: float(goodput(job, s)) for n, s in comes_to.items()} | first,
+            "first_order_holds": {n: first_order_holds(job, s) for n, s in comes_to.items()},
             "interval_s": m.interval_s,
             "save_s": job.save_s,
             "blocked_s": job.blocking_s,
@@ -247,7 +253,12 @@ def _notes(m: Measured, used: Asked, basis: Mapping[str, str], bound: bool) -> t
             f"A save every {fmt.duration(m.interval_s)} would begin before the last one is safe: taken as "
             f"every {fmt.duration(job.shortest_s)}."
         )
-    if not first_order_holds(job, young_s(job)):
+    if short := [n for n, s in (("Young", young_s(job)), ("Daly", daly_s(job))) if s < job.shortest_s]:
+        notes.append(
+            f"{' and '.join(short)} would have the next save begin before the last one is safe: goodput there is that "
+            f"of a save every {fmt.duration(job.shortest_s)}."
+        )
+    if not first_order_holds(job, max(young_s(job), job.shortest_s)):
         notes.append(
             "The first-order form (1 − C/τ − τ/2M − R/M) does not hold here: failures come too often for it. "
             "It is shown for comparison only."
