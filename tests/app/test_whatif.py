@@ -110,6 +110,15 @@ def test_background_saves_tiers_and_elastic_training():
     assert "background already" in told["cures_left_out"]["asynchronous_saves"]
 
 
+@pytest.mark.parametrize(
+    ("local_save_s", "said"), [(1, "saves for one that is remote"), (59, "to remote storage each time")]
+)
+def test_two_tiers_are_told_with_how_many_saves_are_remote(local_save_s, said):
+    made = answer(save_s=60, mttf_s=108_000, restart_s=300, local_save_s=local_save_s, local_share=0.1)
+    (row,) = (r for r in CHECKPOINT.words(made).table.rows if r[0] == "two tiers at their best")
+    assert row[1].endswith(said) and "th remote" not in row[1]
+
+
 def test_an_interval_shorter_than_the_write_is_told():
     told = answer(save_s=600, mttf_s=10800, blocked_s=5, interval_s=60).to_dict()
     assert any("would begin before the last one is safe" in n for n in told["notes"])

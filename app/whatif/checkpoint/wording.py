@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING
 
 from app.whatif.base import Words
+from app.whatif.goodput.wording import remote
 from app.words import Table, Verdict, headline
 from errors import format as fmt
 from simulators.checkpointing import optimal_s
@@ -69,7 +70,7 @@ def words(plan: "Plan") -> Words:
         for n, s in sorted(plan.intervals.items(), key=lambda item: list(INTERVALS).index(item[0]))
     ]
     if plan.two_tier:
-        every = f"{fmt.duration(plan.two_tier[0])}, every {plan.two_tier[1]:,}th remote"
+        every = f"{fmt.duration(plan.two_tier[0])}, {remote(plan.two_tier[1], 'saves ')}"
         rows.append(("two tiers at their best", every, fmt.share(plan.two_tier[2], 4), "", "", "", ""))
     if plan.elastic:
         rows.append(("elastic, at the best interval", "", fmt.share(plan.elastic[1], 4), "", "", "", ""))
