@@ -153,8 +153,8 @@ def _totals(program: Program) -> Iterator[dict[str, Any]]:
     aliased = held.pop("aliased") or 0
     if held["outputs"] is not None:
         held["outputs"] = max(held["outputs"] - aliased, 0)
-    laid_out = [held[kind] for kind in ("arguments", "outputs", "temporaries")]
-    if held["peak"] is not None and None not in laid_out:
+    laid_out = [size for kind in ("arguments", "outputs", "temporaries") if (size := held[kind]) is not None]
+    if held["peak"] is not None and len(laid_out) == 3:
         held["peak"] = min(held["peak"], sum(laid_out))
     for kind in MEMORY:
         if held.get(kind) is not None:
