@@ -259,6 +259,7 @@ TABLES: tuple[TableSchema, ...] = (
             Column("category", TEXT, "what a buffer is for, see BUFFER_CATEGORIES"),
             Column("copies", INT, "devices that hold the same piece of it, this one included; null where not told"),
             Column("reused", FLAG, "of an input: whether a result takes its place (donated); null where not told"),
+            Column("awaits_backward", FLAG, "of a temporary: whether the backward pass needs it; null where not told"),
             Column("program", INT, "program number of the module that holds the buffer"),
             Column("shape", TEXT, "shape with layout"),
             Column("op", TEXT, "operation that makes it"),

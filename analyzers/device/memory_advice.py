@@ -58,10 +58,11 @@ def _counted(which: pd.Series, noun: str) -> str:
 
 def saved_activations(parts: pd.DataFrame) -> pd.Series:
     """Which temporaries come from the forward pass and wait for the backward one: JAX names them `jvp(`, without
-    `transpose(`."""
+    `transpose(`. What nothing of the backward pass needs, as a trace of the buffers tells, is gone before it."""
     names = parts["name"].fillna("").astype(str)
     forward = names.str.contains("jvp(", regex=False) & ~names.str.contains("transpose(", regex=False)
-    return (parts["category"] == "temporary") & forward
+    awaited = parts["awaits_backward"].astype("boolean").fillna(True).astype(bool)
+    return (parts["category"] == "temporary") & forward & awaited
 
 
 def told_apart(parts: pd.DataFrame) -> pd.DataFrame:

@@ -9,7 +9,18 @@ from analyzers.base import Facts, fact
 from errors import QuestionError
 from runs.tables import Tables, frame
 
-PART_COLUMNS = ["name", "category", "bytes", "padded_bytes", "copies", "reused", "shape", "op", "source"]
+PART_COLUMNS = [
+    "name",
+    "category",
+    "bytes",
+    "padded_bytes",
+    "copies",
+    "reused",
+    "awaits_backward",
+    "shape",
+    "op",
+    "source",
+]
 PROGRAM_COLUMNS = ["capture", "program", "name", "arguments", "outputs", "temporaries", "code", "peak", "peak_logical"]
 DEVICE_COLUMNS = [
     "host",

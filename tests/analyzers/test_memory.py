@@ -76,6 +76,7 @@ def tables(parts=None, program=1, capture=0):
         "padded_bytes",
         "copies",
         "reused",
+        "awaits_backward",
         "shape",
         "op",
         "source",
@@ -113,6 +114,18 @@ def test_advice_says_what_each_gives_back():
     assert "params['w']" in advice["shard"].text and "1 input," in advice["shard"].text
     assert advice["remat"].at_most and not advice["shard"].at_most
     assert [a.bytes for a in ask(tables()).advice] == sorted((a.bytes for a in advice.values()), reverse=True)
+
+
+def test_what_is_gone_before_the_backward_pass_is_no_saved_activation():
+    part = {"name": "jit(step)/jvp()/dot", "category": "temporary"}
+    sizes = {True: GB, None: 2 * GB, False: 4 * GB}  # of what no trace tells, the name alone does
+    parts = [{**part, "bytes": size, "padded_bytes": size, "awaits_backward": waits} for waits, size in sizes.items()]
+    result = ask(tables(parts))
+    held = {c["category"]: c["bytes"] for c in result.to_dict()["categories"]}
+    assert held == {"saved": 3 * GB, "temporary": 4 * GB}
+    (advice,) = result.advice
+    assert (advice.what, advice.bytes) == ("remat", 3 * GB) and "2 values" in advice.text
+    assert result.to_dict()["buffers"][0]["awaits_backward"] is False
 
 
 def test_results_that_could_take_the_place_of_inputs():

@@ -76,8 +76,9 @@ def test_an_input_that_a_loop_updates_in_place_is_an_input_by_its_name():
     assert {(b.name, b.reused) for b in inputs} == {("state", True), ("x", False)}
 
 
-def program(sizes, events, arena, colour=0, shown=200):
-    """A made-up assignment: values of some sizes in one arena, and the trace of when they live."""
+def program(sizes, events, arena, colour=0, shown=200, others=()):
+    """A made-up assignment: values of some sizes in one arena, and the trace of when they live. `others`: instructions
+    whose values lie elsewhere."""
     proto = HLO["HloProto"]()
     comp = proto.hlo_module.computations.add(id=1)
     given = proto.buffer_assignment
@@ -87,10 +88,31 @@ def program(sizes, events, arena, colour=0, shown=200):
         comp.instructions.add(id=value, name=f"v{value}".encode(), opcode=b"add", shape=shape)
         given.logical_buffers.add(id=value, size=size, defined_at={"instruction_id": value})
         allocation.assigned.add(logical_buffer_id=value, size=size)
+    for other in others:
+        comp.instructions.add(**other)
     trace = given.heap_simulator_traces.add(buffer_allocation_index=4)
     for kind, value, *canonical in events:
-        trace.events.add(kind=kind, buffer_id=value, share_with_canonical_id=canonical[0] if canonical else 0)
+        of = {"buffer_id": value, "instruction_name": f"v{value}".encode()}
+        trace.events.add(kind=kind, share_with_canonical_id=canonical[0] if canonical else 0, **of)
     return device_memory(proto, lambda i: (i.name.decode(), None), {}, shown)
+
+
+GRADIENT = {"op_name": b"jit(step)/transpose(jvp())/dot_general"}
+
+
+def test_what_waits_for_the_backward_pass_is_told_from_what_is_gone_before_it():
+    """1 lives on into it, 2 is used by it through a bitcast, 3 is gone before, as soon as 2 is made of it."""
+    events = [(0, 1), (0, 3), (0, 2), (1, 3), (1, 2), (0, 4), (1, 1), (1, 4)]
+    others = [
+        {"id": 4, "name": b"v4", "opcode": b"add", "metadata": GRADIENT},
+        {"id": 5, "name": b"b", "opcode": b"bitcast", "operand_ids": [2]},
+        {"id": 6, "name": b"g", "opcode": b"add", "operand_ids": [5], "metadata": GRADIENT},
+    ]
+    sizes = {1: 10, 2: 20, 3: 30}
+    memory = program(sizes, events, 60, others=others)
+    waiting = {b.op: b.awaits_backward for b in memory.buffers if b.category == "temporary"}
+    assert waiting == {"v1": True, "v2": True, "v3": False}
+    assert program(sizes, [], 60).buffers[0].awaits_backward is None  # no trace tells
 
 
 @st.composite

@@ -18,12 +18,12 @@ from functools import cached_property
 from typing import Any
 
 from collectors.device.hlo.layouts import HOST, at_index, is_tiled
+from collectors.device.hlo.lifetimes import FREE, SHARE, Backward
 from collectors.device.hlo.shapes import TUPLE, shape_text, size_bytes
 
 CATEGORIES = ("argument", "output", "constant", "temporary", "fragmentation")
 SMALLER = "smaller buffers"
 SHOWN = 200
-ALLOC, FREE, SHARE = 0, 1, 2
 
 
 @dataclass(frozen=True)
@@ -32,6 +32,8 @@ class Buffer:
 
     `copies`: of an argument, devices that hold the same piece of it, this one included; None where that is not told.
     `reused`: of an argument, whether a result takes its place, as of a donated one; None of others.
+    `awaits_backward`: of a temporary, whether the backward pass uses it or runs while it lives; None where no trace
+    tells, and of others.
     """
 
     name: str
@@ -43,6 +45,7 @@ class Buffer:
     source: str | None = None
     copies: int | None = None
     reused: bool | None = None
+    awaits_backward: bool | None = None
 
 
 @dataclass(frozen=True)
@@ -62,6 +65,7 @@ class DeviceMemory:
 
 
 Describe = Callable[[Any], tuple[str, str | None]]
+Fullest = tuple[Any, int, int]  # trace, events of it until an allocation is fullest, bytes then
 
 
 def device_memory(
@@ -126,6 +130,7 @@ class Assigned:
         self._by_id = {i.id: i for i in instructions}
         self._by_name = {i.name: i for i in instructions}
         self._instructions = instructions
+        self._backward = Backward(instructions)
         entry = proto.hlo_module.entry_computation_id
         self._inputs = {
             i.id
@@ -150,14 +155,17 @@ class Assigned:
     def of_allocation(self, allocation: Any) -> list[Buffer]:
         """Buffers that fill an allocation at its fullest; their `padded_bytes` add up to its size."""
         category = category_of_allocation(allocation)
+        fullest = self.fullest(allocation) if self.shared(allocation) else None
         if self.shared(allocation):
-            live = self._alive(allocation) or self._places(allocation)
+            live = self._alive(allocation, fullest) or self._places(allocation)
         else:
             live = self._largest_value(allocation)
+        awaiting = self._awaiting(fullest, live) if category == "temporary" else None
         found, room = [], allocation.size
         for value, size in live:
             if 0 < size <= room:
-                found.append(self.buffer(value, size, category))
+                buffer = self.buffer(value, size, category)
+                found.append(buffer if awaiting is None else replace(buffer, awaits_backward=value in awaiting))
                 room -= size
         if room and len(found) == 1 and category != "temporary":
             found = [replace(found[0], padded_bytes=allocation.size)]
@@ -166,6 +174,13 @@ class Assigned:
         if category == "argument":
             found = [replace(b, reused=allocation.maybe_live_out) if b.category == category else b for b in found]
         return found
+
+    def _awaiting(self, fullest: Fullest | None, live: list[tuple[int, int]]) -> set[int] | None:
+        """Which of the values the backward pass needs; None where no trace tells."""
+        if fullest is None:
+            return None
+        makers = {value: made for value, _ in live if (made := self._maker(value)) is not None}
+        return self._backward.needing(fullest[0], makers)
 
     def _largest_value(self, allocation: Any) -> list[tuple[int, int]]:
         """(value, bytes) of what fills an allocation that holds one thing. Of several as large (results may take the
@@ -178,18 +193,18 @@ class Assigned:
         made = self._maker(value)
         return made is not None and made.id in self._inputs
 
-    def fullest(self, allocation: Any) -> tuple[Any, int, int] | None:
+    def fullest(self, allocation: Any) -> Fullest | None:
         """(trace, events of it until the allocation is fullest, bytes then); None where no trace tells of it."""
         sizes = sizes_of(allocation)
         peaks = [(trace, *_peak(trace, sizes)) for trace in self._traces.get(allocation.index, ())]
         return max((p for p in peaks if p[2] > 0), key=lambda p: p[2], default=None)
 
-    def _alive(self, allocation: Any) -> list[tuple[int, int]]:
+    def _alive(self, allocation: Any, fullest: Fullest | None) -> list[tuple[int, int]]:
         """(value, bytes) that are alive at the fullest moment, from the trace; empty where there is none."""
-        found, sizes = self.fullest(allocation), sizes_of(allocation)
-        if found is None:
+        if fullest is None:
             return []
-        alive = sorted(_replay(*found[:2]).items(), key=lambda v: -sizes.get(v[0], 0))
+        sizes = sizes_of(allocation)
+        alive = sorted(_replay(*fullest[:2]).items(), key=lambda v: -sizes.get(v[0], 0))
         return [(value, sizes[value]) for value, _ in alive if value in sizes]
 
     def _places(self, allocation: Any) -> list[tuple[int, int]]:

@@ -11,9 +11,6 @@ from itertools import accumulate
 from typing import Any
 
 from collectors.device.hlo.buffers import (
-    ALLOC,
-    FREE,
-    SHARE,
     Assigned,
     Buffer,
     Describe,
@@ -21,6 +18,7 @@ from collectors.device.hlo.buffers import (
     sizes_of,
 )
 from collectors.device.hlo.layouts import HOST
+from collectors.device.hlo.lifetimes import lifetimes
 
 
 def heap_of(proto: Any, describe: Describe) -> tuple[list[dict[str, Any]], dict[int, int], list[dict[str, Any]]]:
@@ -88,31 +86,3 @@ def _events(allocation: Any, trace: Any) -> Iterator[dict[str, Any]]:
     for n, event in enumerate(trace.events, 1):
         name = event.instruction_name.decode("utf-8", "replace") or None
         yield {"allocation": allocation.index, "event": n, "op": name}
-
-
-def lifetimes(trace: Any) -> list[tuple[int, int, int]]:
-    """(value, event after which it is in memory, event after which it is gone), events counted from 1.
-
-    A value that shares the place of another keeps that one in memory. What is never freed is gone after the last event.
-    """
-    users: Counter[int] = Counter()
-    owner: dict[int, int] = {}
-    since: dict[int, int] = {}
-    found: list[tuple[int, int, int]] = []
-    for n, event in enumerate(trace.events, 1):
-        value = event.buffer_id
-        if event.kind == FREE:
-            holder = owner.pop(value, value)
-            users[holder] -= 1
-            if users[holder] == 0 and holder in since:
-                found.append((holder, since.pop(holder), n))
-            continue
-        if event.kind not in (ALLOC, SHARE):
-            continue
-        holder = event.share_with_canonical_id if event.kind == SHARE else value
-        owner[value] = holder
-        users[holder] += 1
-        if users[holder] == 1:
-            since[holder] = n
-    last = len(trace.events) + 1
-    return found + [(value, start, last) for value, start in since.items()]

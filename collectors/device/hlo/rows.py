@@ -142,7 +142,7 @@ def _memory(module: Module) -> Iterator[dict[str, Any]]:
         ("temporaries", rest, memory.temporaries),
         ("peak", sum(shares.values()), memory.peak),
     )
-    nothing = dict.fromkeys(("name", "category", "shape", "op", "source", "copies", "reused"))
+    nothing = dict.fromkeys(("name", "category", "shape", "op", "source", "copies", "reused", "awaits_backward"))
     for kind, logical, padded in totals:
         yield {"kind": kind, "bytes": logical, "padded_bytes": padded} | nothing
     for b in memory.buffers:
@@ -157,4 +157,5 @@ def _memory(module: Module) -> Iterator[dict[str, Any]]:
             "source": b.source,
             "copies": b.copies,
             "reused": b.reused,
+            "awaits_backward": b.awaits_backward,
         }
