@@ -163,3 +163,60 @@ ENTRY e {
 }""")
     told = {name: (found[name].category, found[name].bytes) for name in ("room", "both", "kernel")}
     assert told == {"room": ("data-movement", 0), "both": ("data-movement", 0), "kernel": ("custom-call", 2 * ROWS)}
+
+
+SCATTER = """
+add {{
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT s = f32[] add(a, b)
+}}
+fused {{
+  given = f32[4096,256]{{1,0}} parameter(0)
+  at = s32[8,1]{{1,0}} parameter(1)
+  rows = f32[8,256]{{1,0}} parameter(2)
+  zero = f32[] constant(0)
+  zeros = f32[4096,256]{{1,0}} broadcast(zero), dimensions={{}}
+  {root}
+}}
+ENTRY e {{
+  x = f32[4096,256]{{1,0}} parameter(0)
+  i = s32[8,1]{{1,0}} parameter(1)
+  u = f32[8,256]{{1,0}} parameter(2)
+  ROOT f = f32[4096,256]{{1,0}} fusion(x, i, u), kind=kLoop, calls=fused
+}}"""
+CHANGED = "f32[4096,256]{{1,0}} scatter({0}, at, rows), update_window_dims={{1}}, inserted_window_dims={{0}}, "
+CHANGED += "scatter_dims_to_operand_dims={{0}}, index_vector_dim=1, to_apply=add"
+ASKED = 8 * ROW + 8 * 4  # rows to add, and where
+
+
+@pytest.mark.parametrize(
+    ("root", "moved"),
+    [
+        (f"ROOT r = {CHANGED.format('given')}", 2 * 8 * ROW),  # as of one outside a fusion: those rows, in place
+        (f"c = {CHANGED.format('given')}\n  ROOT r = f32[4096,256]{{1,0}} negate(c)", 2 * ROWS),
+        (f"ROOT r = {CHANGED.format('zeros')}", ROWS),
+        (f"c = f32[4096,256]{{1,0}} negate(given)\n  ROOT r = {CHANGED.format('c')}", 2 * ROWS),
+    ],
+    ids=["in place", "made anew of it", "made anew", "of what was made of it"],
+)
+def test_a_scatter_in_a_fusion_moves_the_rows_that_it_changes(root, moved):
+    assert operations(SCATTER.format(root=root))["f"].bytes == moved + ASKED
+
+
+UPDATE = "f32[4096,256]{{1,0}} dynamic-update-slice({0}, rows, no, no)"
+
+
+@pytest.mark.parametrize(
+    ("root", "moved"),
+    [
+        (f"ROOT r = {UPDATE.format('given')}", 8 * ROW),
+        (f"c = {UPDATE.format('given')}\n  ROOT r = {UPDATE.format('c')}", 2 * 8 * ROW),
+        (f"c = {UPDATE.format('given')}\n  ROOT r = f32[4096,256]{{1,0}} negate(c)", 2 * ROWS),
+        (f"ROOT r = {UPDATE.format('zeros')}", ROWS),
+    ],
+    ids=["in place", "twice", "made anew of it", "made anew"],
+)
+def test_what_is_updated_and_then_made_anew_is_read_and_written_whole(root, moved):
+    with_no = f"no = s32[] constant(0)\n  {root}"
+    assert operations(SCATTER.format(root=with_no))["f"].bytes == moved + 8 * ROW

@@ -6,6 +6,7 @@ updated in place, the update. Scratch space that a library call is given is neit
 of it is used, nobody says.
 """
 
+import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -14,6 +15,7 @@ from collectors.device.hlo.shapes import TUPLE, elements, size_bytes
 
 _SLICES = (b"dynamic-slice", b"slice", b"gather")
 _FORMS = (b"bitcast", b"copy", b"convert", b"reshape", b"transpose")
+_GIVEN = (b"parameter", b"bitcast", b"reshape")  # what is an operand of a fusion still, as it lies in memory
 _DEEP = 16  # fusions and bitcasts within one another; more is damage
 
 Computations = Mapping[int, Any]
@@ -70,7 +72,7 @@ def _result(opcode: str, shape: Any) -> Any:
     return shape
 
 
-def _fusion(comp: Any, operands: list[Any], shape: Any, computations: Computations) -> int:
+def _fusion(comp: Any, operands: list[Any], shape: Any, computations: Computations) -> float:
     """Bytes of a fusion: what is read of each operand, and what is written of each result."""
     parameters = {i.parameter_number: i for i in comp.instructions if i.opcode == b"parameter"}
     moved, users = 0, _users(comp)
@@ -104,13 +106,39 @@ def _read(users: Mapping[int, list[Any]], source: Any, computations: Computation
         part: float | None = None
         if user.opcode in _SLICES and at == 0:
             part = size_bytes(user.shape)
-        elif user.opcode == b"dynamic-update-slice" and at == 0:
-            part = 0
+        elif at == 0 and _changes(user):
+            part = _read_after(users, user, _DEEP) if source.opcode in _GIVEN else None
         elif deep:
             if user.opcode == b"fusion":
                 part = _read_within(user, source, computations, deep - 1)
             if part is None and (user.opcode in _FORMS or user.opcode == b"fusion"):
                 part = _passed_on(users, source, user, computations, deep - 1)
+        if part is None:
+            return None
+        total += part
+    return total
+
+
+def _changes(instruction: Any) -> bool:
+    """Whether an instruction changes a part of its first operand, in place where it may."""
+    return instruction.opcode == b"dynamic-update-slice" or (
+        instruction.opcode == b"scatter" and len(instruction.operand_ids) == 3
+    )
+
+
+def _read_after(users: Mapping[int, list[Any]], change: Any, deep: int) -> float | None:
+    """Bytes that a computation reads of a value that it has changed; None: all of it, so that nothing is in place."""
+    total = 0.0
+    for user in users.get(change.id, ()):
+        if user.opcode == b"tuple":  # it is given out
+            continue
+        if not deep or user.operand_ids[0] != change.id:
+            return None
+        part = None
+        if user.opcode in _SLICES:
+            part = float(size_bytes(user.shape))
+        elif user.opcode == b"bitcast" or _changes(user):
+            part = _read_after(users, user, deep - 1)
         if part is None:
             return None
         total += part
@@ -164,7 +192,7 @@ def _maker(instruction: Any, inner: Mapping[int, Any]) -> Any:
     return instruction
 
 
-def _written(root: Any, shape: Any, inner: Mapping[int, Any], computations: Computations) -> int:
+def _written(root: Any, shape: Any, inner: Mapping[int, Any], computations: Computations) -> float:
     whole = main_bytes(shape)
     for _ in range(_DEEP):
         if not whole or root is None:
@@ -176,8 +204,31 @@ def _written(root: Any, shape: Any, inner: Mapping[int, Any], computations: Comp
             inner = {i.id: i for i in comp.instructions}
             root = _maker(inner.get(comp.root_id), inner)
             continue
-        if root.opcode == b"dynamic-update-slice" and len(root.operand_ids) > 1:
-            update = inner.get(root.operand_ids[1])
-            return min(size_bytes(update.shape), whole) if update is not None else whole
-        return whole
+        changed = _changed(root, inner) if _changes(root) else math.inf
+        return whole if changed == math.inf else min(changed, 2 * whole)
     return whole
+
+
+def _changed(root: Any, inner: Mapping[int, Any]) -> float:
+    """Bytes that changes of an operand in place write, one after the other (a scatter reads what it adds to as well);
+    infinity where what they change is no operand, so that all of it is made anew."""
+    total = 0
+    for _ in range(_DEEP):
+        if root is None or not _changes(root) or len(root.operand_ids) < 2:
+            break
+        scatter = root.opcode == b"scatter"
+        update = inner.get(root.operand_ids[2 if scatter else 1])
+        if update is None:
+            return math.inf
+        total += (2 if scatter else 1) * size_bytes(update.shape)
+        root = inner.get(root.operand_ids[0])
+    return total if _is_given(root, inner) else math.inf
+
+
+def _is_given(value: Any, inner: Mapping[int, Any]) -> bool:
+    """Whether a value is an operand of the fusion as it lies in memory."""
+    for _ in range(_DEEP):
+        if value is None or value.opcode not in _GIVEN or not value.operand_ids:
+            break
+        value = inner.get(value.operand_ids[0])
+    return value is not None and value.opcode == b"parameter"
