@@ -256,10 +256,7 @@ def _resumed(m: Measured, slices: int, resume_s: float) -> Variant:
 
 
 def _two_tier(m: Measured) -> Found:
-    most = m.job.blocking_s  # a copy kept near blocks no longer than one that goes on to remote storage
-    tiers = [
-        Local(save_s=min(part * m.job.save_s, most), restart_s=m.job.restart_s, share=share) for part, share in LOCAL
-    ]
+    tiers = [Local(save_s=part * m.job.save_s, restart_s=m.job.restart_s, share=share) for part, share in LOCAL]
     bests = [best_two_tier(m.job, local) for local in tiers]
     if bests[1][1] == 1:  # the usual one
         return "local saves would be no better than remote ones alone"
@@ -268,10 +265,9 @@ def _two_tier(m: Measured) -> Found:
         return lambda job: two_tier_goodput(job, local, interval, n)
 
     blocks, survives = zip(*LOCAL, strict=True)
-    no_longer = f", no longer than the {_said(most)} of a remote one," if m.job.asynchronous else ""
     return (
         "wasted_progress",
-        f"Local checkpoints besides remote ones: one blocks for {_of(blocks)} of a save{no_longer} and "
+        f"Local checkpoints besides remote ones: one blocks for {_of(blocks)} of a save and "
         f"survives {_of(survives)} of failures; restarts take as long; both intervals at their best.",
         [variant(local, interval, n) for local, (interval, n, _) in zip(tiers, bests, strict=True)],
     )

@@ -2,7 +2,6 @@
 with two tiers are drawn in `test_training_lives`."""
 
 import math
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -251,14 +250,3 @@ def test_cures_that_cannot_help_say_why():
         "background already"
         in dict(cures(Measured(job=Job(save_s=60, mttf_s=9000, blocked_s=5))).left_out)["asynchronous_saves"]
     )
-
-
-def test_a_local_save_blocks_no_longer_than_a_remote_one_in_the_background():
-    """A remote save blocks for 5 s and is safe after ten minutes: local ones, safe at once, are worth their 5 s."""
-    job = Job(save_s=600, mttf_s=10_800, restart_s=300, blocked_s=5)
-    (found,) = (c for c in cures(Measured(job=job)).offered if c.name == "two_tier")
-    best = best_two_tier(job, Local(save_s=5, restart_s=300, share=0.8))
-    assert found.gain == pytest.approx(best[2] - float(goodput(job, optimal_s(job)))) and found.gain > 0.04
-    assert "no longer than the 5 s of a remote one" in found.assumption
-    (plain,) = (c for c in cures(Measured(job=replace(job, blocked_s=None))).offered if c.name == "two_tier")
-    assert "no longer" not in plain.assumption
