@@ -37,6 +37,10 @@ TELLING = {
     "        Double Bit ECC                    : 3": "hbm",
     "uncorrectable ECC error on GPU: 0": "hbm",
     "KeyError: 0": "software",
+    "Loss is NaN at step: 0": "numerics",
+    "CUDA out of memory on process: 0": "device_memory",
+    "lost connection to host: 0": "connection_lost",
+    "ICI link down on slice: 0": "chip_link",
     "3m  Warning  NodeNotReady  node/n7  taint node.kubernetes.io/unreachable:NoExecute was added, Node is not ready": (
         "host"
     ),
