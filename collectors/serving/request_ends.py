@@ -12,14 +12,20 @@ from collectors.reading.textlog import Tally, clean
 
 _WORDS = {  # of letters and digits alone
     "completed": re.compile(
-        r"completed?|success(?:ful)?|succeeded|ok|done|finish(?:ed)?|pass(?:ed)?|true|yes|y|t"
+        r"completed?|success(?:ful)?|succeeded|ok|done|finish(?:ed)?|pass(?:ed)?|true|yes|y|t|noerrors?"
         r"|stop(?:sequence)?|length|maxtokens|eos|endturn|toolcalls?|contentfilter"  # why an answer ended
     ),
-    "aborted": re.compile(r"abort(?:ed)?|cancel(?:l?ed)?|disconnect(?:ed)?|interrupted"),
+    "aborted": re.compile(
+        r"(?:client|user|peer|by)*(?:abort(?:ed)?|cancel(?:l?ed)?|disconnect(?:ed)?|interrupted)(?:by(?:client|user|peer))?"
+        r"|clientclosedrequest"
+    ),
     "failed": re.compile(
-        r"fail(?:ed|ure)?|error(?:s|ed)?|exception|timed?out|rejected|refused|dropped|unfinished|incomplete|false|no|n|f"
+        r"fail(?:ed|ure)?|errored|rejected|refused|dropped|unfinished|incomplete|false|no|n|f"
+        r"|(?!no|without)[a-z]*(?:errors?|exception|failure|timeout|timedout)(?:[1-5]\d\d)?"  # its kind, its code
+        r"|ratelimit(?:ed)?|throttled|toomanyrequests|overloaded|(?:service)?unavailable"
     ),
 }
+_HTTP = re.compile(r"(?:http(?:/\d(?:\.\d)?)?[ :_-]*)?([1-5]\d\d)(?:[ :_-][a-z ':_-]*)?", re.IGNORECASE)
 _NO_ERROR = re.compile(r"|none|null|nil|nan|na|false|no|ok|noerror|success|stop")
 NAMED = 3  # words that are not known, of one piece of a file: more are told together
 YES_OR_NO = ("ok", "success", "succeeded", "completed")  # columns whose 0 is a failure; a status of 0 may be either
@@ -64,7 +70,7 @@ def _ended(value: Any, column: str) -> str | None:
     for end, words in _WORDS.items():
         if words.fullmatch(word):
             return end
-    number = _number(text)
+    number = _number(http[1] if (http := _HTTP.fullmatch(text)) else text)
     if number is None:
         return text or None
     if 200 <= number < 300 or number == 1:

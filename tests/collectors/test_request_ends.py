@@ -21,6 +21,9 @@ HEAD = "timestamp,input_tokens,output_tokens,ttft_s,e2e_s"
         ("success", "1"),
         ("success", "1.0"),
         ("http_status", "200"),
+        ("status", "200 OK"),
+        ("status", "HTTP/1.1 200 OK"),
+        ("status", "no error"),
         ("status", ""),
         ("status", "shipped"),  # not known: the latency tells
         ("status", "0"),  # of gRPC that is well
@@ -33,11 +36,25 @@ def test_a_request_with_a_latency_was_answered(tmp_path, column, word):
 
 
 @pytest.mark.parametrize(
+    "word, end",
+    [
+        *((w, "failed") for w in ("503 Service Unavailable", "HTTP 500", "HTTP/1.1 502", "http_504", "error: 500")),
+        *((w, "failed") for w in ("server_error", "ReadTimeout", "rate_limited", "Too Many Requests", "ValueError")),
+        *((w, "aborted") for w in ("client_disconnected", "cancelled by user")),
+    ],
+)
+def test_a_request_that_says_how_it_failed_was_not_answered_whatever_was_written_for_its_latency(tmp_path, word, end):
+    got = trace(tmp_path, f"{HEAD},status\n1,10,5,0.2,1.0,200 OK\n2,10,0,0.01,0.01,{word}\n")
+    assert columns(got, "status") == [("completed",), (end,)]
+    assert not got.lost
+
+
+@pytest.mark.parametrize(
     "column, word, end",
     [
         *(("status", w, "failed") for w in ("failed", "error", "timed_out", "500", "503.0", "429", "False", "shipped")),
         *(("success", w, "failed") for w in ("0", "0.0", "false", "no")),
-        *(("status", w, "aborted") for w in ("cancelled", "Aborted", "disconnected")),
+        *(("status", w, "aborted") for w in ("cancelled", "Aborted", "disconnected", "client_disconnected")),
         ("error", "HTTP 503", "failed"),
         ("error_message", "Connection reset by peer", "failed"),
         ("error_code", "17", "failed"),
