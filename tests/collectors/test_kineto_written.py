@@ -93,6 +93,9 @@ KERNELS = {
     "void flashinfer::trtllm_mnnvl_allreduce::oneshotAllreduceFusionKernel<8>(x)": "all-reduce",
     "void flashinfer::moe_alltoall::moeA2ADispatchKernel<1>(x)": "all-to-all",
     "void tensorrt_llm::kernels::moe_comm::moeAllToAllKernel(x)": "all-to-all",
+    "void allreduce_LL_1node<__nv_bfloat16>(x)": "all-reduce",
+    "void turbomind::comm::AllreduceKernel_LL<__half, 8>(x)": "all-reduce",
+    "void turbomind::comm::AllreduceResidualBiasRMSnormKernel_LL<x>(y)": "all-reduce",
     "void c10d::(anonymous namespace)::barrier_kernel(x)": "all-reduce",
     "void c10d::(anonymous namespace)::wait_signal_kernel(x)": "permute",
     "all_to_all_vdev_2d_kernel": "all-to-all",
@@ -137,6 +140,12 @@ OTHERS = {
     "void marlin::gptq_marlin_repack_kernel<256, 4>(x)": "other",
     "void vllm::moe::moe_align_block_size_kernel<int>(x)": "other",
     "void moe_comm::prepare(x)": "other",
+    "void flashinfer::norm::RMSNormKernel<8>(x)": "elementwise",
+    "void flashinfer::activation::act_and_mul_kernel<x>(y)": "elementwise",
+    "void flashinfer::sampling::TopKTopPSamplingFromProbKernel<x>(y)": "other",
+    "void flashinfer::BatchPrefillWithRaggedKVCacheKernel<x>(y)": "custom-call",
+    "BatchDecodeWithPagedKVCacheKernel": "custom-call",
+    "void flash_fwd_splitkv_kernel<x>(y)": "custom-call",
 }
 
 

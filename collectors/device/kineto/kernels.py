@@ -6,8 +6,8 @@ from collectors.device.xplane.lines import is_gpu_copy, of_collective
 
 _NCCL = re.compile(
     r"^(nccl|rccl|hccl|xccl|oneccl|gloo:|mscclKernel|oneshot_all_reduce|(void )?nvshmem|.*("
-    # engines' own all-reduces (vLLM, SGLang, AITER, TensorRT-LLM, FlashInfer), and the parts of two-stage ones
-    r"cross_device_(reduce|store)|allreduce_?fusion|(one|two)_?shot_?all_?reduce|"
+    # engines' own all-reduces (vLLM, SGLang, AITER, TensorRT-LLM, FlashInfer, TurboMind) and their parts
+    r"cross_device_(reduce|store)|allreduce_?fusion|\ballreduce_LL|turbomind::comm::|(one|two)_?shot_?all_?reduce|"
     # symmetric memory of PyTorch with its signals, quick reduce of ROCm, Transformer Engine's tensor parallelism
     r"(multimem|one_shot|two_shot)_(all_reduce|all_gather|reduce_scatter)|all_to_all_v(dev|2d)|"
     r"c10d::.*\b(barrier|put_signal|wait_signal)_kernel|quickreduce::|userbuffers_(fp16|push)|"
@@ -17,7 +17,10 @@ _NCCL = re.compile(
     re.IGNORECASE,
 )
 _ATTENTION = re.compile(
-    r"flash|fmha|attention|attn|paged_|mha_(fwd|bwd|varlen)|sdpa|efficient_attention", re.IGNORECASE
+    # FlashInfer's name is that of norms and of sampling too
+    r"flash(?!infer)|fmha|attention|attn|paged_|mha_(fwd|bwd|varlen)|sdpa|efficient_attention|"
+    r"(prefill|decode)\w*KV_?Cache",
+    re.IGNORECASE,
 )
 _CONVOLUTION = re.compile(
     r"conv\dd|convolve|convolution|implicit_gemm|implicit_convolve|dgrad|wgrad|fprop|winograd|cudnn.*conv|"
