@@ -59,7 +59,7 @@ def _held(result: DifferenceResult) -> str:
         ("memory_peak_bytes", "memory at the peak", fmt.size),
         ("memory_planned_bytes", "memory that the program needs", fmt.size),
         ("goodput_share", "goodput", fmt.share),
-        ("interruptions", "interruptions", lambda v: fmt.number(v)),
+        ("interruptions", "interruptions", lambda v: f"{v:,.0f}"),
     ):
         figure = result.figure(name)
         if figure is not None and abs(figure.b - figure.a) > LARGE * max(abs(figure.a), abs(figure.b)):

@@ -54,10 +54,11 @@ def _way(of: Metric, change: float) -> tuple[str, str]:
 
 
 def _shown(of: Metric, c: Change) -> str:
-    return f"{_amount(of, abs(c.change))} ({_amount(of, c.low, True)} to {_amount(of, c.high, True)})"
+    return f"{amount(of, abs(c.change))} ({amount(of, c.low, True)} to {amount(of, c.high, True)})"
 
 
-def _amount(of: Metric, change: float, sign: bool = False) -> str:
+def amount(of: Metric, change: float, sign: bool = False) -> str:
+    """A change of a metric: in percent, of a share in points."""
     text = signed(change) if sign else fmt.share(change, 2)
     return f"{text.removesuffix(' %')} points" if of.of_shares else text
 

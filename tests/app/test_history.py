@@ -18,7 +18,7 @@ from errors import format as fmt
 from tests.analyzers.worlds import World
 from tests.analyzers.worlds import _append as joined
 from tests.app.commands import out
-from tests.app.made_runs import START_NS, step_columns, write
+from tests.app.made_runs import PEAK, START_NS, S, step_columns, write
 from tests.app.serving import get, serving
 from tests.app.test_pages import opened, words
 
@@ -248,6 +248,17 @@ def test_the_picture_holds_every_run_every_change_and_the_levels_between(nightly
     drawn = [y for y in levels.y if y is not None]
     assert drawn == pytest.approx([before, before, after, after], rel=0.002)
     assert len(point_rows(found)) == 24 and sum(r["changed_by_share"] is not None for r in point_rows(found)) == 1
+
+
+def test_a_share_that_changes_does_so_by_points_in_the_picture_as_in_its_sentence(place):
+    for n in range(24):
+        took = [10**9 + 10**6 * (i % 5) for i in range(60)]
+        flops = [(0.40 if n < 12 else 0.38) * PEAK * seconds / 1e9 for seconds in took]
+        columns = {"steps": step_columns(took, START_NS + n * 86_400 * S, model_flops_per_chip=flops)}
+        write(place.store, "n", columns, {"chip": "TPU v5p", "chips": 4, "peak_flops_per_s": PEAK, "n": n})
+    found = tell(Asked(metric="mfu", name="n"), place)
+    assert "2.0 points" in found.sentences[0]
+    assert list(over_runs(found).data[-1].text) == ["1: −2.0 points"]
 
 
 def test_names_of_runs_are_no_markup_in_the_picture_or_its_words(place):

@@ -6,10 +6,10 @@ import numpy as np
 import plotly.graph_objects as go
 
 from app import theme
-from app.comparing.job_words import signed
 from app.figures.axes import PLAIN, time_unit
 from app.figures.base import layout, plain
 from app.history.told import TIME, Told
+from app.history.words import amount
 from app.words import short
 from errors import format as fmt
 
@@ -132,7 +132,10 @@ def _changes(figure: go.Figure, told: Told, scale: float) -> None:
             "color": [_colour(told, c.change) for c in changes],
             "line": {"width": 1, "color": theme.GREY},
         },
-        text=[f"{n}: {signed(c.change)}" if len(changes) <= 6 else str(n) for n, c in enumerate(changes, 1)],
+        text=[
+            f"{n}: {amount(told.metric, c.change, True)}" if len(changes) <= 6 else str(n)
+            for n, c in enumerate(changes, 1)
+        ],
         textposition="middle right",
         cliponaxis=False,
         hovertext=[f"<b>{n}</b> {plain(said)}" for n, said in enumerate(told.sentences, 1)],
