@@ -102,6 +102,19 @@ def test_objectives_are_kept_by_a_share_between_bounds():
         ask(slo, tables, tpot_s=0.1)
 
 
+def test_answers_of_one_token_keep_any_objective_of_the_time_per_token():
+    """Of which the histogram of it observes nothing: 900 of 1,000 requests, and half of the others missed it."""
+    all_ = scraped("sglang:time_to_first_token_seconds", "sglang:e2e_request_latency_seconds", after=[1000] * 5)
+    few = scraped("sglang:time_per_output_token_seconds", after=(0, 50, 50, 99, 100))
+    lists, more = (t.arrow("histograms").to_pydict() for t in (all_, few))
+    tables = MemoryTables({"histograms": {n: [*lists[n], *more[n]] for n in lists}})
+    found = ask(slo, tables, ttft_s=0.1, tpot_s=0.25)
+    assert (found.attainment, found.attainment_high) == (pytest.approx(0.95), pytest.approx(0.95))
+    assert found.each == {"ttft_s": 1.0, "tpot_s": pytest.approx(0.95)} and found.misses == {"unknown": 50}
+    drawn = found.curves[found.curves["objective"] == "tpot_s"]
+    assert list(drawn["attainment"]) == pytest.approx([0.9, 0.95, 0.95, 0.999])
+
+
 def test_engines_that_wait_in_turn_never_wait_together():
     names = [f'vllm:num_requests_waiting_by_reason{{reason="capacity",engine="{e}"}}' for e in (0, 1)]
     times = [EPOCH_NS, EPOCH_NS + 10 * S]
