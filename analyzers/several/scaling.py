@@ -117,8 +117,8 @@ class Serial:
 
 @dataclass(frozen=True)
 class Series:
-    """`points` in the order of chips. `serial`: None where `why` says why it is not told. `untold`: settings that some
-    of the runs alone tell: whether they differ in these is not known."""
+    """`points` in the order of chips, of as many chips the quickest first. `serial`: None where `why` says why it is
+    not told. `untold`: settings that some of the runs alone tell: whether they differ in these is not known."""
 
     kind: Kind
     points: tuple[Point, ...]
@@ -182,15 +182,20 @@ def differing_in(a: Mapping[str, Any], b: Mapping[str, Any]) -> list[str]:
 
 
 def _members(grown: Sequence[Grown], told: Mapping[str, Mapping[str, Any]], kind: Kind) -> list[Grown]:
-    """The largest series of a kind, in the order of chips: every two of it agree in what both tell."""
-    best: list[Grown] = []
-    for head in sorted(grown, key=lambda g: g.chips):
+    """The largest series of a kind, in the order of chips: every two of it agree in what both tell. Of runs on as many
+    chips the quickest comes first: it stands for them."""
+
+    def order(g: Grown) -> tuple[int, float, str]:
+        return g.chips, g.times.mean_s, g.member.run_id
+
+    best, in_order = list[Grown](), sorted(grown, key=order)
+    for head in in_order:
         some = [head]
-        for g in sorted(grown, key=lambda g: g.chips):
+        for g in in_order:
             if g is not head and _same_work(head, g, kind) and not any(_differ(x, g, told) for x in some):
                 some.append(g)
         if len({g.chips for g in some}) > len({g.chips for g in best}):
-            best = sorted(some, key=lambda g: g.chips)
+            best = sorted(some, key=order)
     return best
 
 

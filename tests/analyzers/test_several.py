@@ -3,7 +3,7 @@ series is strong or weak by what its steps work on."""
 
 import math
 from dataclasses import replace
-from itertools import pairwise
+from itertools import pairwise, permutations
 
 import numpy as np
 import pandas as pd
@@ -245,6 +245,15 @@ def test_the_same_batch_on_more_chips_is_strong_scaling_and_its_serial_share_is_
             assert p.low is not None and p.high is not None and p.low <= truth <= p.high
     assert series.serial is not None and series.serial.low <= share <= series.serial.high
     assert found.left_out == ()
+
+
+def test_of_runs_on_as_many_chips_the_quickest_stands_for_them_however_they_are_named():
+    runs = [grown("a", 4, 1.0, 64), grown("b", 4, 1.4, 64), grown("c", 16, 0.3, 64), grown("d", 16, 0.6, 64)]
+    for named in permutations(runs):
+        (series,) = scaling(named).series
+        assert [p.name for p in series.points] == ["a", "b", "c", "d"]
+        assert "from 4 to 16 chips, by the quickest run on each, 83.3 % (" in sentence(series)
+    assert "quickest" not in sentence(scaling([runs[0], runs[2]]).series[0])
 
 
 def test_the_same_batch_a_chip_is_weak_scaling():

@@ -11,12 +11,14 @@ MEANS = {"strong": "the same batch on more chips", "weak": "the same batch a chi
 
 
 def sentence(series: Series) -> str:
-    """What is left of the ideal at the most chips, what eats the rest, and the serial share."""
-    first, last = series.points[0], series.points[-1]
+    """What is left of the ideal at the most chips, what eats the rest, and the serial share; by the quickest runs where
+    there are several."""
+    first, most = series.points[0], series.points[-1].chips
+    there = [p for p in series.points if p.chips == most]
+    last, several = there[0], len(there) > 1 or series.points[1].chips == first.chips
     left = f"{fmt.share(last.efficiency)}{_range(last)} of the ideal is left"
-    said = (
-        f"{KINDS[series.kind]} ({MEANS[series.kind]}): from {first.chips:,} to {fmt.count(last.chips, 'chip')}, {left}."
-    )
+    ends = f"from {first.chips:,} to {fmt.count(most, 'chip')}{', by the quickest run on each' if several else ''}"
+    said = f"{KINDS[series.kind]} ({MEANS[series.kind]}): {ends}, {left}."
     return str(headline(said, _eaters(last), _serial(series)))
 
 
