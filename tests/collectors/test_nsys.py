@@ -52,6 +52,25 @@ def test_sums_are_those_of_the_file(got):
     assert capture["start_ns"] == BASE - 50 and capture["devices"] == 2
 
 
+@pytest.mark.parametrize(("outer", "inner"), [("iteration {}", "batch {}"), ("train step {}", "step {}")])
+def test_ranges_within_a_step_are_no_steps_beside_it(got, outer, inner):
+    export = Export()
+    for n in range(6):
+        export.range(outer.format(n), 10_000 * n, 10_000 * n + 9_000)
+        for k in range(4):
+            export.range(inner.format(k), 10_000 * n + 2_000 * k, 10_000 * n + 2_000 * k + 1_900)
+            export.ran("gemm", 10_000 * n + 2_000 * k + 500, 1_000, 4 * n + k + 1, lag=100)
+    assert [(s["step"], s["dur_ns"]) for s in got(export).rows["steps"]] == [(n, 9_000) for n in range(6)]
+
+
+def test_a_range_that_was_never_closed_hides_no_step_after_it(got):
+    export = Export()
+    for n in range(8):
+        export.range(f"step {n}", 10_000 * n, 100_000 if n == 2 else 10_000 * n + 9_000)
+        export.ran("gemm", 10_000 * n + 500, 8_000, n + 1, lag=100)
+    assert {s["step"] for s in got(export).rows["steps"]} == set(range(8))
+
+
 def test_everything_in_a_small_export(got):
     result = got(everything())
     assert [(s["step"], s["start_ns"], s["dur_ns"]) for s in result.rows["steps"]] == [

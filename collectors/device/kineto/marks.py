@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator
+from statistics import median
 from typing import Any
 
 import numpy as np
@@ -17,13 +18,15 @@ from collectors.device.xplane.arrays import batch, coded, over
 
 _ON_HOST, _MOST_DEVICES, _BATCH = 0, 1 << 20, 1 << 16
 _SAME_PACE = 0.1  # devices that take so much longer or shorter for the same steps have a pace of their own
+_FAR_LONGER = 5  # times what steps usually take
 Steps = list[tuple[int, int, int]]  # (start, end as written, step), by start
 OfDevices = list[tuple[int, int, int, int | None]]  # the same with the device that took it; None: all did
 
 
 def steps_by_process(gathered: Gathered, span: Span) -> dict[int, Steps]:
     """The steps that the profiler marked on the host, each once, by process: several that lie in one file count for
-    themselves, those without a number by their time."""
+    themselves, those without a number by their time. Marks within a step (`batch 3` in `iteration 7`) are parts of it.
+    """
     process, counted = gathered.threads.rows[:, 0], Counter[int]()
     found: dict[int, set[tuple[int, int, int]]] = {}
     for start, dur, name, thread in sorted(gathered.steps):
@@ -32,7 +35,21 @@ def steps_by_process(gathered: Gathered, span: Span) -> dict[int, Steps]:
             number, counted[of] = counted[of], counted[of] + 1
         if number is not None and span.near(np.array([start]), np.array([dur]))[0]:
             found.setdefault(of, set()).add((start, start + dur, number))
-    return {of: sorted(steps) for of, steps in found.items()}
+    return {of: _outermost(steps) for of, steps in found.items()}
+
+
+def _outermost(steps: set[tuple[int, int, int]]) -> Steps:
+    """The steps that lie within no other, by their time, where two or more hold others; all where one alone does, or
+    one is far longer than they usually are: a range that was never closed, or the loop itself."""
+    outer, holding = list[tuple[int, int, int]](), set[int]()
+    for start, end, number in sorted(steps, key=lambda s: (s[0], -s[1], s[2])):
+        if not outer or end > outer[-1][1] or (start, end) == outer[-1][:2]:
+            outer.append((start, end, number))
+        else:
+            holding.add(len(outer) - 1)
+    took = [end - start for start, end, _ in outer]
+    parts = len(holding) > 1 and max(took) <= _FAR_LONGER * median(took)
+    return outer if parts else sorted(steps)
 
 
 def steps_of_launches(
