@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from analyzers.history_of_metric import HistoryResult, Point, history
+from app.comparing.several.growing import batch_of
 from app.follow.alerts.evaluate import moment_of
 from app.history import words
 from app.history.metrics import Metric, metric
@@ -124,11 +125,12 @@ def tell(asked: Asked, place: Workspace) -> Told:
 
 
 def _mixed(runs: Iterable[Run]) -> tuple[str, ...]:
-    """What these runs do not have in common of what makes them one job."""
+    """What these runs do not have in common of what makes them one job, whose steps are the same work."""
     runs = list(runs)
     facts = [run.manifest.facts for run in runs]
     told = {"kind": {_kind(run) for run in runs}}
     told |= {name: {str(f[name].value) for f in facts if name in f} for name in SETUP}
+    told["batch"] = {str(batch) for run in runs if (batch := batch_of(run)) is not None}
     return tuple(name for name, values in told.items() if len(values) > 1)
 
 

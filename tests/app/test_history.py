@@ -88,6 +88,16 @@ def test_what_drifts_is_said_and_what_runs_are_of_two_kinds(place, capsys, monke
     assert "These runs differ in kind" in said
 
 
+def test_steps_of_another_batch_are_not_the_same_work_and_it_is_said(place):
+    for n in range(24):
+        facts = {"chip": "TPU v5p", "chips": 4, "global_batch_size": 64 if n < 12 else 128}
+        took = [(10**9 if n < 12 else 2 * 10**9) + 10**6 * (i % 5) for i in range(60)]
+        write(place.store, "n", {"steps": step_columns(took, START_NS + n * DAY_NS)}, {**facts, "n": n})
+    found = tell(Asked(metric="step_time", name="n"), place)
+    assert "rose by 100 %" in found.sentences[0] and found.mixed == ("batch",)
+    assert any("These runs differ in batch" in note for note in found.notes)
+
+
 @pytest.mark.parametrize(("kind", "told"), [("training", ("kind",)), ("compiled", ()), ("simulated", ())])
 def test_simulated_runs_are_of_another_kind_than_measured_ones(place, kind, told):
     """A compiled program is never measured, and what is simulated by its kind is simulated anyhow."""
