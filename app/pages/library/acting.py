@@ -140,7 +140,7 @@ def then(place: Workspace) -> None:
 def ask_more(place: Workspace, found: Callable[[], Sequence[str]]) -> None:
     """Opens the dialog that was asked for. `found`: all that the search finds, for who exports them.
 
-    It is drawn with the whole page, beside the list. Within the list, which is drawn again by itself, it would be lost
+    It is drawn with the whole page, before the list. Within the list, which is drawn again by itself, it would be lost
     where that comes before the browser has heard of it; and what stands in it would then be put behind nothing, which
     the browser refuses: the page would be dead.
     """

@@ -44,8 +44,8 @@ def page() -> None:
     first_found = _first(shown)
     pending = first_found is not None and any(row.pending for row in first_found.rows)
     again = LOOK_AGAIN_SECONDS if pending else LIVE_SECONDS if followed else None
-    by_itself(listed, again)(shown, [first_found] if first_found else [], pending)
     ask_more(place, lambda: [row.address for row in shown.found(None).rows])
+    by_itself(listed, again)(shown, [first_found] if first_found else [], pending)
 
 
 def _first(shown: Listed) -> Library | None:
