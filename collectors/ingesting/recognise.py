@@ -90,7 +90,7 @@ def _by_pod(found: SafeSource, best: Recognised, scratch: Path, check: Callable[
         out.unlink(missing_ok=True)
         return best
     sure = _surest(DeepSource(out, found.name), _named((*TEXT_LOGS, ANY_LOG)))
-    if sure.score < SURE:
+    if sure.score < max(SURE, best.score):  # what stood before its lines were words of theirs
         out.unlink()
         return best
     lines = LinesTakenOut(found.path, found.name, found.index, out)

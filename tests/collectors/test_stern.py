@@ -53,6 +53,12 @@ def test_what_begins_otherwise_stays_as_it_is(folder, store, line):
     assert steps["host"].isna().all()
 
 
+@pytest.mark.parametrize("line", ["worker-{w} " + STEP, "rank-{w}" + ITERATION, "2026-03-04 info " + STEP])
+def test_words_of_a_line_behind_a_name_are_no_container(folder, store, line):
+    steps = frame(run_of(folder, store, printed("", line), "job.log").tables, "steps", ["step", "host"])
+    assert sorted(steps["step"]) == [n for n in range(20) for _ in (0, 1)] and steps["host"].isna().all()
+
+
 def test_one_that_was_packed_and_cut_off_is_read_as_far_as_it_goes(folder, store):
     packed = gzip.compress(printed("train-{w} main ", STEP, lines=3000).encode())
     run = run_of(folder, store, packed[: len(packed) // 2], "job.log.gz")
