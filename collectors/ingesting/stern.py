@@ -18,7 +18,8 @@ from collectors.reading.textlog import is_text_log
 _NAME = rb"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
 _PREFIX = re.compile(
     rb"(?:\x1b\[[0-9;]*m)*(?:" + _NAME + rb" )??"  # of all namespaces: theirs
-    rb"(?P<pod>(?!\d{4}-\d\d-\d\d )[a-z0-9][a-z0-9.-]{0,250}-(?:\d+|[bcdfghjklmnpqrstvwxz2456789]{5}))(?:\x1b\[[0-9;]*m)* "
+    rb"(?P<pod>(?!\d{4}-\d\d-\d\d )"  # a date is none
+    rb"[a-z0-9][a-z0-9.-]{0,250}-(?:\d+|[bcdfghjklmnpqrstvwxz2456789]{5}))(?:\x1b\[[0-9;]*m)* "
     rb"(?:\x1b\[[0-9;]*m)*(?P<container>" + _NAME + rb")(?:\x1b\[[0-9;]*m)*(?: |\r?$)"
 )
 _ABOUT = re.compile(rb"(?:\x1b\[[0-9;]*m)*[+-] ")  # which pods it began or ended to follow
