@@ -1,7 +1,8 @@
 """Answers of log services that are too long for one object, or were cut off: one entry after another.
 
 Elasticsearch, Loki and CloudWatch hand out all entries within one object of JSON. One of a few megabytes is read entry
-by entry, as it comes; where it ends in the middle, what came before that is told.
+by entry, as it comes; where it ends in the middle, what came before that is told. What is broken, or is no JSON between
+one answer and the next, is passed over.
 """
 
 import contextlib
@@ -14,9 +15,14 @@ from collectors.base import Source
 from collectors.reading import json_stream
 from collectors.reading.textlog import Tally
 
+TEXT_KEYS = ("textPayload", "log", "message", "line", "msg", "MESSAGE")  # what holds the line of an entry
 _LISTS = {("events",), ("hits", "hits"), ("data", "result")}  # where the entries of an answer lie
 _LISTED = re.compile(rb'"(?:events|hits|result)"\s*:\s*\[')
 _BLANK = re.compile(r"\s*")
+_BETWEEN = re.compile(r"[\s,\[\]]*")  # answers, a line each or in an array
+_ENTRY_END, _PAIR_END = re.compile(r"\}(?=\s*,\s*\{)"), re.compile(r"\](?=\s*,\s*\[)")  # with another behind it
+_NEXT_ANSWER = re.compile(r"\n(?=\{)")
+_UNSURE = 200  # characters at the end of what is held in which one of these may begin
 
 
 def is_answer(source: Source) -> bool:
@@ -27,59 +33,82 @@ def is_answer(source: Source) -> bool:
     text = _Text(BytesIO(head).read)
     with contextlib.suppress(json_stream.Ended):
         if text.peek() == "{":
-            next(_object(text, ()), None)
-    return text.listed
+            next(_object(text, (), Tally()), None)
+    return text.listed and not text.worded
 
 
 def answered(read: Callable[[int], bytes], tally: Tally) -> Iterator[tuple[int, dict]]:
     """(byte offset behind it, entry) for each entry of the answers in a file, one after another. A line of Loki's is an
     entry with `labels`, `ts` and `line`."""
     text = _Text(read)
-    try:
-        while text.peek() == "{":
-            yield from _object(text, ())
-        if text.peek():
+    while text.peek(_BETWEEN) == "{":
+        try:
+            yield from _object(text, (), tally)
+        except json_stream.Ended:
+            if not text.pass_by(_NEXT_ANSWER):
+                tally.add("the last entry", "the file ends in the middle of it, or it is no JSON", text.told)
+                return
+            tally.add("objects", "they are not valid JSON", text.told)
+        if text.peek(_BETWEEN) not in ("{", ""):
             tally.add("pieces of text", "they are no JSON objects", text.offset)
-    except json_stream.Ended:
-        tally.add("the last entry", "the file ends in the middle of it, or it is no JSON", text.offset)
+            text.pass_by(_NEXT_ANSWER)
 
 
-def _object(text: "_Text", path: tuple[str, ...]) -> Iterator[tuple[int, dict]]:
+def _object(text: "_Text", path: tuple[str, ...], tally: Tally) -> Iterator[tuple[int, dict]]:
     for key in text.members():
         here = (*path, key)
         if here in _LISTS and text.peek() == "[":
             text.listed = True
             for _ in text.places():
-                yield from _stream(text) if here == ("data", "result") else _entry(text)
+                yield from _stream(text, tally) if here == ("data", "result") else _entry(text, tally)
         elif any(one[: len(here)] == here for one in _LISTS) and text.peek() == "{":
-            yield from _object(text, here)
+            yield from _object(text, here, tally)
         else:
-            text.value()
+            found = text.value()
+            text.worded |= not path and key in TEXT_KEYS and isinstance(found, str)
 
 
-def _entry(text: "_Text") -> Iterator[tuple[int, dict]]:
-    found = text.value()
+def _entry(text: "_Text", tally: Tally) -> Iterator[tuple[int, dict]]:
+    found = _good(text, _ENTRY_END, tally)
     if isinstance(found, dict):
         inner = found.get("_source")
         yield text.offset, inner if isinstance(inner, dict) else found
 
 
-def _stream(text: "_Text") -> Iterator[tuple[int, dict]]:
-    """The lines of one of Loki's streams, whose labels stand before them."""
+def _good(text: "_Text", end: re.Pattern[str], tally: Tally) -> Any:
+    """The next value of a list; None of one that is broken, whose end is passed where another stands behind it."""
+    try:
+        return text.value()
+    except json_stream.Ended:
+        if not text.pass_by(end):
+            raise
+        tally.add("objects", "they are not valid JSON", text.told)
+        return None
+
+
+def _stream(text: "_Text", tally: Tally) -> Iterator[tuple[int, dict]]:
+    """The lines of one of Loki's streams, once its labels are known."""
     labels: Any = None
+    waiting: list[tuple[int, list]] = []
     if text.peek() != "{":
-        text.value()
+        _good(text, _ENTRY_END, tally)
         return
     for key in text.members():
         if key == "stream":
             labels = text.value()
-        elif key == "values" and isinstance(labels, dict) and text.peek() == "[":
+        elif key == "values" and text.peek() == "[":
             for _ in text.places():
-                pair = text.value()
-                if isinstance(pair, list) and len(pair) >= 2:
+                pair = _good(text, _PAIR_END, tally)
+                if not isinstance(pair, list) or len(pair) < 2:
+                    continue
+                if isinstance(labels, dict):
                     yield text.offset, {"labels": labels, "ts": pair[0], "line": pair[1]}
+                else:
+                    waiting.append((text.offset, pair))
         else:
             text.value()
+    if isinstance(labels, dict):
+        yield from ((at, {"labels": labels, "ts": pair[0], "line": pair[1]}) for at, pair in waiting)
 
 
 class _Text:
@@ -88,16 +117,18 @@ class _Text:
     def __init__(self, read: Callable[[int], bytes]):
         self._read, self._buffer, self._at, self._base, self._over = read, "", 0, 0, False
         self.listed = False  # whether a list of entries began
+        self.worded = False  # whether a line stood beside it: what lists is an entry itself
+        self.told = 0  # bytes before the end of the last value
 
     @property
     def offset(self) -> int:
         """Bytes before what comes next."""
         return self._base + self._at
 
-    def peek(self) -> str:
-        """The next character that is not blank; empty at the end."""
+    def peek(self, passed: re.Pattern[str] = _BLANK) -> str:
+        """The next character that is not blank, or not `passed`; empty at the end."""
         while True:
-            blank = _BLANK.match(self._buffer, self._at)
+            blank = passed.match(self._buffer, self._at)
             self._at = blank.end() if blank else self._at
             if self._at < len(self._buffer) or not self._more():
                 return self._buffer[self._at : self._at + 1]
@@ -112,7 +143,18 @@ class _Text:
         if found is None:
             raise json_stream.Ended
         self._at = found[1]
+        self.told = self.offset
         return found[0]
+
+    def pass_by(self, wanted: re.Pattern[str]) -> bool:
+        """Go on behind what is `wanted`; whether there was such. Else all that was left lies behind."""
+        while (found := wanted.search(self._buffer, self._at)) is None:
+            self._at = max(self._at, len(self._buffer) - _UNSURE)
+            if not self._more():
+                self._at = len(self._buffer)
+                return False
+        self._at = found.end()
+        return True
 
     def members(self) -> Iterator[str]:
         """Each key of an object; who asks for the next has taken the value of the one before."""

@@ -27,14 +27,13 @@ import numpy as np
 from collectors.base import Source
 from collectors.ingesting.entry_tables import documents, is_documents, is_table, rows
 from collectors.ingesting.line_pieces import Pieces
-from collectors.ingesting.log_answers import answered, is_answer
+from collectors.ingesting.log_answers import TEXT_KEYS, answered, is_answer
 from collectors.ingesting.unpack import SafeSource
 from collectors.reading import json_stream
 from collectors.reading.as_far import AsFar
 from collectors.reading.entry_text import audit_text, audited_host, payload_text
 from collectors.reading.textlog import DATED, NS_PER_S, WORDED, Tally, fits, moment_ns, seconds_to_ns, zone_doubt
 
-_TEXT_KEYS = ("textPayload", "log", "message", "line", "msg", "MESSAGE")
 _TIME_KEYS = ("timestamp", "time", "@timestamp", "ts", "receiveTimestamp", "date", "__REALTIME_TIMESTAMP")
 _HOST_KEYS = (
     "pod_name",
@@ -125,7 +124,7 @@ def _entries(source: Source, f: BinaryIO, tally: Tally) -> Iterator[tuple[int, d
 def _unwrapped(entry: dict) -> Iterable[dict]:
     """The entries within an answer of a service: of CloudWatch, of Elasticsearch, of Loki; else the entry itself."""
     found = entry.get("events") or _part(entry, "hits", "hits") or _part(entry, "data", "result")
-    if not isinstance(found, list) or any(isinstance(entry.get(key), str) for key in _TEXT_KEYS):
+    if not isinstance(found, list) or any(isinstance(entry.get(key), str) for key in TEXT_KEYS):
         return (entry,)
     return (one for part in found if isinstance(part, dict) for one in _unpacked(part))
 
@@ -180,7 +179,7 @@ class _Entries:
             return "", payload_text(payload)
         if isinstance(proto, dict):
             return "", audit_text(proto) or None
-        return next(((key, text) for key in _TEXT_KEYS if (text := _said(entry.get(key))) is not None), ("", None))
+        return next(((key, text) for key in TEXT_KEYS if (text := _said(entry.get(key))) is not None), ("", None))
 
     def close(self) -> None:
         self.begin.append(self.texts.tell())

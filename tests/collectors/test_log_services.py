@@ -190,6 +190,30 @@ def test_an_answer_that_is_too_long_for_one_object_or_was_cut_off_gives_each_ent
 
 
 @pytest.mark.parametrize("service", ANSWERS)
+@pytest.mark.parametrize("between", ["\n", ",\n", "\npage 2\n"])
+def test_answers_behind_one_another_are_all_read_where_one_entry_is_broken(folder, service, between):
+    pages = [training()[:10], training()[10:]]
+    for page in pages:
+        page[0]["textPayload"] += " x" * 50_000
+    one, other = (services(page)[service] for page in pages)
+    for first, told in ((one, 20), (one.replace("completed step: 4", "completed \\q step: 4"), 19)):
+        lines, found = taken(folder, f"{first}{between}{other}")
+        assert len(lines) == told
+        assert any("not valid JSON" in note for note in found.notes) is (told == 19)
+        assert any("no JSON objects" in note for note in found.notes) is ("page" in between)
+
+
+def test_labels_behind_the_lines_of_a_stream_and_lists_within_an_entry(folder):
+    answer = json.loads(services(training())["loki"])
+    for part in answer["data"]["result"]:
+        part["stream"] = part.pop("stream")
+    assert len(taken(folder, f"{json.dumps(answer)}{' ' * (1 << 16)}")[0]) == 20
+    entries = ({"message": e["textPayload"], "timestamp": e["timestamp"], "events": [{"n": 1}]} for e in training())
+    long = {"message": "start", "timestamp": training()[0]["timestamp"], "events": [{"n": "x" * (1 << 16)}]}
+    assert len(taken(folder, "".join(f"{json.dumps(e)}\n" for e in (long, *entries)))[0]) == 21
+
+
+@pytest.mark.parametrize("service", ANSWERS)
 def test_an_answer_is_read_as_far_as_it_goes_wherever_it_ends(folder, service):
     """What is told of a longer part of it begins with what is told of a shorter one."""
     entries = training()
