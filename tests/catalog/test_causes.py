@@ -39,8 +39,13 @@ TELLING = {
     "KeyError: 0": "software",
     "Loss is NaN at step: 0": "numerics",
     "CUDA out of memory on process: 0": "device_memory",
-    "lost connection to host: 0": "connection_lost",
     "ICI link down on slice: 0": "chip_link",
+    "NaN detected in loss at step: 0": "numerics",
+    "loss became NaN (iteration): 0": "numerics",
+    "Lost connection to host: 0": "connection_lost",
+    "CUDA out of memory (device id): 0": "device_memory",
+    "OOMKilled container trainer, restart count: 0": "host_out_of_memory",
+    "connection reset by peer, retry counter 0": "connection_lost",
     "3m  Warning  NodeNotReady  node/n7  taint node.kubernetes.io/unreachable:NoExecute was added, Node is not ready": (
         "host"
     ),
