@@ -371,7 +371,7 @@ class _Log:
             if self.restoring and self.restore_ns:
                 self._live("checkpoint_restore", at - self.restore_ns, at)
         elif what.startswith("before the start of training"):
-            self.printed_ns = at
+            self.printed_ns = self.clock.time_ns(line[: match.start()], offset) or at  # by the clock of step lines
             if self.initialised_ns is not None:
                 self._live("training_preparation", self.initialised_ns, at)
         elif what == "after training is done" or (what.startswith("exiting program") and "SIGTERM" not in what):

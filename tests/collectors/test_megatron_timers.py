@@ -152,6 +152,19 @@ def test_whether_the_first_line_includes_a_save_is_told_by_when_training_began(t
         assert set(log(tmp_path, text).column("steps", "dur_ns")) == {each_ns}, ms
 
 
+@pytest.mark.parametrize("began", ["2026-03-03 21:04:46", "2026-03-04 05:04:46", "2026-03-04 13:04:46"])
+def test_when_training_began_is_told_by_the_clock_of_the_lines(tmp_path, began):
+    """Lines dated by kubectl tell UTC, and the program the time of its own zone: of a job west of it the first steps
+    were told to have taken the save as well."""
+    text = (
+        DUMP
+        + f"2026-03-04T05:04:46.500000Z [before the start of training step] datetime: {began} \n"
+        + timer("save-checkpoint", 4000.0)
+        + new(0, 10, 1400.0)
+    )
+    assert set(log(tmp_path, text).column("steps", "dur_ns")) == {S}
+
+
 def test_rates_of_a_line_that_includes_a_save_are_of_all_its_time(tmp_path):
     """What is computed is the same with a save and without: 400 TFLOP of a step became 150 where the save took 5/8."""
     line = " iteration {}/ 1000 | elapsed time per iteration (ms): {} | {}: {} | TFLOPs: {} |\n"
