@@ -139,7 +139,7 @@ class _Log:
         if self.sampled >= _MOST:
             raise InputError(f"more than {_MOST:,} batches", where=self.name, expected="the log of one server")
         ts_ns = self.clock.time_ns(before, offset)
-        self.ran.see(ts_ns, replica, match.string)
+        self.ran.see(ts_ns, replica, None, match.string)  # a host's alone, where chips are told
         self.rows.add(
             self.sampled,
             ts_ns,
@@ -212,8 +212,7 @@ class _Log:
         if tensor and data == 1 and tensor * (pipeline or 1) < 1 << 31:
             chips = tensor * (pipeline or 1)
             yield Fact("chips", chips, "derived")
-            if (ran := self.ran.fact(chips)) is not None:
-                yield ran
+            yield from self.ran.facts(chips)
             yield Fact("parallelism", {"tensor": tensor, "pipeline": pipeline or 1})
 
 

@@ -219,7 +219,7 @@ class _Log:
         ts_ns, host = self.clock.time_ns(before, offset), host_prefix(before)
         found = {k: number(m[1]) if (m := p.search(match["rest"])) else None for k, p in _NUMBERS.items()}
         replica = _replica(host, match["engine"])
-        self.ran.see(ts_ns, replica, match.string)
+        self.ran.see(ts_ns, host, replica, match.string)
         if match["engines"]:
             self.facts["engines_aggregated"] = max(self.facts.get("engines_aggregated", 1), int(match["engines"]))
         if found["preemptions"] is not None:
@@ -283,9 +283,9 @@ class _Log:
         dur_ns = None if ms is None or ms > 1e12 else round(ms * 1e6)
         end_ns = self.clock.time_ns(before, offset)
         drafted = None if tokens is None or tokens < decodes else tokens - decodes
-        process = _PROCESS.search(before)
-        replica = _replica(host_prefix(before), process and process["n"])
-        self.ran.see(end_ns, replica, match.string)
+        process, host = _PROCESS.search(before), host_prefix(before)
+        replica = _replica(host, process and process["n"])
+        self.ran.see(end_ns, host, replica, match.string)
         self.iterations.add(
             int(match["n"]),
             replica,
@@ -362,8 +362,8 @@ class _Log:
         engines = count(self.arguments.get("data_parallel_size")) or 1, self.facts.get("engines_aggregated", 1)
         for said in engine_facts({k: count(v) if v.isdigit() else v for k, v in self.arguments.items()}):
             yield said
-            if said.name == "chips" and (ran := self.ran.fact(said.value, *engines)) is not None:
-                yield ran
+            if said.name == "chips":
+                yield from self.ran.facts(said.value, *engines)
         if self.clock.yearless:
             yield Fact("engine_times", "since start")
         yield from self.tally.lost()

@@ -74,6 +74,12 @@ def test_what_servers_side_by_side_cost_is_of_all_their_chips(tmp_path):
     assert held.chips == 8 and held.chip_seconds == pytest.approx(8 * 603)
 
 
+def of_pods(*logs: str) -> str:
+    """The same as kubectl prints them with prefixes, line by line in turns."""
+    turns = zip(*(log.splitlines() for log in logs), strict=True)
+    return "".join(f"[pod/s-{n}/server] {line}\n" for turn in turns for n, line in enumerate(turn))
+
+
 @pytest.mark.parametrize(
     ("logs", "chips"),
     [
@@ -84,6 +90,11 @@ def test_what_servers_side_by_side_cost_is_of_all_their_chips(tmp_path):
         ((vllm(data=2), vllm(3, 603, data=2, engines=(1,))), 8),  # two hosts of one service, an engine on each
         ((sglang(), sglang(4, 604), sglang(7, 607)), 6),
         ((vllm(),), 4),
+        ((vllm(), of_pods(vllm())), 4),  # once more, with what kubectl puts before its lines
+        ((of_pods(vllm(), vllm(3, 603)),), 8),  # two pods in one log
+        ((of_pods(vllm(), vllm(3, 603)), of_pods(vllm(), vllm(3, 603))), 8),
+        ((of_pods(sglang(), sglang(4, 604)), sglang(7, 607)), 6),
+        ((of_pods(vllm(data=2), vllm(3, 603, data=2, engines=(1,))),), 8),
     ],
 )
 def test_logs_of_one_server_or_of_several(tmp_path, logs, chips):
