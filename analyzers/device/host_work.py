@@ -17,6 +17,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from analyzers.device.activity import WORK
+from analyzers.device.launches.seen import launched
 from analyzers.intervals import Spans, joined, outside, spans, union
 from analyzers.shared import Shared
 from runs.coded import numbers
@@ -128,7 +130,8 @@ class ThreadWork:
         """Of a device that these threads launch to: the one of them that takes the steps, or STEPS where that is not
         one alone. Of several processes in a profile each takes its own."""
         own = [thread for thread in self.stepping() if thread in threads]
-        return own[0] if len(own) == 1 else STEPS
+        alone = len(own) == 1 and (len(self.stepping()) == 1 or self._each_launches)
+        return own[0] if alone else STEPS
 
     def calls(self, thread: str) -> pd.DataFrame:
         """op (the name), start, end (ns since the epoch) of each call of Python on a thread but those within which
@@ -146,6 +149,16 @@ class ThreadWork:
 
     def _mine(self, lines: set[str]) -> pd.DataFrame:
         return self._ops[self._ops["line"].isin(lines)]
+
+    @functools.cached_property
+    def _each_launches(self) -> bool:
+        """Whether all threads that show steps launch to devices. One that launches nothing takes the steps of its
+        process, whose other threads launch what it hands to them, as those of XLA do."""
+        tables, capture, start_ns = self._at
+        ops = frame(tables, "ops", ["device", "role"], [("capture", "==", capture)])
+        devices = ops["device"][ops["role"].isin(WORK)].dropna().unique()
+        launching = {t for device in devices for t in launched(tables, capture, start_ns, int(device)).threads}
+        return launching.issuperset(self.stepping())
 
     @functools.cached_property
     def _stepping(self) -> list[str]:

@@ -151,3 +151,25 @@ def test_what_a_late_process_does_in_a_step_is_told_in_that_step(tmp_path):
     told = step_parts(run.tables, facts_of({}))
     assert told.steps_with("logging", 0.001) == [3]
     assert told.of("logging")[3] == pytest.approx(0.015)
+
+
+def test_what_devices_of_one_process_wait_for_is_told_by_the_thread_that_hands_on_what_to_launch(tmp_path):
+    """XLA launches to each device by a thread of its own, which may show marks as well: what the thread of Python did
+    behind the last of them was told of no device."""
+    export = Export()
+    for device in (0, 1):
+        export.put("TARGET_INFO_CUDA_DEVICE", (device, device, 10, f"GPU-{device}", 132))
+        for n in range(STEPS):
+            at = STEP * (n + 1)
+            export.range(f"step {n}", at + FETCHED, at + FETCHED + MS, tid=2 + device)
+            export.ran("gemm", at + FETCHED, COMPUTED, 2 * n + device + 1, tid=2 + device, lag=500, device=device)
+    for n in range(STEPS):
+        at = STEP * (n + 1)
+        export.range(f"step {n}", at, at + STEP)
+        export.range("save checkpoint", at + FETCHED + COMPUTED + MS, at + STEP - MS)
+    export.write(tmp_path / "report1.sqlite")
+    store = Store(tmp_path / "store")
+    run = store.find(ingest([tmp_path / "report1.sqlite"], store).run_id)
+    for question in (critical_path, launches):
+        told = {row["device"]: row["checkpointing_s"] for row in ask(run, question).to_dict()["devices"]}
+        assert told == pytest.approx({n: 8 * MS / 1e9 for n in (0, 1)}), question.__name__
