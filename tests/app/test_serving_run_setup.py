@@ -61,6 +61,22 @@ def test_servers_side_by_side_are_replicas_as_one_of_them_is_split(chips, data, 
     assert (found.chips, found.tensor, found.replicas) == (chips, 4, replicas)
 
 
+@pytest.mark.parametrize(
+    ("chips", "split"),
+    [
+        (8, {"data_parallel_size": 1, "expert_parallel_size": 8}),
+        (8, {"tensor_parallel_size": 2, "data_parallel_size": 1, "expert_parallel_size": 8}),
+        (8, {"parallelism": {"data": 1, "expert": 8}}),
+        (16, {"tensor_parallel_size": 2, "data_parallel_size": 1, "expert_parallel_size": 8}),
+    ],
+)
+def test_a_replica_over_which_experts_are_spread_is_one(chips, split):
+    """Chips that hold the experts of one server are no servers beside it."""
+    facts = {k: v for k, v in FACTS.items() if not k.endswith("parallel_size")}
+    found = run_setup(args(), made(facts | {"chips": chips} | split))
+    assert (found.chips, found.expert, found.replicas) == (chips, 8, chips // 8)
+
+
 @pytest.mark.parametrize("lacking", ["chip", "chips", "model"])
 def test_what_only_an_option_says_is_the_runs_too(lacking):
     run = made({k: v for k, v in FACTS.items() if k != lacking})

@@ -2,6 +2,7 @@
 
 import os
 import tempfile
+from collections.abc import Mapping
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -158,11 +159,16 @@ def _given(asked: Asked) -> dict[str, Any]:
 
 def _whole(told: dict[str, Any]) -> dict[str, Any]:
     """With the number of replicas that the split leaves, where only the split is said."""
-    each = max(told.get("tensor") or 1, told.get("expert") or 1)
+    each = _each(told)
     said = told.get("tensor") is not None or each > 1
     if told.get("replicas") is None and said and int(told["chips"]) % each == 0:
         return told | {"replicas": int(told["chips"]) // each}
     return told
+
+
+def _each(told: Mapping[str, Any]) -> int:
+    """Chips of a replica, as the split says."""
+    return max(told.get("tensor") or 1, told.get("expert") or 1)
 
 
 def _facts(run: "Run", asked: Asked) -> dict[str, Any]:
@@ -193,7 +199,7 @@ def _facts(run: "Run", asked: Asked) -> dict[str, Any]:
         found["expert"] = spread if spread > 1 else int(found["chips"])
     elif (fact(facts, "pipeline_parallel_size") or 1) > 1:
         found.setdefault("replicas", 1)  # no pipeline is simulated: refused where chips and split do not agree
-    elif "replicas" in found and found.get("chips", 0) > (each := found.get("tensor", 1)) * found["replicas"]:
+    elif "replicas" in found and found.get("chips", 0) > (each := _each(found)) * found["replicas"]:
         if int(found["chips"]) % each == 0:  # the split is that of one server's log, and the chips are of several
             found["replicas"] = int(found["chips"]) // each
     elif "replicas" not in found and found.get("expert", 1) == 1 and found.get("chips"):
