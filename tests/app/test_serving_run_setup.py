@@ -77,6 +77,28 @@ def test_a_replica_over_which_experts_are_spread_is_one(chips, split):
     assert (found.chips, found.expert, found.replicas) == (chips, 8, chips // 8)
 
 
+@pytest.mark.parametrize(
+    ("split", "replicas"),
+    [
+        ({"data_parallel_size": 1}, 1),
+        ({"data_parallel_size": 2}, 2),
+        ({"parallelism": {"data": 2, "model": 4}}, 2),
+    ],
+)
+def test_replicas_that_are_said_alone_share_the_chips(split, replicas):
+    """Where nothing tells how each is split, it is over its part of the chips."""
+    facts = {k: v for k, v in FACTS.items() if not k.endswith("parallel_size")}
+    found = run_setup(args(), made(facts | split))
+    assert (found.chips, found.tensor, found.replicas) == (8, 8 // replicas, replicas)
+
+
+@pytest.mark.parametrize("axis", ["pipeline", "context"])
+def test_axes_that_are_not_simulated_make_no_replicas(axis):
+    facts = {k: v for k, v in FACTS.items() if not k.endswith("parallel_size")}
+    with pytest.raises(QuestionError, match="1 replicas of 4 chips are not 8 chips"):
+        run_setup(args(), made(facts | {"parallelism": {"data": 1, "tensor": 4, axis: 2}}))
+
+
 @pytest.mark.parametrize("lacking", ["chip", "chips", "model"])
 def test_what_only_an_option_says_is_the_runs_too(lacking):
     run = made({k: v for k, v in FACTS.items() if k != lacking})

@@ -160,15 +160,15 @@ def _given(asked: Asked) -> dict[str, Any]:
 def _whole(told: dict[str, Any]) -> dict[str, Any]:
     """With the number of replicas that the split leaves, where only the split is said."""
     each = _each(told)
-    said = told.get("tensor") is not None or each > 1
-    if told.get("replicas") is None and said and int(told["chips"]) % each == 0:
+    if told.get("replicas") is None and each is not None and int(told["chips"]) % each == 0:
         return told | {"replicas": int(told["chips"]) // each}
     return told
 
 
-def _each(told: Mapping[str, Any]) -> int:
-    """Chips of a replica, as the split says."""
-    return max(told.get("tensor") or 1, told.get("expert") or 1)
+def _each(told: Mapping[str, Any]) -> int | None:
+    """Chips of a replica; None where the split does not say."""
+    each = max(told.get("tensor") or 1, told.get("expert") or 1)
+    return each if told.get("tensor") is not None or each > 1 else None
 
 
 def _facts(run: "Run", asked: Asked) -> dict[str, Any]:
@@ -199,10 +199,11 @@ def _facts(run: "Run", asked: Asked) -> dict[str, Any]:
         found["expert"] = spread if spread > 1 else int(found["chips"])
     elif (fact(facts, "pipeline_parallel_size") or 1) > 1:
         found.setdefault("replicas", 1)  # no pipeline is simulated: refused where chips and split do not agree
-    elif "replicas" in found and found.get("chips", 0) > (each := _each(found)) * found["replicas"]:
-        if int(found["chips"]) % each == 0:  # the split is that of one server's log, and the chips are of several
-            found["replicas"] = int(found["chips"]) // each
-    elif "replicas" not in found and found.get("expert", 1) == 1 and found.get("chips"):
+    elif "replicas" in found:
+        each, chips = _each(found), int(found.get("chips", 0))
+        if each is not None and not _cut_otherwise(axes) and chips > each * found["replicas"] and chips % each == 0:
+            found["replicas"] = chips // each  # the split is that of one server's log, and the chips are of several
+    elif found.get("expert", 1) == 1 and found.get("chips"):
         count = len(_replica_names(run.tables))
         if count > 1 and int(found["chips"]) % count == 0:
             found["replicas"] = count
@@ -219,6 +220,11 @@ def _facts(run: "Run", asked: Asked) -> dict[str, Any]:
             advice="Say which with --ran model=NAME, for example --ran model=qwen3-8b,precision=awq.",
         )
     return found
+
+
+def _cut_otherwise(axes: Any) -> bool:
+    """Whether what is served is cut along axes that no option says, such as a pipeline's."""
+    return isinstance(axes, dict) and any(size > 1 for axis, size in axes.items() if axis not in _AXES)
 
 
 def _ran(text: str | None) -> dict[str, Any]:
