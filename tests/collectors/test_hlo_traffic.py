@@ -220,3 +220,31 @@ UPDATE = "f32[4096,256]{{1,0}} dynamic-update-slice({0}, rows, no, no)"
 def test_what_is_updated_and_then_made_anew_is_read_and_written_whole(root, moved):
     with_no = f"no = s32[] constant(0)\n  {root}"
     assert operations(SCATTER.format(root=with_no))["f"].bytes == moved + 8 * ROW
+
+
+INNER = """
+inner {{
+  mine = f32[4096,256]{{1,0}} parameter(0)
+  new = f32[8,256]{{1,0}} parameter(1)
+  nil = s32[] constant(0)
+  ROOT done = f32[4096,256]{{1,0}} dynamic-update-slice(mine, new, nil, nil)
+}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("made", "moved"),
+    [("bitcast(given)", 8 * ROW), ("negate(given)", 2 * ROWS), ("copy(given)", 2 * ROWS)],
+    ids=["in place", "of what was made of it", "of its copy"],
+)
+@pytest.mark.parametrize(
+    "root",
+    [
+        "ROOT r = f32[4096,256]{1,0} fusion(c, rows), kind=kLoop, calls=inner",
+        "b = f32[4096,256]{1,0} bitcast(c)\n  no = s32[] constant(0)\n  ROOT r = " + UPDATE.format("b"),
+    ],
+    ids=["within a fusion", "behind a bitcast"],
+)
+def test_what_is_made_for_an_update_is_read_and_written_whole_wherever_that_stands(root, made, moved):
+    text = INNER + SCATTER.replace("{root}", f"c = f32[4096,256]{{{{1,0}}}} {made}\n  " + "{root}")
+    assert operations(text.format(root=root))["f"].bytes == moved + 8 * ROW

@@ -6,7 +6,6 @@ updated in place, the update. Scratch space that a library call is given is neit
 of it is used, nobody says.
 """
 
-import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -94,25 +93,28 @@ def _users(comp: Any) -> dict[int, list[Any]]:
     return users
 
 
-def _read(users: Mapping[int, list[Any]], source: Any, computations: Computations, deep: int) -> float | None:
-    """Bytes that a computation reads of a value of its own; None: all of it.
+def _read(
+    users: Mapping[int, list[Any]], source: Any, computations: Computations, deep: int, given: bool = True
+) -> float | None:
+    """Bytes that a computation reads of a value of its own; None: all of it. `given`: what it comes from is an operand
+    of the fusion as it lies in memory.
 
     Inside a fusion nothing is made before it is asked for: where a value only changes its form on the way to a slice,
     no more than the slice is read.
     """
-    total = 0.0
+    total, given = 0.0, given and source.opcode in _GIVEN
     for user in users.get(source.id, ()):
         at = list(user.operand_ids).index(source.id)
         part: float | None = None
         if user.opcode in _SLICES and at == 0:
             part = size_bytes(user.shape)
         elif at == 0 and _changes(user):
-            part = _read_after(users, user, _DEEP) if source.opcode in _GIVEN else None
+            part = _read_after(users, user, _DEEP) if given else None
         elif deep:
             if user.opcode == b"fusion":
-                part = _read_within(user, source, computations, deep - 1)
+                part = _read_within(user, source, computations, deep - 1, given)
             if part is None and (user.opcode in _FORMS or user.opcode == b"fusion"):
-                part = _passed_on(users, source, user, computations, deep - 1)
+                part = _passed_on(users, source, user, computations, deep - 1, given)
         if part is None:
             return None
         total += part
@@ -146,16 +148,16 @@ def _read_after(users: Mapping[int, list[Any]], change: Any, deep: int) -> float
 
 
 def _passed_on(
-    users: Mapping[int, list[Any]], source: Any, user: Any, computations: Computations, deep: int
+    users: Mapping[int, list[Any]], source: Any, user: Any, computations: Computations, deep: int, given: bool
 ) -> float | None:
     """Bytes read of a value that its user gives on element by element; None: all of it."""
     if user.shape.element_type == TUPLE or elements(user.shape) != elements(source.shape) or user.id not in users:
         return None
-    part = _read(users, user, computations, deep)
+    part = _read(users, user, computations, deep, given)
     return None if part is None else part * size_bytes(source.shape) / max(size_bytes(user.shape), 1)
 
 
-def _read_within(fusion: Any, source: Any, computations: Computations, deep: int) -> float | None:
+def _read_within(fusion: Any, source: Any, computations: Computations, deep: int, given: bool) -> float | None:
     inner = computations.get(fusion.called_computation_ids[0]) if fusion.called_computation_ids else None
     if inner is None:
         return None
@@ -165,7 +167,7 @@ def _read_within(fusion: Any, source: Any, computations: Computations, deep: int
         if operand == source.id:
             mine = parameters.get(number)
             # what it gives out as a whole is not read here, but by whoever uses the result
-            part = None if mine is None or inner.root_id == mine.id else _read(users, mine, computations, deep)
+            part = None if mine is None or inner.root_id == mine.id else _read(users, mine, computations, deep, given)
             if mine is None or part is None or not users.get(mine.id):
                 return None
             total += part
@@ -194,6 +196,7 @@ def _maker(instruction: Any, inner: Mapping[int, Any]) -> Any:
 
 def _written(root: Any, shape: Any, inner: Mapping[int, Any], computations: Computations) -> float:
     whole = main_bytes(shape)
+    around: list[tuple[Any, Mapping[int, Any]]] = []  # the fusions that it stands in, each with what is beside it
     for _ in range(_DEEP):
         if not whole or root is None:
             return whole
@@ -201,34 +204,46 @@ def _written(root: Any, shape: Any, inner: Mapping[int, Any], computations: Comp
             comp = computations.get(root.called_computation_ids[0])
             if comp is None:
                 return whole
+            around.append((root, inner))
             inner = {i.id: i for i in comp.instructions}
             root = _maker(inner.get(comp.root_id), inner)
             continue
-        changed = _changed(root, inner) if _changes(root) else math.inf
-        return whole if changed == math.inf else min(changed, 2 * whole)
+        changed, given = _changed(root, inner)
+        for fusion, beside in reversed(around):
+            given = _operand(fusion, given, beside)
+        return whole if given is None else min(changed, 2 * whole)
     return whole
 
 
-def _changed(root: Any, inner: Mapping[int, Any]) -> float:
-    """Bytes that changes of an operand in place write, one after the other (a scatter reads what it adds to as well);
-    infinity where what they change is no operand, so that all of it is made anew."""
+def _changed(root: Any, inner: Mapping[int, Any]) -> tuple[int, Any]:
+    """(bytes that changes in place write, one after the other: a scatter reads what it adds to as well; the operand
+    that they change). None where that is no operand, so that all of it is made anew."""
     total = 0
+    if not _changes(root):
+        return total, None
     for _ in range(_DEEP):
         if root is None or not _changes(root) or len(root.operand_ids) < 2:
             break
         scatter = root.opcode == b"scatter"
         update = inner.get(root.operand_ids[2 if scatter else 1])
         if update is None:
-            return math.inf
+            return total, None
         total += (2 if scatter else 1) * size_bytes(update.shape)
         root = inner.get(root.operand_ids[0])
-    return total if _is_given(root, inner) else math.inf
+    return total, _given(root, inner)
 
 
-def _is_given(value: Any, inner: Mapping[int, Any]) -> bool:
-    """Whether a value is an operand of the fusion as it lies in memory."""
+def _given(value: Any, inner: Mapping[int, Any]) -> Any:
+    """The operand of the fusion that a value is, as it lies in memory; None where it is none."""
     for _ in range(_DEEP):
         if value is None or value.opcode not in _GIVEN or not value.operand_ids:
             break
         value = inner.get(value.operand_ids[0])
-    return value is not None and value.opcode == b"parameter"
+    return value if value is not None and value.opcode == b"parameter" else None
+
+
+def _operand(fusion: Any, given: Any, beside: Mapping[int, Any]) -> Any:
+    """The operand of the fusion around it that a fusion's own operand is; None where that is made for it."""
+    if given is None or given.parameter_number >= len(fusion.operand_ids):
+        return None
+    return _given(beside.get(fusion.operand_ids[given.parameter_number]), beside)
