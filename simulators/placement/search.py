@@ -8,7 +8,7 @@ that differ only in which of two equal physical axes is taken count once, and sa
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain, permutations, product
+from itertools import chain, islice, permutations, product, zip_longest
 from math import gcd
 from typing import NamedTuple
 
@@ -208,7 +208,18 @@ def _across(machine: Machine, axes: Sequence[LogicalAxis]) -> Iterator[tuple[int
 
 
 def _tables(machine: Machine, axes: Sequence[LogicalAxis]) -> Iterator[tuple[Shares, Nesting]]:
-    """Every table of shares on a mesh or torus: first with later axes inside on each physical axis, then otherwise."""
+    """Every table of shares on a mesh or torus. Where slices can be cut in several ways, those of the first and of all
+    others by turns: the others are many, and not all may be tried."""
+    across = _across(machine, axes)
+    by_hand = _tables_of(machine, axes, [*islice(across, 1)])
+    for tables in zip_longest(by_hand, _tables_of(machine, axes, [*across])):
+        yield from (table for table in tables if table is not None)
+
+
+def _tables_of(
+    machine: Machine, axes: Sequence[LogicalAxis], cuts: Sequence[tuple[int, ...]]
+) -> Iterator[tuple[Shares, Nesting]]:
+    """Of these ways to cut the slices: first with later axes inside on each physical axis, then otherwise."""
     outer = len(machine.axes) - len(machine.slice_dims)
 
     def tables(across: tuple[int, ...], logical: int, room: tuple[int, ...]) -> Iterator[Shares]:
@@ -221,7 +232,7 @@ def _tables(machine: Machine, axes: Sequence[LogicalAxis]) -> Iterator[tuple[Sha
                 yield ((across[logical],) * outer + ways, *rest)
 
     def all_tables() -> Iterator[Shares]:
-        return chain.from_iterable(tables(across, 0, machine.slice_dims) for across in _across(machine, axes))
+        return chain.from_iterable(tables(across, 0, machine.slice_dims) for across in cuts)
 
     for shares in all_tables():
         yield shares, _later_inside(machine, shares)

@@ -191,6 +191,22 @@ def test_slices_are_cut_by_every_axis_and_by_hand_by_those_that_talk_least():
         built("v5e:16x16:slices=3", "data=4,tensor=64")
 
 
+def test_of_more_ways_than_are_tried_half_are_those_that_cut_the_slices_by_hand(monkeypatch):
+    """Or the best of these is not among them: the other ways to cut are many, and were all tried before those in which
+    axes are nested otherwise."""
+    monkeypatch.setattr("simulators.placement.search.MOST_KEPT", 10_000)
+    asked = "v5p:4x4x4:slices=4", "data=4,fsdp=4,context=4,tensor=4"
+
+    def by_hand(tried):
+        return {(p.shares, p.nesting, p.step_s) for p in tried.placements if p.shares[0][0] == 4}
+
+    every = found(*asked)
+    ways = sum(p.alike for p in every.placements if p.shares[0][0] == 4)
+    monkeypatch.setattr("simulators.placement.search.MOST_WAYS", 2 * ways)
+    some = found(*asked)
+    assert every.complete and not some.complete and by_hand(some) == by_hand(every)
+
+
 def test_axes_cut_slices_together():
     """4 slices, 2 copies of 2 stages: what talks most stays inside of a slice, whose rings it has whole."""
     mesh, sent = "data=2,pipeline=2,model=256", Traffic("model", "all_gather", GIB, 1, "")
