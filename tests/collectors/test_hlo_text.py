@@ -41,8 +41,10 @@ def test_collectives_as_a_tpu_trace_names_them():
     assert collective_of_text("no HLO at all") is None
 
 
-def test_of_a_ragged_exchange_only_what_is_sent_has_bytes():
-    line = "%ragged-all-to-all.1 = bf16[8,4]{1,0} ragged-all-to-all(bf16[8,4]{1,0} %x, bf16[8,4]{1,0} %into, s32[4] %n)"
+@pytest.mark.parametrize("does", ["ragged-all-to-all", "ragged-all-to-all-start", "async-start"])
+def test_of_a_ragged_exchange_only_what_is_sent_has_bytes(does):
+    name = "ragged-all-to-all-start" if does.endswith("-start") else does
+    line = f"%{name}.1 = bf16[8,4]{{1,0}} {does}(bf16[8,4]{{1,0}} %x, bf16[8,4]{{1,0}} %into, s32[4] %n)"
     found = collective_of_text(line)
     assert (found.kind, found.bytes, found.dtype) == ("all-to-all", 64.0, "bf16")
 

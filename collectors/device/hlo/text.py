@@ -33,8 +33,9 @@ def collective_of_text(line: str) -> Collective | None:
     if found[1] == "done":
         return Collective(*found, 0.0, None, None)
     opcode, operands = does.groups() if does else ("", "")
+    told = opcode if collective_of(opcode) else name[1]
     # the other operands of a ragged exchange are where the result is put, and which rows go where
-    return Collective(*found, *_size(operands, 1 if opcode.startswith("ragged") else None), groups_of_text(line))
+    return Collective(*found, *_size(operands, 1 if told.startswith("ragged") else None), groups_of_text(line))
 
 
 def fused_collective(name: str, category: str) -> Collective | None:
