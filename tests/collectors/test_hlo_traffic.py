@@ -248,3 +248,32 @@ inner {{
 def test_what_is_made_for_an_update_is_read_and_written_whole_wherever_that_stands(root, made, moved):
     text = INNER + SCATTER.replace("{root}", f"c = f32[4096,256]{{{{1,0}}}} {made}\n  " + "{root}")
     assert operations(text.format(root=root))["f"].bytes == moved + 8 * ROW
+
+
+COPYING = """
+copying {{
+  mine = f32[4096,256]{{1,0}} parameter(0)
+  ROOT done = f32[4096,256]{{1,0}} copy(mine)
+}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("made", "moved"),
+    [
+        ("copy(given)", 8 * ROW),
+        ("fusion(given), kind=kLoop, calls=copying", 8 * ROW),
+        ("negate(given)", 2 * ROWS),
+    ],
+    ids=["a copy", "a fusion that copies", "what was made of it"],
+)
+def test_a_result_that_shares_the_place_of_an_operand_needs_no_copy_of_it(made, moved):
+    """As a TPU's compiler says of what a loop carries and updates: it takes 30,153 cycles for a table of 134 MB."""
+    root = f"c = f32[4096,256]{{1,0}} {made}\n  no = s32[] constant(0)\n  ROOT r = {UPDATE.format('c')}"
+    text = COPYING.format() + SCATTER.format(root=root)
+    told = 'backend_config={"aliasing_operands":{"lists":[{"indices":["0","3"]}]}}'
+    shared = text.replace("calls=fused", f"calls=fused, {told}")
+    assert operations(shared)["f"].bytes == moved + 8 * ROW
+    assert operations(text)["f"].bytes == 2 * ROWS + 8 * ROW
+    for odd in ('["0"]', '["x", 3]', '"0"', "[3]", '["' + "9" * 5000 + '", "0"]'):
+        assert operations(shared.replace('["0","3"]', odd))["f"].bytes == 2 * ROWS + 8 * ROW

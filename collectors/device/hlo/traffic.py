@@ -6,15 +6,18 @@ updated in place, the update. Scratch space that a library call is given is neit
 of it is used, nobody says.
 """
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from collectors.device.hlo.cost import FREE, moves_nothing, scratch_shape
+from collectors.device.hlo.cost import FREE, config_of, moves_nothing, scratch_shape
 from collectors.device.hlo.shapes import TUPLE, elements, size_bytes
 
 _SLICES = (b"dynamic-slice", b"slice", b"gather")
 _FORMS = (b"bitcast", b"copy", b"convert", b"reshape", b"transpose")
 _GIVEN = (b"parameter", b"bitcast", b"reshape")  # what is an operand of a fusion still, as it lies in memory
+_COPIED = (*_GIVEN, b"copy")  # the same where the result lies in the operand's place: to copy it moves nothing
+_SHARED = (*_COPIED, b"fusion")
 _DEEP = 16  # fusions and bitcasts within one another; more is damage
 
 Computations = Mapping[int, Any]
@@ -51,7 +54,8 @@ def bytes_of(instruction: Any, operands: list[Any], computations: Computations) 
     if opcode == "fusion":
         called = [c for c in instruction.called_computation_ids if c in computations]
         if called:
-            return float(_fusion(computations[called[0]], operands, shape, computations))
+            forms = _SHARED if _shares(instruction, len(operands)) else _GIVEN
+            return float(_fusion(computations[called[0]], operands, shape, computations, forms))
     if opcode == "custom-call" and (scratch := scratch_shape(instruction)) is not None:
         written -= main_bytes(scratch)
     return float(written + sum(main_bytes(o.shape) for o in operands))
@@ -71,17 +75,31 @@ def _result(opcode: str, shape: Any) -> Any:
     return shape
 
 
-def _fusion(comp: Any, operands: list[Any], shape: Any, computations: Computations) -> float:
-    """Bytes of a fusion: what is read of each operand, and what is written of each result."""
+def _shares(fusion: Any, operands: int) -> bool:
+    """Whether a result of a fusion shares the place of an operand, as a TPU's compiler writes: in each list operands,
+    and results numbered on behind them."""
+    if b"aliasing_operands" not in fusion.backend_config:
+        return False
+    aliasing = config_of(fusion).get("aliasing_operands")
+    lists = aliasing.get("lists") if isinstance(aliasing, dict) else None
+    told = [one.get("indices") for one in lists if isinstance(one, dict)] if isinstance(lists, list) else []
+    numbers = [[int(n) for n in some if re.fullmatch(r"[0-9]{1,9}", str(n))] for some in told if isinstance(some, list)]
+    return any(some and min(some) < operands <= max(some) for some in numbers)
+
+
+def _fusion(comp: Any, operands: list[Any], shape: Any, computations: Computations, forms: tuple[bytes, ...]) -> float:
+    """Bytes of a fusion: what is read of each operand, and what is written of each result. `forms`: what leaves an
+    operand as it lies in memory."""
     parameters = {i.parameter_number: i for i in comp.instructions if i.opcode == b"parameter"}
     moved, users = 0, _users(comp)
     for number, operand in enumerate(operands):
         whole = main_bytes(operand.shape)
         if whole and number in parameters:
-            part = _read(users, parameters[number], computations, _DEEP)
+            part = _read(users, parameters[number], computations, _DEEP, forms)
             whole = whole if part is None else min(int(part), whole)
         moved += whole
-    return moved + sum(_written(root, of, inner, computations) for root, of, inner in _roots(comp, shape, computations))
+    roots = _roots(comp, shape, computations)
+    return moved + sum(_written(root, of, inner, computations, forms) for root, of, inner in roots)
 
 
 def _users(comp: Any) -> dict[int, list[Any]]:
@@ -94,15 +112,15 @@ def _users(comp: Any) -> dict[int, list[Any]]:
 
 
 def _read(
-    users: Mapping[int, list[Any]], source: Any, computations: Computations, deep: int, given: bool = True
+    users: Mapping[int, list[Any]], source: Any, computations: Computations, deep: int, given: tuple[bytes, ...]
 ) -> float | None:
-    """Bytes that a computation reads of a value of its own; None: all of it. `given`: what it comes from is an operand
-    of the fusion as it lies in memory.
+    """Bytes that a computation reads of a value of its own; None: all of it. `given`: what leaves an operand of the
+    fusion as it lies in memory; nothing once it is not that any more.
 
     Inside a fusion nothing is made before it is asked for: where a value only changes its form on the way to a slice,
     no more than the slice is read.
     """
-    total, given = 0.0, given and source.opcode in _GIVEN
+    total, given = 0.0, given if source.opcode in given else ()
     for user in users.get(source.id, ()):
         at = list(user.operand_ids).index(source.id)
         part: float | None = None
@@ -148,7 +166,12 @@ def _read_after(users: Mapping[int, list[Any]], change: Any, deep: int) -> float
 
 
 def _passed_on(
-    users: Mapping[int, list[Any]], source: Any, user: Any, computations: Computations, deep: int, given: bool
+    users: Mapping[int, list[Any]],
+    source: Any,
+    user: Any,
+    computations: Computations,
+    deep: int,
+    given: tuple[bytes, ...],
 ) -> float | None:
     """Bytes read of a value that its user gives on element by element; None: all of it."""
     if user.shape.element_type == TUPLE or elements(user.shape) != elements(source.shape) or user.id not in users:
@@ -157,7 +180,9 @@ def _passed_on(
     return None if part is None else part * size_bytes(source.shape) / max(size_bytes(user.shape), 1)
 
 
-def _read_within(fusion: Any, source: Any, computations: Computations, deep: int, given: bool) -> float | None:
+def _read_within(
+    fusion: Any, source: Any, computations: Computations, deep: int, given: tuple[bytes, ...]
+) -> float | None:
     inner = computations.get(fusion.called_computation_ids[0]) if fusion.called_computation_ids else None
     if inner is None:
         return None
@@ -194,7 +219,9 @@ def _maker(instruction: Any, inner: Mapping[int, Any]) -> Any:
     return instruction
 
 
-def _written(root: Any, shape: Any, inner: Mapping[int, Any], computations: Computations) -> float:
+def _written(
+    root: Any, shape: Any, inner: Mapping[int, Any], computations: Computations, forms: tuple[bytes, ...]
+) -> float:
     whole = main_bytes(shape)
     around: list[tuple[Any, Mapping[int, Any]]] = []  # the fusions that it stands in, each with what is beside it
     for _ in range(_DEEP):
@@ -208,14 +235,16 @@ def _written(root: Any, shape: Any, inner: Mapping[int, Any], computations: Comp
             inner = {i.id: i for i in comp.instructions}
             root = _maker(inner.get(comp.root_id), inner)
             continue
-        changed, given = _changed(root, inner)
+        changed, given = _changed(root, inner, computations, forms)
         for fusion, beside in reversed(around):
-            given = _operand(fusion, given, beside)
+            given = _operand(fusion, given, beside, computations, forms)
         return whole if given is None else min(changed, 2 * whole)
     return whole
 
 
-def _changed(root: Any, inner: Mapping[int, Any]) -> tuple[int, Any]:
+def _changed(
+    root: Any, inner: Mapping[int, Any], computations: Computations, forms: tuple[bytes, ...]
+) -> tuple[int, Any]:
     """(bytes that changes in place write, one after the other: a scatter reads what it adds to as well; the operand
     that they change). None where that is no operand, so that all of it is made anew."""
     total = 0
@@ -230,20 +259,30 @@ def _changed(root: Any, inner: Mapping[int, Any]) -> tuple[int, Any]:
             return total, None
         total += (2 if scatter else 1) * size_bytes(update.shape)
         root = inner.get(root.operand_ids[0])
-    return total, _given(root, inner)
+    return total, _given(root, inner, computations, forms)
 
 
-def _given(value: Any, inner: Mapping[int, Any]) -> Any:
+def _given(value: Any, inner: Mapping[int, Any], computations: Computations, forms: tuple[bytes, ...]) -> Any:
     """The operand of the fusion that a value is, as it lies in memory; None where it is none."""
     for _ in range(_DEEP):
-        if value is None or value.opcode not in _GIVEN or not value.operand_ids:
+        if value is None or value.opcode not in forms or not value.operand_ids:
             break
-        value = inner.get(value.operand_ids[0])
+        at = 0
+        if value.opcode == b"fusion":
+            comp = computations.get(value.called_computation_ids[0]) if value.called_computation_ids else None
+            within = {} if comp is None else {i.id: i for i in comp.instructions}
+            made = None if comp is None else _given(within.get(comp.root_id), within, computations, _COPIED)
+            if made is None or made.parameter_number >= len(value.operand_ids):
+                return None
+            at = made.parameter_number
+        value = inner.get(value.operand_ids[at])
     return value if value is not None and value.opcode == b"parameter" else None
 
 
-def _operand(fusion: Any, given: Any, beside: Mapping[int, Any]) -> Any:
+def _operand(
+    fusion: Any, given: Any, beside: Mapping[int, Any], computations: Computations, forms: tuple[bytes, ...]
+) -> Any:
     """The operand of the fusion around it that a fusion's own operand is; None where that is made for it."""
     if given is None or given.parameter_number >= len(fusion.operand_ids):
         return None
-    return _given(beside.get(fusion.operand_ids[given.parameter_number]), beside)
+    return _given(beside.get(fusion.operand_ids[given.parameter_number]), beside, computations, forms)
