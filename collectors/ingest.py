@@ -262,7 +262,7 @@ class _Ingest:
 
     def _read_all(self, lane: Lane, ahead: Ahead | Spread) -> None:
         """Read every file. Raises the first error where not one file with content could be read."""
-        failures = list(self.gathered.failures)
+        failures, partly = list(self.gathered.failures), dict[str, InputError]()
         self.warnings += [str(e) for e in failures]
         done, whole = 0, 0
         for job in self.jobs:
@@ -279,6 +279,7 @@ class _Ingest:
                         raise  # what a person declared must not be dropped with a warning
                     failures.append(e)
                     self._failed(job, e, kept)
+                    partly |= {job.source.name: e} if kept else {}
                     break
                 if item is None:
                     whole += job.collector is not sidecar
@@ -296,6 +297,8 @@ class _Ingest:
                 )
             done += job.size
         if failures and not whole:
+            for name, error in partly.items():  # of which nothing is kept then
+                self.files.without(name, "refused", why(error))
             raise with_others(failures[0], sum(f.state == "refused" for f in self.files.all()) - 1)
 
     def _items(self, job: Job, ahead: Ahead | Spread, done: int) -> Iterator[Item | Stored]:
