@@ -81,6 +81,13 @@ class Exposed:
     def quantile(self, name: str, which: str) -> Quantile | None:
         return self.latencies[name].quantile(QUANTILES[which]) if name in self.latencies else None
 
+    def of_all(self, name: str, share: Any) -> Any:
+        """Of shares (0 to 1) of what a latency's histogram observed those of all requests: one of a single token, of
+        which it tells no TPOT, keeps any objective of it."""
+        observed = self.latencies[name].observations
+        needless = max((self.requests or 0) - observed, 0) if name == "tpot_s" else 0
+        return (share * observed + needless) / (observed + needless)
+
     def to_dict(self) -> dict[str, Any]:
         return {
             "completed_requests": self.requests,

@@ -9,7 +9,6 @@ import pandas as pd
 
 from analyzers.base import Facts
 from analyzers.serving.exposed import Exposed, exposed
-from analyzers.serving.histograms import Histogram
 from analyzers.serving.latency.summary import Load, all_loads, together
 from analyzers.serving.objective_causes import CAUSES, Judged, judge
 from analyzers.serving.served import ADVICE, Served, has_requests, served
@@ -184,7 +183,7 @@ def _exposed(told: Exposed, objectives: Mapping[str, float]) -> SloResult:
     known = set(told.latencies) - {"itl_s"}  # the objective is about each request's own gaps
     sent = told.requests or min((told.latencies[n].observations for n in objectives if n in known), default=0)
     found = {
-        n: tuple(float(_of_all(told.latencies[n], n, sent, share)) for share in within)
+        n: tuple(float(told.of_all(n, share)) for share in within)
         for n, most in objectives.items()
         if n in known and (within := told.latencies[n].within(most)) is not None
     }
@@ -192,9 +191,9 @@ def _exposed(told: Exposed, objectives: Mapping[str, float]) -> SloResult:
         raise QuestionError(f"no histogram of this server tells {' and '.join(lacking)} of a request", advice=ADVICE)
     low = max(0.0, 1 - sum(1 - share for share, _ in found.values()))
     curves = [
-        pd.DataFrame(
-            {"objective": n, "threshold_s": h.le, "attainment": _of_all(h, n, sent, h.count / h.observations)}
-        )[np.isfinite(h.le)]
+        pd.DataFrame({"objective": n, "threshold_s": h.le, "attainment": told.of_all(n, h.count / h.observations)})[
+            np.isfinite(h.le)
+        ]
         for n, h in ((n, told.latencies[n]) for n in objectives)
     ]
     return SloResult(
@@ -219,13 +218,6 @@ def _exposed(told: Exposed, objectives: Mapping[str, float]) -> SloResult:
             "not among them, and single requests would tell why one missed.",
         ),
     )
-
-
-def _of_all(told: Histogram, objective: str, sent: int, share: float | np.ndarray) -> Any:
-    """Of a share of what a histogram observed that of all requests: those of one token, of which it tells no TPOT, keep
-    any objective of it."""
-    needless = max(sent - told.observations, 0) if objective == "tpot_s" else 0
-    return (share * told.observations + needless) / (told.observations + needless)
 
 
 def _load(tables: Tables, stage: str | None) -> tuple[Load, list[Load]]:
