@@ -8,6 +8,8 @@ BY_COLLECTOR: dict[str, tuple[str, ...]] = {
     "maxtext-inference": ("maxtext", "jax"),
     "jetstream": ("jax",),
     "megatron": ("megatron", "pytorch"),
+    "torchtitan": ("pytorch",),
+    "deepspeed": ("pytorch",),
     "nvrx": ("pytorch",),
     "kineto": ("pytorch",),
     "vllm_bench": ("vllm",),

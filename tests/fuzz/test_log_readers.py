@@ -4,9 +4,18 @@ import gzip
 
 import pytest
 
-from collectors.training import job_log, megatron, mllog, nvrx, resiliency
+from collectors.training import deepspeed, job_log, llm_c, megatron, mllog, nvrx, resiliency, torchtitan
 from tests.catalog.test_causes import ORDINARY, TELLING
-from tests.collectors import test_job_log, test_megatron, test_mllog, test_nvrx, test_resiliency
+from tests.collectors import (
+    test_deepspeed,
+    test_job_log,
+    test_llm_c,
+    test_megatron,
+    test_mllog,
+    test_nvrx,
+    test_resiliency,
+    test_torchtitan,
+)
 from tests.fuzz.damage import checks_of, survive
 
 OLD, NEW = test_megatron.old, test_megatron.new
@@ -31,6 +40,9 @@ VALID = {
             + "Epoch 0, global_step=3.0, train_step_timing in s=2.5]\r, global_step=4.0, train_step_timing in s=2]\n"
         ).encode(),
     ],
+    torchtitan: [test_torchtitan.RUN.encode(), test_torchtitan.coloured(test_torchtitan.RUN).encode()],
+    llm_c: [test_llm_c.RUN.encode()],
+    deepspeed: [test_deepspeed.RUN.encode()],
     mllog: [(test_mllog.SUBMITTED + test_mllog.STEPPED + test_mllog.EVALUATED + test_mllog.END).encode()],
     resiliency: [test_resiliency.text_of(test_resiliency.A_JOB).encode()],
     nvrx: [test_nvrx.TWO.encode()],

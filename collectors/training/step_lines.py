@@ -1,0 +1,154 @@
+"""What readers of step lines share: logs in which each step, or one in so many, has a line with its numbers.
+
+Lines of several hosts are told apart by what stands before them; several processes of one host that print a step each
+are entered once. A restart is told by the step number, or announced by the log. A step ends when its line is written.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from collectors.base import Fact, Item, Source
+from collectors.reading.attempts import COARSE_NS, STEP_COLUMNS, Lane, Lanes, StepRows, Taken
+from collectors.reading.evidence import Evidence
+from collectors.reading.line_prefix import Clock, host_prefix, pieces, plain
+from collectors.reading.textlog import Buffer, Tally, fits, lines
+from collectors.training.unprinted import MOST
+from errors import InputError
+
+Handler = Callable[[int, str, bool], None]
+
+
+@dataclass(frozen=True)
+class Told:
+    """What a line tells of a step, and of those since the line before: `each_ns`, how long one took; `tokens_per_s` and
+    `flops` (of a step, by the job's own count), both of a chip; the last step's `loss`."""
+
+    each_ns: int | None
+    tokens_per_s: float | None = None
+    flops: float | None = None
+    loss: float | None = None
+
+
+@dataclass
+class Host:
+    """How far one host's log has come. `begun_ns`, `begun_step`: when an attempt began to train, with which step;
+    `paused_ns`: saves since the last step line."""
+
+    lanes: Lanes = field(default_factory=Lanes)
+    begun_ns: int | None = None
+    begun_step: int | None = None
+    paused_ns: int = 0
+
+
+class StepLines:
+    """A log that is read line by line. `handlers`: what a line holds, and who reads it; the first that fits does."""
+
+    def __init__(self, source: Source, name: str):
+        self.source, self.format = source.name, name
+        self.tally = Tally()
+        self.clock = Clock(source, self.tally)
+        self.evidence = Evidence(source, self.tally, self.clock)
+        self.hosts: dict[str | None, Host] = defaultdict(Host)
+        self.facts: dict[str, object] = {}
+        self.handlers: tuple[tuple[str, Handler], ...] = ()
+        self.order = self.attempt = 0
+        self.last_step: int | None = None
+        self.steps = StepRows(*STEP_COLUMNS)
+        self.life = Buffer("lifecycle", "kind", "start_ns", "end_ns", "attempt", "step", "host", "order", "source")
+        self.scalars = Buffer("scalars", "ts_ns", "step", "name", "value", "unit", "source")
+
+    def read(self, source: Source, expected: str) -> Iterator[Item]:
+        """Raises InputError, saying what was `expected`, where the log tells of nothing."""
+        empty = True
+        for offset, line, whole in lines(source):
+            if not line:
+                continue
+            self.evidence.see(offset, line, self.attempt, self.last_step)
+            for needle, handle in self.handlers:
+                if needle in line:
+                    for piece in pieces(plain(line)):
+                        handle(offset, piece, whole)
+                    break
+            else:
+                continue
+            for item in self._batches(full_only=True):
+                empty = False
+                yield item
+        self.ended()
+        for item in (*self._batches(), *(Fact(name, value) for name, value in self.facts.items())):
+            empty = False
+            yield item
+        if empty:
+            raise InputError("no training step in it", where=source.name, expected=expected)
+        yield from self.tally.lost()
+
+    def ended(self) -> None:
+        """The log has come to its end: what waited for another line is entered."""
+
+    def _batches(self, full_only: bool = False) -> Iterator[Item]:
+        for buffer in (self.steps, self.life, self.scalars, self.evidence):
+            yield from buffer.full() if full_only else buffer.rest()
+
+    def taken(self, offset: int, prefix: str, step: int) -> tuple[str | None, Host, int | None, Taken] | None:
+        """(name of the host, host, time of the line, where the step belongs); None for one that was entered already."""
+        if not fits(step):
+            self.tally.add("step lines", "they name a step but give no number for it", offset)
+            return None
+        name = host_prefix(prefix)
+        host, at = self.hosts[name], self.clock.time_ns(prefix, offset)
+        before = host.lanes.attempt
+        for lane in host.lanes.now:
+            if lane.last == step and _together(lane, at):
+                self.tally.add("step lines", "other processes of a host printed it too: it is entered once", offset)
+                return None
+            if lane.last == step:
+                host.lanes.restart()
+                break
+        taken = host.lanes.take(step, at)
+        if host.lanes.attempt > before:
+            host.begun_ns = host.begun_step = None
+            host.paused_ns = 0
+        self.attempt, self.last_step = max(one.lanes.attempt for one in self.hosts.values()), step
+        return name, host, at, taken
+
+    def begins(self, prefix: str, at: int | None, step: int | None) -> None:
+        """The log says that training begins, with this step: a restart, where steps were taken before."""
+        host = self.hosts[host_prefix(prefix)]
+        if host.lanes.now:
+            host.lanes.restart()
+            self.attempt = max(self.attempt, host.lanes.attempt)
+        host.begun_ns, host.begun_step, host.paused_ns = at, step, 0
+
+    def enter(
+        self, name: str | None, taken: Taken, step: int, count: int, at: int | None, told: Told, every: str = ""
+    ) -> None:
+        """Rows of the `count` steps up to `step`, whose line was written at `at`. `every`: how the time of several is
+        known."""
+        each = told.each_ns
+        for n in range(count):
+            last = n == count - 1
+            start = None if at is None or each is None else at - each * (count - n)
+            row = (taken.start, step - count + 1 + n, name, start, each, told.tokens_per_s, told.flops)
+            self.steps.add(
+                *row, told.loss if last else None, self.order, at if last else None, self.format, self.source
+            )
+            self.order += 1
+        if count > 1:
+            self.tally.add("steps", every, count=count)
+
+    def values(self, at: int | None, step: int | None, found: Mapping[str, tuple[float, str | None]]) -> None:
+        """Other numbers of a line, by name: (value, unit)."""
+        for name, (value, unit) in found.items():
+            self.scalars.add(at, step, name, value, unit, self.source)
+
+
+def _together(lane: Lane, at: int | None) -> bool:
+    """Whether processes of one host may have written both lines of a step: within the time that one takes, or with no
+    times that tell otherwise."""
+    return lane.at is None or at is None or abs(at - lane.at) <= max(COARSE_NS, lane.took_ns or 0)
+
+
+def steps_since(before: int | None, step: int) -> int:
+    """Of how many steps a line tells that stands behind that of step `before`; of the first line of a log: one."""
+    return step - before if before is not None and 1 <= step - before <= MOST else 1

@@ -1,0 +1,204 @@
+"""torchtitan's standard output: a line for one step in so many, as each rank prints it.
+
+    dur_ns                  the mean since the line before: tokens of a step and device over `tps`, where the log tells
+                            the batch, the sequence and the mesh; else the time between the lines. What a save took that
+                            the trainer waited for is taken off. Of the first line no longer than since training began.
+    tokens_per_s_per_chip   `tps`: tokens per second and device, of which the saves are taken off too
+    model_flops_per_chip    `tflops` times the mean, else `mfu` times the peak that the log names
+    start_ns                from the line's own time, which is when the step ended
+Steps between two lines took the mean as well. `validate step` is told as scalars.
+"""
+
+import re
+from collections.abc import Iterator
+from math import isfinite
+
+from collectors.base import Item, Source
+from collectors.reading.line_prefix import host_prefix
+from collectors.reading.textlog import is_text_log, seconds_to_ns
+from collectors.training.step_lines import Host, StepLines, Told, steps_since
+
+NAME = "torchtitan"
+TITLE = "torchtitan log"
+HELP = "torchtitan training log (standard output): step times, throughput, loss, memory, checkpoints, mesh and batch."
+
+_STEP = re.compile(r"(validate )?step: +(\d{1,18}) +(loss: .*)", re.ASCII)
+_FIELD = re.compile(
+    r"([A-Za-z][\w/]{0,79}): +(-?\d[\d,]*(?:\.\d+)?(?:e[-+]?\d+)?|-?inf|nan)(GiB|%)?(?:\((\d+(?:\.\d+)?)%\))?(?=\s|$)",
+    re.ASCII,
+)
+_BEGINS = re.compile(r"Training starts at step (\d{1,18})(?!\d)", re.ASCII)
+_SAVED = re.compile(r"Finished saving the checkpoint.{0,60}? ?in (\d+(?:\.\d+)?) seconds", re.ASCII)
+_LOADED = re.compile(r"Finished loading the checkpoint.{0,60}? in (\d+(?:\.\d+)?) seconds", re.ASCII)
+_NUMBERS = {  # what the log calls it: what a run calls it
+    re.compile(r"\blocal batch size (\d{1,12})\b", re.ASCII): "per_device_batch_size",
+    re.compile(r"\bglobal batch size (\d{1,12})\b", re.ASCII): "global_batch",
+    re.compile(r"\bgradient accumulation steps (\d{1,9})\b", re.ASCII): "gradient_accumulation_steps",
+    re.compile(r"\bsequence length (\d{1,12})\b", re.ASCII): "sequence_length",
+    re.compile(r"\btotal steps (\d{1,15})\b", re.ASCII): "planned_steps",
+}
+_TOKENS = re.compile(r"\b(\d{1,15}) tokens per train step\b", re.ASCII)
+_MESH = re.compile(r"Building (?:\d-D )?device mesh with (?:parallelism: ([\w=, ]+)|(\[[\w', ]+\]), (\[[\d, ]+\]))")
+_AXES = {"pp": "pipeline", "tp": "tensor", "cp": "context", "ep": "expert"}  # what is no data parallelism
+_BESIDE = ("ep", "etp")  # axes that share the devices of others
+_MODEL = re.compile(r"Model (\S{1,60}) (\S{1,60}) size: ([\d,]{1,24}) total parameters")
+_CHIP = re.compile(r"\b(?:CUDA|GPU|XPU|HPU) capacity: (.{1,80}?) with [\d.]+GiB memory")
+_PEAK = re.compile(r"Peak FLOPS used for computing MFU: (\d\.\d+e\+\d+)")
+_SNIFF = re.compile(rb"(?<!validate )step: *\d+(?:\s|\x1b\[\d+m){2,8}loss: {1,3}-?[\dni].{0,200}?tps: *[\d,]+")
+_SNIFF_TITLE = re.compile(rb"(?m)^(?:\[\w+\]:|\d+: )?\[titan\] \d{4}-\d\d-\d\d \d\d:")
+_OWN = ("loss", "tps", "tflops")
+EXPECTED = "lines such as `step: 10  loss: 3.25  memory: 9.46GiB(64.99%)  tps: 7,282  tflops: 0.52  mfu: 0.17%`"
+EVERY = "not each has a line: those between two took the mean since the line before"
+
+
+def sniff(source: Source) -> float:
+    if not is_text_log(source):
+        return 0.0
+    return 0.9 if _SNIFF.search(source.head) else 0.8 if _SNIFF_TITLE.search(source.head) else 0.0
+
+
+def read(source: Source) -> Iterator[Item]:
+    """Steps, saves, other numbers and what the log tells of the job. Raises InputError where it holds none of them."""
+    yield from _Log(source).read(source, EXPECTED)
+
+
+class _Log(StepLines):
+    def __init__(self, source: Source):
+        super().__init__(source, NAME)
+        self.peak: float | None = None
+        self.tokens: int | None = None  # of a step, over all devices
+        self.pauses: dict[str, int | None] = {}  # by kind: after which step the last was told
+        self.handlers = (
+            ("step: ", self.step),
+            ("Training starts at step", self.begin),
+            ("inished saving the checkpoint", self.saved),
+            ("inished loading the checkpoint", self.loaded),
+            ("Trainer is initialized with", self.settings),
+            ("device mesh with", self.mesh),
+            (" total parameters", self.model),
+            (" capacity: ", self.chip),
+            ("Peak FLOPS", self.chip),
+        )
+
+    def step(self, offset: int, line: str, whole: bool) -> None:
+        if not (match := _STEP.search(line)):
+            return
+        prefix, step, fields = line[: match.start()], int(match[2]), _fields(match[3], whole)
+        if not fields or (taken := None if match[1] else self.taken(offset, prefix, step)) is None:
+            if match[1] and fields and step == self.last_step:
+                self.values(self.clock.time_ns(prefix, offset), step, {f"eval/{n}": v for n, v in fields.items()})
+            return
+        name, host, at, place = taken
+        before = place.before if place.before is not None else host.begun_step and host.begun_step - 1
+        count = steps_since(before, step)
+        told = self._told(host, at, place.lane.took_ns if place.before is not None else None, count, fields)
+        self.enter(name, place, step, count, at, told, EVERY)
+        self.values(at, step, {n: v for n, v in fields.items() if n not in _OWN})
+        host.begun_ns, host.paused_ns = None, 0
+
+    def _told(self, host: Host, at: int | None, gap: int | None, count: int, fields: dict) -> Told:
+        """Of `count` steps whose line was written at `at`, `gap` ns behind the one before."""
+        rate, loss = (fields[n][0] if n in fields else None for n in ("tps", "loss"))
+        chips = self.facts.get("chips")
+        mean = self.tokens / chips / rate if self.tokens and isinstance(chips, int) and rate else None  # as printed, s
+        took = gap if gap is not None else at - host.begun_ns if at is not None and host.begun_ns is not None else None
+        printed = None if mean is None else seconds_to_ns(mean * count)
+        whole = min((ns for ns in (took, printed) if ns is not None and ns > 0), default=None)
+        if mean is None and gap is not None and whole:
+            mean = whole / count / 1e9
+        each = None if whole is None else whole // count
+        if each and 0 < host.paused_ns < (whole or 0):
+            each = ((whole or 0) - host.paused_ns) // count
+        tokens = rate if rate is None or not each or mean is None else rate * mean * 1e9 / each
+        return Told(each, tokens, self._flops(fields, mean), loss)
+
+    def _flops(self, fields: dict, mean: float | None) -> float | None:
+        """FLOPs of a step and device, whose mean time in seconds this is."""
+        if "tflops" in fields:
+            rate = fields["tflops"][0] * 1e12
+        elif self.peak and "mfu" in fields:
+            rate = fields["mfu"][0] / 100 * self.peak
+        else:
+            return None
+        return rate * mean if mean and rate > 0 and isfinite(rate) else None
+
+    def begin(self, offset: int, line: str, whole: bool) -> None:
+        if match := _BEGINS.search(line):
+            prefix = line[: match.start()]
+            self.begins(prefix, self.clock.time_ns(prefix, offset), int(match[1]))
+            self.settings(offset, line, whole)
+
+    def saved(self, offset: int, line: str, whole: bool) -> None:
+        self._pause("checkpoint_save", _SAVED.search(line), offset, line)
+
+    def loaded(self, offset: int, line: str, whole: bool) -> None:
+        self._pause("checkpoint_restore", _LOADED.search(line), offset, line)
+
+    def _pause(self, kind: str, match: re.Match | None, offset: int, line: str) -> None:
+        """A save or a restore that the trainer waited for, which every rank tells of."""
+        took = seconds_to_ns(float(match[1])) if match else None
+        if match is None or took is None:
+            return
+        prefix = line[: match.start()]
+        at = self.clock.time_ns(prefix, offset)
+        if kind == "checkpoint_save":
+            host = self.hosts[host_prefix(prefix)]
+            host.paused_ns = max(host.paused_ns, took)
+        if self.pauses.get(kind, -1) == self.last_step:
+            return
+        self.pauses[kind] = self.last_step
+        if at is None:
+            self.tally.add("saves and restores", "the log dates nothing: no place in the lifecycle", offset)
+            return
+        self.life.add(kind, at - took, at, self.attempt, self.last_step, None, self.order, self.source)
+        self.order += 1
+
+    def settings(self, offset: int, line: str, whole: bool) -> None:
+        for pattern, name in _NUMBERS.items():
+            if (match := pattern.search(line)) and whole:
+                self.facts[name] = int(match[1])
+        batch, length = self.facts.get("global_batch"), self.facts.get("sequence_length")
+        if match := _TOKENS.search(line):
+            self.tokens = int(match[1])
+        elif isinstance(batch, int) and isinstance(length, int):
+            self.tokens = batch * length
+
+    def mesh(self, offset: int, line: str, whole: bool) -> None:
+        if not whole or not (match := _MESH.search(line)):
+            return
+        if match[1]:
+            pairs = [part.strip().split("=") for part in match[1].split(",")]
+        else:
+            pairs = list(zip(re.findall(r"\w+", match[2]), re.findall(r"\d+", match[3]), strict=False))
+        sizes = {p[0]: int(p[1]) for p in pairs if len(p) == 2 and p[1].isdigit() and 0 < int(p[1]) < 1 << 20}
+        chips, data = 1, 1
+        for axis, size in sizes.items():
+            chips *= 1 if axis in _BESIDE else size
+            data *= size if axis not in _AXES and axis not in _BESIDE else 1
+        axes = {"data": data, **{_AXES[axis]: size for axis, size in sizes.items() if axis in _AXES}}
+        if sizes:
+            self.facts["chips"] = chips
+        if axes := {axis: size for axis, size in axes.items() if size > 1}:
+            self.facts["parallelism"] = axes
+
+    def model(self, offset: int, line: str, whole: bool) -> None:
+        if (match := _MODEL.search(line)) and (digits := match[3].replace(",", "")).isdigit():
+            self.facts["parameters"] = float(digits)
+
+    def chip(self, offset: int, line: str, whole: bool) -> None:
+        if match := _CHIP.search(line):
+            self.facts["chip"] = match[1]
+        elif match := _PEAK.search(line):
+            self.peak = float(match[1])
+
+
+def _fields(text: str, whole: bool) -> dict[str, tuple[float, str | None]]:
+    """The `name: value` pairs of a step line with their units; the last is left out where the file ends in it."""
+    found: dict[str, tuple[float, str | None]] = {}
+    for match in _FIELD.finditer(text):
+        if not whole and match.end() == len(text) and match[3] != "%":
+            break
+        found[match[1]] = float(match[2].replace(",", "")), match[3]
+        if match[4]:
+            found[f"{match[1]} share"] = float(match[4]), "%"
+    return found

@@ -1,0 +1,161 @@
+"""torchtitan's standard output; every line here was written for these tests."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from collectors.training import torchtitan
+from errors import InputError
+from tests.collectors.reading import read, source_of
+
+S = 1_000_000_000
+BEGIN = datetime(2026, 3, 4, 5, 6, tzinfo=UTC)
+MESH = "Building device mesh with parallelism: pp=1, dp_replicate=1, dp_shard=4, cp=1, tp=2, ep=2, etp=1"
+BATCH = "Trainer is initialized with local batch size 2, global batch size 8, gradient accumulation steps 1, "
+BATCH += "sequence length 4096, total steps 1000 (warmup 200)"
+CHIP = "CUDA capacity: NVIDIA H100 with 95.00GiB memory"
+MODEL = "Model llama3 8B size: 8,030,261,248 total parameters"
+PEAK = "Peak FLOPS used for computing MFU: 9.890e+14"
+SAVED = "Finished saving the checkpoint (or staging if async is enabled)in {} seconds."
+TOKENS = 8 * 4096 / 8  # of a step and device
+
+
+def said(second: float, text: str, rank: str = "[rank0]:") -> str:
+    at = BEGIN + timedelta(seconds=second)
+    return f"{rank}[titan] {at:%Y-%m-%d %H:%M:%S},{at.microsecond // 1000:03d} - root - INFO - {text}\n"
+
+
+def step(n: int, took: float, loss: float = 3.25, more: str = "  tflops: 400.00  mfu: 40.44%") -> str:
+    memory = "grad_norm:  1.2500  memory: 66.91GiB(37.51%)"
+    return f"step: {n:2}  loss: {loss:8.5f}  {memory}  tps: {round(TOKENS / took):,}{more}"
+
+
+def coloured(text: str) -> str:
+    return text.replace("step:", "\x1b[36mstep:").replace("loss:", "\x1b[32mloss:").replace("tps:", "\x1b[34mtps:")
+
+
+HEAD = "".join(said(n, text) for n, text in enumerate((MESH, CHIP, MODEL, PEAK, BATCH, "Training starts at step 1")))
+RUN = (
+    HEAD
+    + said(25, step(1, 25))
+    + said(35, step(10, 10 / 9))
+    + said(40, SAVED.format("5.00"))
+    + said(50, step(20, 1.5))
+    + said(50.5, "validate step: 20  loss:  3.50000  memory: 66.91GiB(37.51%)  tps: 9,000")
+)
+
+
+def log(tmp_path, text, name="train.log"):
+    return read(torchtitan, source_of(tmp_path, text, name))
+
+
+@pytest.mark.parametrize("dress", [str, coloured])
+def test_a_run(tmp_path, dress):
+    text = dress(RUN)
+    assert torchtitan.sniff(source_of(tmp_path, text)) == 0.9
+    got = log(tmp_path, text)
+    assert got.column("steps", "step") == list(range(1, 21)) and set(got.column("steps", "attempt")) == {0}
+    took = [ns / S for ns in got.column("steps", "dur_ns")]
+    # from where training began; the mean as tps has it; that mean less the save of 5 s, which it includes
+    assert took == pytest.approx([20] + [10 / 9] * 9 + [1.0] * 10, rel=1e-3)
+    ends = {
+        s: (start + dur) / S - BEGIN.timestamp()
+        for s, start, dur in zip(*(got.column("steps", c) for c in ("step", "start_ns", "dur_ns")), strict=True)
+    }
+    assert {n: ends[n] for n in (1, 10, 20)} == pytest.approx({1: 25, 10: 35, 20: 50})
+    assert ends[11] == pytest.approx(41, abs=0.01)  # behind the save
+    assert [x for x in got.column("steps", "loss") if x is not None] == [3.25] * 3
+    # FLOPs are of a step, whatever it waited for: the rate times the mean as printed
+    flops = got.column("steps", "model_flops_per_chip")
+    assert flops[0] == pytest.approx(400e12 * 25, rel=1e-2) and flops[-1] == pytest.approx(400e12 * 1.5, rel=1e-3)
+    assert got.column("steps", "tokens_per_s_per_chip")[-1] == pytest.approx(TOKENS / 1.0, rel=1e-3)
+    [save] = got.rows["lifecycle"]
+    assert (save["kind"], save["step"], save["attempt"]) == ("checkpoint_save", 10, 0)
+    assert [save[c] / S - BEGIN.timestamp() for c in ("start_ns", "end_ns")] == pytest.approx([35, 40])
+    values = {(r["name"], r["step"]): (r["value"], r["unit"]) for r in got.rows["scalars"]}
+    assert values["memory", 10] == (66.91, "GiB") and values["memory share", 10] == (37.51, "%")
+    assert values["mfu", 20] == (40.44, "%") and values["eval/loss", 20] == (3.5, None)
+    assert got.facts == {
+        "chips": 8,
+        "parallelism": {"data": 4, "tensor": 2, "expert": 2},
+        "chip": "NVIDIA H100",
+        "parameters": 8_030_261_248.0,
+        "per_device_batch_size": 2,
+        "global_batch": 8,
+        "gradient_accumulation_steps": 1,
+        "sequence_length": 4096,
+        "planned_steps": 1000,
+    }
+
+
+def test_of_ranks_without_names_a_step_is_entered_once(tmp_path):
+    """As `srun --label` shows them: of each task, which is a node, all ranks print, some a little otherwise."""
+    text = "".join(
+        said(10 * n, step(n, 10, more=f"  tflops: 400.0{rank}  mfu: 40.44%"), f"{node}: ")
+        for n in (1, 2, 3)
+        for node in (0, 1)
+        for rank in range(4)
+    )
+    assert torchtitan.sniff(source_of(tmp_path, text)) == 0.9
+    got = log(tmp_path, text)
+    assert [(r["host"], r["step"]) for r in got.rows["steps"]] == [(h, n) for n in (1, 2, 3) for h in ("0", "1")]
+    assert set(got.column("steps", "attempt")) == {0} and "step lines (18)" in got.reasons()
+    assert [d and d / S for d in got.column("steps", "dur_ns")] == [None, None, 10, 10, 10, 10]  # between the lines
+
+
+def test_without_batch_and_mesh_steps_take_the_time_between_their_lines(tmp_path):
+    got = log(tmp_path, said(0, step(10, 1)) + said(12, step(20, 1.2)))
+    assert got.column("steps", "step") == list(range(10, 21))
+    assert got.column("steps", "dur_ns") == [None] + [round(1.2 * S)] * 10
+    assert got.column("steps", "model_flops_per_chip")[1:] == pytest.approx([400e12 * 1.2] * 10)
+
+
+def test_without_flops_they_follow_from_utilisation_and_the_peak_that_the_log_names(tmp_path):
+    text = "".join(said(0, t) for t in (MESH, PEAK, BATCH)) + said(9, step(7, 2, more="  mfu: 40.00%"))
+    assert log(tmp_path, text).column("steps", "model_flops_per_chip") == pytest.approx([0.4 * 9.89e14 * 2], rel=1e-3)
+    unknown = text.replace("mfu: 40.00%", "mfu: N/A")
+    assert log(tmp_path, unknown).column("steps", "model_flops_per_chip") == [None]
+
+
+@pytest.mark.parametrize("announced", [True, False])
+def test_a_restart(tmp_path, announced):
+    again = said(100, "Training starts at step 11") if announced else ""
+    text = RUN + again + said(120, step(11, 20)) + said(121, step(12, 1)) + said(122, step(13, 1))
+    got = log(tmp_path, text)
+    assert got.column("steps", "attempt") == [0] * 20 + [1] * 3
+    assert got.column("steps", "step")[20:] == [11, 12, 13]
+
+
+def test_a_restart_at_the_very_step_is_one_however_the_clock_runs(tmp_path):
+    for later in (600, -600):
+        text = said(1000, step(1990, 1)) + said(1000, step(1990, 1)) + said(1000 + later, step(1990, 2))
+        assert log(tmp_path, text).column("steps", "attempt") == [0, 1]
+
+
+@pytest.mark.parametrize(
+    ("line", "chips", "parallelism"),
+    [
+        ("Building 1-D device mesh with ['dp_shard'], [8]", 8, {"data": 8}),
+        (
+            "Building 3-D device mesh with ['pp', 'dp_shard', 'tp'], [2, 4, 8]",
+            64,
+            {"data": 4, "pipeline": 2, "tensor": 8},
+        ),
+        ("Building device mesh with parallelism: pp=2, dp=2, cp=2, tp=1", 8, {"data": 2, "pipeline": 2, "context": 2}),
+        ("Building device mesh with parallelism: pp=1, dp_replicate=1, dp_shard=1, cp=1, tp=1", 1, None),
+    ],
+)
+def test_a_mesh(tmp_path, line, chips, parallelism):
+    facts = log(tmp_path, said(0, line)).facts
+    assert (facts["chips"], facts.get("parallelism")) == (chips, parallelism)
+
+
+def test_a_line_that_the_file_ends_in_gives_no_half_of_a_number(tmp_path):
+    whole = said(0, step(1, 1)) + said(1, step(2, 1))
+    cut = log(tmp_path, whole[: whole.rindex("tps: ") + len("tps: 4,0")])
+    assert cut.column("steps", "tokens_per_s_per_chip") == [TOKENS, None]
+
+
+def test_a_log_that_never_trained_says_what_is_missing(tmp_path):
+    with pytest.raises(InputError, match="no training step in it"):
+        log(tmp_path, said(0, "Starting job: Llama 3 8B training"))

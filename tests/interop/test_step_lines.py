@@ -1,0 +1,72 @@
+"""Real logs of llm.c, torchtitan and DeepSpeed, and numbers that were computed from them independently."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from collectors.base import Source
+from collectors.training import deepspeed, llm_c, torchtitan
+from tests.collectors.reading import read
+
+SHARED = Path(__file__).parents[2].parent / "shared"
+MORE, ORACLES = SHARED / "data" / "more", SHARED / "oracles" / "more"
+
+pytestmark = pytest.mark.skipif(not (ORACLES / "llm_c.json").exists(), reason="no step logs beside the project")
+
+
+def oracle(name):
+    return json.loads((ORACLES / f"{name}.json").read_text())
+
+
+def test_llm_c():
+    for name, told in oracle("llm_c").items():
+        source = Source(MORE / name, name)
+        assert llm_c.sniff(source) >= 0.8
+        got = read(llm_c, source)
+        steps = got.rows.get("steps", [])
+        assert len(steps) == told["step_lines"]
+        assert sum(row["dur_ns"] for row in steps) / 1e6 == pytest.approx(told.get("sum_ms", 0))
+        for row, line in zip((steps[0], steps[-1]), (told["first"], told["last"]), strict=True) if steps else ():
+            assert row["step"] == int(line[0]) and row["loss"] == float(line[2])
+            assert row["dur_ns"] / 1e6 == pytest.approx(float(line[5]))
+        assert got.column("evidence", "cause") == (["time_limit"] if steps else ["software"])
+
+
+def test_torchtitan():
+    name = "torchtitan/aws_llama3_8b_readme_excerpt.log"
+    told, source = oracle("torchtitan")[name], Source(MORE / name, name)
+    assert torchtitan.sniff(source) == 0.9
+    got = read(torchtitan, source)
+    for n in range(told["runs"]):
+        run = told[f"run_{n}"]
+        rows = [row for row in got.rows["steps"] if row["attempt"] == n]
+        assert len({row["host"] for row in rows}) == len(rows) == 4  # nodes
+        assert {(r["step"], r["loss"], r["tokens_per_s_per_chip"]) for r in rows} == {
+            (run["step"], run["loss"], run["tps_per_device"])
+        }
+    values = {r["name"]: r["value"] for r in got.rows["scalars"]}
+    last = told["run_1"]
+    assert (values["memory"], values["memory share"], values["mfu"]) == (
+        last["memory_GiB"],
+        last["memory_pct"],
+        last["mfu_pct"],
+    )
+
+
+def test_deepspeed():
+    for name, told in oracle("deepspeed").items():
+        source = Source(MORE / name, name)
+        assert deepspeed.sniff(source) == 0.7
+        got = read(deepspeed, source)
+        steps = {row["step"] for row in got.rows["steps"]}
+        first, last = told["first"][1], told["last"][1]
+        assert steps >= set(range(first, last + 1)) and set(got.column("steps", "attempt")) == {0}
+        assert len(steps) == len(got.rows["steps"])  # two engines name the same step
+        lines = [row for row in got.rows["scalars"] if row["name"] == "skipped"]
+        assert len(lines) == told["timer_lines"] and lines[-1]["step"] == last
+        rates = [row["value"] for row in got.rows["scalars"] if row["name"] == "samples per second"]
+        assert rates[-1] == pytest.approx(float(told["timer_last"][4])) and len(rates) == told["timer_lines"]
+        at = [row["logged_ns"] for row in got.rows["steps"] if row["logged_ns"]]
+        took = sum(row["dur_ns"] for row in got.rows["steps"] if row["dur_ns"])
+        assert took == pytest.approx(at[-1] - at[0], abs=len(steps))  # neither file tells its batch
