@@ -17,7 +17,7 @@ MOST_REMEMBERED = 4096
 
 
 class Seen:
-    """What was looked up lately, by its hash or signed cookie. What nobody has is remembered too."""
+    """What was looked up lately of one kind, by its hash or signed cookie. What nobody has is remembered too."""
 
     def __init__(self, seconds: float = REMEMBERED_S, most: int = MOST_REMEMBERED):
         self._seconds, self._most = seconds, most
@@ -47,8 +47,13 @@ class Books:
         self.settings, self.place = settings, place
         self.key = key_of(place.store.root)
         self.tokens, self.logins = TokenBook(place.registry.at), LoginBook(place.registry.at)
-        self.seen = Seen()
+        self.seen_tokens, self.seen_logins = Seen(), Seen()  # apart: a token's hash as a cookie is no login
         self.used: dict[str, int] = {}  # when the use of a token was noted last, by its id
+
+    def forget(self) -> None:
+        """Look up anew what is asked next: a token was revoked, or somebody signed out."""
+        self.seen_tokens.clear()
+        self.seen_logins.clear()
 
     def note_used(self, token_id: str, now_ns: int) -> None:
         with contextlib.suppress(ChipledgerError):  # a registry that cannot be written stops nobody from reading

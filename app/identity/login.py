@@ -152,7 +152,7 @@ class Signing:
             try:
                 session = session_signer(books.key).unsign(given.encode("latin-1")).decode()
                 await to_thread.run_sync(books.logins.end, digest(books.key, session))
-                books.seen.clear()
+                books.forget()
                 known = request.scope.get("chipledger.known")
                 await self._note(request, known.identity if known else NOBODY, "sign out", "done")
             except (BadSignature, ValueError):

@@ -68,7 +68,7 @@ class Identifying:
         except QuestionError as e:
             raise NotFound(str(e)) from e
         if self._door is not None:
-            self._door.books.seen.clear()
+            self._door.books.forget()
         return gone.to_dict()
 
     @answering

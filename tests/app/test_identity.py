@@ -14,11 +14,13 @@ from websockets.sync.client import connect
 from app.cli.commands.serve import Asked, allow
 from app.identity.audit import entries
 from app.identity.base import Role
-from app.identity.cookies import session_in
+from app.identity.cookies import SESSION, session_in
+from app.identity.key import key_of
 from app.identity.open_to_all import warning
 from app.identity.rights import ANY, PAGE, RIGHTS, UNNAMED, WEBSOCKET
 from app.identity.settings import OPEN_VARIABLE, VARIABLE, Oidc
 from app.identity.table import Table, record, template
+from app.identity.tokens import digest
 from app.identity.tokens import revoke as revoke_token
 from app.pages.all import every_page, older_addresses
 from app.serve.server import serve
@@ -405,3 +407,13 @@ def test_a_websocket_to_files_is_closed(identified):
         with pytest.raises(InvalidStatus) as refused:
             connect(identified.stream.replace("/_stcore/stream", path), additional_headers=headers)
         assert refused.value.response.status_code == 403
+
+
+def test_what_the_registry_keeps_of_a_token_is_no_session(identified):
+    """Whoever has a copy of the registry knows the hashes of tokens; that one is used at this moment is of no help."""
+    token = made(identified, name="used now", groups=["platform"])
+    ask = httpx2.Client(base_url=identified.address, headers={"Authorization": f"Bearer {token['token']}"})
+    assert ask.get("/api/whoami").json()["name"] == "used now"
+    hashed = digest(key_of(identified.store), token["token"])
+    answer = httpx2.get(f"{identified.address}/api/whoami", headers={"Cookie": f"{SESSION}={hashed}"})
+    assert answer.status_code == 401, answer.text

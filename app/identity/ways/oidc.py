@@ -18,10 +18,10 @@ async def know(books: Books, asked: Asked) -> Known | None:
     given = session_in(asked.headers, oidc) if oidc is not None else None
     if given is None:
         return None
-    known, login = books.seen.get(given)
+    known, login = books.seen_logins.get(given)
     if not known:
         login = await _login(books, given)
-        books.seen.put(given, login)
+        books.seen_logins.put(given, login)
     if login is None or time.time_ns() >= login.ends_ns:
         return None  # it ended: they sign in again
     groups = frozenset(login.groups)

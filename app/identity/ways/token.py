@@ -34,10 +34,10 @@ async def know(books: Books, asked: Asked) -> Known | None:
 
 
 async def _token(books: Books, hashed: str) -> Token:
-    known, token = books.seen.get(hashed)
+    known, token = books.seen_tokens.get(hashed)
     if not known:
         token = await to_thread.run_sync(books.tokens.of_hash, hashed)
-        books.seen.put(hashed, token)
+        books.seen_tokens.put(hashed, token)
     now = time.time_ns()
     if token is None:
         raise Unknown("this token is not known here", advice=ADVICE)
