@@ -74,6 +74,11 @@ class Coming:
             return (there.st_size, there.st_mtime_ns) == (self.n_bytes, self.placed_ns)
         return False
 
+    def is_replaced(self, upload: Path) -> bool:
+        """Whether it was whole, and another file of its name came after it: nothing of it is there, or to come."""
+        left = bool(self.placed_ns) and not self.data(upload).exists()  # looked at first: `put` moves it meanwhile
+        return left and not self.is_whole(upload)
+
     def offset(self, upload: Path) -> int:
         """How many bytes of it are there."""
         if self.is_whole(upload):
@@ -101,9 +106,10 @@ class Coming:
 
 
 def coming_below(upload: Path) -> list[Coming]:
-    """All of an upload, whole or not, by name."""
+    """All of an upload, whole or not, by name; without those that were replaced."""
     found = (Coming.there(upload, path.stem) for path in upload.glob(f"*{ABOUT}"))
-    return sorted((one for one in found if one), key=lambda one: (one.name, one.file_id))
+    there = (one for one in found if one and not one.is_replaced(upload))
+    return sorted(there, key=lambda one: (one.name, one.file_id))
 
 
 def reserved_bytes(upload: Path) -> int:

@@ -97,7 +97,7 @@ class Resuming:
     def find(self, upload_id: str, file_id: str) -> Coming:
         """Raises NoSuchFile."""
         upload = self.upload(upload_id)
-        if (found := Coming.there(upload, file_id)) is None:
+        if (found := Coming.there(upload, file_id)) is None or found.is_replaced(upload):
             raise NoSuchFile(f"no file {file_id[:40]!r} on its way", advice="Begin it with POST .../files.")
         return found
 

@@ -286,6 +286,25 @@ def test_a_held_file_that_was_damaged_since_is_sent_again(tmp_path):
     assert door.offset(second, door.files.create(second, "f", 6, sha(data))) == 0
 
 
+@pytest.mark.parametrize("by_put", [False, True])
+def test_a_file_that_another_of_its_name_replaced_is_no_half_of_one(tmp_path, by_put):
+    door, old, new = Door(tmp_path), b"first", b"second one"
+    upload = door.uploads.begin()
+    first = door.files.create(upload, "f", len(old), sha(old))
+    door.write(upload, first, 0, old)
+    if by_put:
+        asyncio.run(door.uploads.receive(upload, "f", stream(new), len(new)))
+    else:
+        door.write(upload, door.files.create(upload, "f", len(new), sha(new)), 0, new)
+    assert door.files.unfinished(upload) == []
+    assert [(one.n_bytes, offset) for one, offset in door.files.listed(upload)] == [(len(new), len(new))][by_put:]
+    assert door.uploads._bytes_of(tmp_path / upload) == len(new)
+    with pytest.raises(NoSuchFile):
+        door.files.find(upload, first.file_id)
+    door.write(upload, door.files.create(upload, "f", len(old), sha(old)), 0, old)  # and back again
+    assert (tmp_path / upload / "files/f").read_bytes() == old and door.files.unfinished(upload) == []
+
+
 def test_notes_of_what_is_held_go_with_their_uploads(tmp_path):
     door = Door(tmp_path)
     upload = door.uploads.begin()
