@@ -129,6 +129,11 @@ class Bin:
         """The run, where it lies here and not in the store as well."""
         return Run(self.folder / run_id) if self.has(run_id) and not self._is(self._runs, run_id) else None
 
+    def lying(self, run_id: str) -> Binned | None:
+        """The run of this id, where it lies here."""
+        since_ns = _since_ns(self.folder / run_id) if self.has(run_id) else None
+        return None if since_ns is None else Binned(Run(self.folder / run_id), since_ns)
+
     def runs(self) -> list[Binned]:
         """All that lie here, those that came last first."""
         try:

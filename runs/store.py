@@ -268,15 +268,21 @@ class Store:
 
     def binned(self) -> list[Binned]:
         """The runs in the bin, with what people said of them, those that came last first."""
-        lying, hidden = self.bin.runs(), self.hidden()
+        return self._told_of(self.bin.runs())
+
+    def _told_of(self, lying: list[Binned]) -> list[Binned]:
+        """Those that are not hidden, nor in the store as well, with what people said of them."""
+        hidden = self.hidden()
         found = [b for b in lying if b.run.run_id not in hidden and not self.has(b.run.run_id)]
         said = self.said([b.run.run_id for b in found])
         return [replace(b, run=b.run.told(said.get(b.run.run_id, NOTHING))) for b in found]
 
     def find_binned(self, name: str) -> Binned | None:
         """A run in the bin by its id, an unambiguous beginning of it, or its name (the last that came of that name)."""
+        if (lying := self.bin.lying(name)) and (found := self._told_of([lying])):
+            return found[0]  # without a look at the others: of many that are brought back each is named by its id
         runs = self.binned()
-        named = [b for b in runs if b.run.run_id == name] or [b for b in runs if name in _names(b.run)]
+        named = [b for b in runs if name in _names(b.run)]
         begun = [b for b in runs if len(name) >= 4 and b.run.run_id.startswith(name)]
         return named[0] if named else begun[0] if len(begun) == 1 else None
 

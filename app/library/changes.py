@@ -215,7 +215,8 @@ def _put(place: Workspace, run: Run, who: str) -> InBin:
     place.store.bin.put(run.run_id)
     with contextlib.suppress(InputError):
         shelf(place).note_binned(run.run_id, name, who)
-    since_ns = next((b.since_ns for b in place.store.bin.runs() if b.run.run_id == run.run_id), time.time_ns())
+    lying = place.store.bin.lying(run.run_id)
+    since_ns = lying.since_ns if lying else time.time_ns()
     return InBin(run.run_id, name, who, since_ns, since_ns + int(KEPT_S * 1e9))
 
 

@@ -117,31 +117,41 @@ def kept(place: Workspace, runs: Iterable[Run]) -> dict[str, str]:
     found: dict[str, str] = {}
     tagged = {run.run_id: KEEP_TAG in run.manifest.tags for run in runs}  # as they came; what people set is below
     owners = place.registry.owners(tagged)
+    asked = owners.keys() | set(owners.values())
     for why, ids in _KEEPERS:
-        there = ids(place)
+        there = ids(place, asked)
         for run_id, owner in owners.items():
             if run_id in there or owner in there:
                 found.setdefault(run_id, why)
     return {run_id: TAGGED for run_id, stays in tagged.items() if stays} | found
 
 
-def _followed(place: Workspace) -> set[str]:
+def _starred(place: Workspace, ids: set[str]) -> set[str]:
+    return {run_id for run_id, where in shelf(place).places(ids).items() if where.starred}
+
+
+def _baselines(place: Workspace, ids: set[str]) -> set[str]:
+    return {str(m.run_id) for m in BaselineBook(place.registry.at).standing()}
+
+
+def _followed(place: Workspace, ids: set[str]) -> set[str]:
     """Snapshots of live runs: who follows them takes them away."""
     return {i for live in place.store.live.all() for i in (live.run_id, *(old for old, _ in live.retiring)) if i}
 
 
-def _tagged(place: Workspace) -> set[str]:
-    return {run_id for run_id, extras in place.registry.added().items() if KEEP_TAG in extras.tags}
+def _tagged(place: Workspace, ids: set[str]) -> set[str]:
+    return {run_id for run_id, extras in place.registry.added(ids).items() if KEEP_TAG in extras.tags}
 
 
-_KEEPERS: Sequence[tuple[str, Callable[[Workspace], set[str]]]] = (
-    ("starred", lambda place: {i for i, where in shelf(place).places().items() if where.starred}),
-    ("a baseline", lambda place: {str(m.run_id) for m in BaselineBook(place.registry.at).standing()}),
-    ("promised", lambda place: {p.run_id for p in PromiseBook(place.registry.at).standing()}),
+_KEEPERS: Sequence[tuple[str, Callable[[Workspace, set[str]], set[str]]]] = (
+    ("starred", _starred),
+    ("a baseline", _baselines),
+    ("promised", lambda place, ids: {p.run_id for p in PromiseBook(place.registry.at).standing()}),
     ("followed", _followed),
     (TAGGED, _tagged),
-    ("bundled", lambda place: place.demo.ids()),
+    ("bundled", lambda place, ids: place.demo.ids()),
 )
+"""Why runs stay; each tells of these ids at least which it keeps, so that one run is looked at without all others."""
 
 
 def bytes_of(run: Run) -> int:

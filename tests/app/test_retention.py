@@ -13,6 +13,8 @@ from errors import QuestionError
 from runs.baseline_book import BaselineBook
 from runs.live import Live
 from runs.promise_book import Promise, PromiseBook
+from runs.registry import Registry
+from runs.shelf import Shelf
 from tests.app import made_runs
 
 NAMES = ("a", "a", "a", "b", "b", "c")
@@ -104,6 +106,20 @@ def test_what_was_planned_and_starred_since_stays_and_the_rest_lies_in_the_bin(p
     assert {b.who for b in changes.binned(place) if b.run_id != stored[2]} == {"retention"}
     changes.restore(place, [stored[0]])
     assert place.store.has(stored[0])
+
+
+def test_what_goes_is_looked_at_once_more_without_all_that_was_said_of_others(place, stored, monkeypatch):
+    planned = plan(place, Policy(per_name=1))
+    for kind in (Shelf, Registry):
+        name = "places" if kind is Shelf else "added"
+        asked = getattr(kind, name)
+
+        def few(self, owners=None, asked=asked):
+            assert owners is not None and len(owners) == 1
+            return asked(self, owners)
+
+        monkeypatch.setattr(kind, name, few)
+    assert [j.run_id for j in apply(place, planned)[0]] == [stored[0], stored[1], stored[3]]
 
 
 def test_no_rule_is_refused_and_a_clock_that_is_set_back_takes_nothing(place, stored, monkeypatch):

@@ -71,6 +71,18 @@ def test_several_are_deleted_and_restored_all_or_none(place):
     assert len(changes.restore(place, ["first", "second"])) == 2 and len(place.store.runs()) == 2
 
 
+def test_of_many_each_is_moved_without_a_look_at_all_that_lie_there(place, monkeypatch):
+    ids = [run.run_id for run in place.store.runs()]
+    with monkeypatch.context() as patch:
+        patch.setattr(binning.Bin, "runs", lambda self: pytest.fail("the whole bin was listed"))
+        told = changes.bin_many(place, ids)
+        assert [(one.run_id, one.since_ns) for one in changes.restore(place, ids)] == [
+            (one.run_id, one.since_ns) for one in told
+        ]
+        changes.bin_many(place, ids)
+    assert [(b.run_id, b.who) for b in changes.binned(place)] == [(i, "") for i in reversed(ids)]
+
+
 def test_what_lay_there_for_thirty_days_goes_when_a_store_is_opened_with_all_that_was_added(place):
     first, second = (place.store.find(n).run_id for n in ("first", "second"))
     changes.star(place, ["first"])
