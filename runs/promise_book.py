@@ -82,6 +82,12 @@ class PromiseBook(Database):
                     f"no promise {number} stands", expected="the number of one that `chipledger promise` lists"
                 )
 
+    def runs(self) -> set[str]:
+        """The runs of which anything is promised, however many they are."""
+        with self._connect() as db:
+            found = db.execute("select distinct run_id from promises where withdrawn_ns is null")
+            return {run_id for (run_id,) in found}
+
     def standing(self, job: str | None = None, run_id: str | None = None) -> list[Promise]:
         """Those that stand, the newest first: all, or of one job or run."""
         asked = "select * from promises where withdrawn_ns is null"

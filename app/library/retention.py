@@ -146,7 +146,7 @@ def _tagged(place: Workspace, ids: set[str]) -> set[str]:
 _KEEPERS: Sequence[tuple[str, Callable[[Workspace, set[str]], set[str]]]] = (
     ("starred", _starred),
     ("a baseline", _baselines),
-    ("promised", lambda place, ids: {p.run_id for p in PromiseBook(place.registry.at).standing()}),
+    ("promised", lambda place, ids: PromiseBook(place.registry.at).runs()),
     ("followed", _followed),
     (TAGGED, _tagged),
     ("bundled", lambda place, ids: place.demo.ids()),

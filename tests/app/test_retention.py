@@ -12,7 +12,7 @@ from app.library.retention import DAY_NS, Policy, apply, plan
 from errors import QuestionError
 from runs.baseline_book import BaselineBook
 from runs.live import Live
-from runs.promise_book import Promise, PromiseBook
+from runs.promise_book import MOST, Promise, PromiseBook
 from runs.registry import Registry
 from runs.shelf import Shelf
 from tests.app import made_runs
@@ -84,6 +84,14 @@ def test_what_is_starred_a_baseline_promised_followed_tagged_or_bundled_stays(pl
     ]
     BaselineBook(place.registry.path).remove("main")
     assert [j.run_id for j in plan(place, Policy(older_than_days=0)).going] == [stored[1]]
+
+
+def test_what_is_promised_stays_however_much_was_promised_since(place, stored):
+    said = {"low_share": 0.1, "likely_share": 0.2, "high_share": 0.3, "draws": {}}
+    book = PromiseBook(place.registry.path)
+    for n in range(MOST + 1):
+        book.keep(Promise(run_id=stored[n > 0], job="a", cause=f"c{n}", title="t", **said))
+    assert gone(place, older_than_days=0) == stored[2:]
 
 
 def test_a_run_that_came_with_the_tag_keep_stays(place, stored):
