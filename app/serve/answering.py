@@ -4,6 +4,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+from starlette.concurrency import run_in_threadpool
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 
@@ -15,6 +16,7 @@ from app.serve.stopping import Stopping
 from app.serve.upload_room import TooLarge
 from errors import ChipledgerError, QuestionError
 from errors.options import once_each
+from runs.run import Run
 
 ASKED = frozenset(
     ("compare", "several", "history", "show", "show_model", "whatif", "topology", "query", "job", "runs", "delete")
@@ -71,6 +73,12 @@ def answering(handler: Callable) -> Callable:
             return JSONResponse({"error": f"{error}. {advice}"}, status_code=500, headers={"Connection": "close"})
 
     return wrapped
+
+
+async def found(find: Callable[[str], Run], name: str) -> Run:
+    """The run of a name, found beside the loop: to know a name, or the beginning of an id, all runs are looked at, and
+    of many thousands that takes seconds, in which nobody else would be answered."""
+    return await run_in_threadpool(find, name)
 
 
 def _bodiless(request: Request) -> None:

@@ -17,7 +17,7 @@ from app.pages.published.words import published_rows
 from app.questions import QUESTIONS, asking, question
 from app.questions.base import Question, described
 from app.questions.forms import form
-from app.serve.answering import NotFound
+from app.serve.answering import NotFound, found
 from app.serve.answering import answering as _answering
 from app.serve.aside import Aside
 from app.serve.baselining import Baselining
@@ -102,8 +102,8 @@ class Api:
             Route("/upload/{rest:path}", self.nothing, methods=METHODS),
         ]
 
-    def _run(self, request: Request) -> Run:
-        return self._find(request.path_params["run_id"])
+    async def _run(self, request: Request) -> Run:
+        return await found(self._find, request.path_params["run_id"])
 
     def _find(self, name: str) -> Run:
         try:
@@ -131,7 +131,7 @@ class Api:
     @_answering
     async def run(self, request: Request) -> Any:
         """One run, by its id, the beginning of its id, or its name: facts, inputs, tables, tags, warnings."""
-        run = self._run(request)
+        run = await self._run(request)
         live = self._place.store.live.current(run.run_id)
         details = run_details(run, self._place.registry.extras(run.run_id), live)
         return {**details, **await run_in_threadpool(shelved, self._place, run.run_id)}
@@ -139,13 +139,13 @@ class Api:
     @_answering
     async def facts(self, request: Request) -> Any:
         """What is known of a run and by whom, what does not agree, and what one fact more would tell."""
-        told = await run_in_threadpool(facts_told, self._run(request), self._place)
+        told = await run_in_threadpool(facts_told, await self._run(request), self._place)
         return told.to_dict()
 
     @_answering
     async def say(self, request: Request) -> Any:
         """Keep what a person says of a run: {"chip": "v5p", "who": "ann"}; null takes back."""
-        run, given = self._run(request), await json_object(request)
+        run, given = await self._run(request), await json_object(request)
         who = line(given.pop("who", None) or "", "who")
         return await run_in_threadpool(self._said, run, given, who)
 
@@ -162,7 +162,7 @@ class Api:
     @_answering
     async def show(self, request: Request) -> Any:
         """The answer to a question about a run. Options of the question are parameters."""
-        return await self._answer(self._run(request), request)
+        return await self._answer(await self._run(request), request)
 
     @_answering
     async def show_model(self, request: Request) -> Any:
@@ -182,14 +182,14 @@ class Api:
     @_answering
     async def tables(self, request: Request) -> Any:
         """The tables of a run with their columns, as SQL sees them."""
-        return {"tables": await run_in_threadpool(querying.tables, self._run(request))}
+        return {"tables": await run_in_threadpool(querying.tables, await self._run(request))}
 
     @_answering
     async def query(self, request: Request) -> Any:
         """The answer to SQL over the tables of a run, as JSON or as a file. Of one that was cut off JSON says `cut`; a
         file says so in its name and in the header `Chipledger-Cut`."""
         given = from_query(request.query_params.multi_items(), querying.ASKED)
-        run = self._run(request)
+        run = await self._run(request)
         answer, data = await run_in_threadpool(querying.given_out, run, **given)
         form = given.get(querying.FORMAT.name, querying.FORMAT.default)
         if querying.MEDIA[form] == querying.JSON:
@@ -239,7 +239,7 @@ class Api:
             raise NotFound(str(e)) from e
         given = asked.from_query(request.query_params.multi_items())
         if run := asked.run_of(given):
-            self._find(run)
+            await found(self._find, run)
         return await run_in_threadpool(lambda: asked.told(asked.answer(given, self._place)))
 
     @_answering

@@ -57,7 +57,7 @@ class Comparing:
         given = from_query(request.query_params.multi_items(), COMPARED)
         if WHATIF.name in given:
             return await run_in_threadpool(self._beside_model, given)
-        a, b = both(self._place, given)
+        a, b = await run_in_threadpool(both, self._place, given)
         found = await run_in_threadpool(Compared, a, b, self._place, *(given.get(o.name) for o in LOADS))
         return found.to_dict()
 

@@ -10,7 +10,7 @@ from starlette.responses import StreamingResponse
 from starlette.routing import Route
 
 from app.options import from_query
-from app.serve.answering import answering
+from app.serve.answering import answering, found
 from app.timeline.perfetto.making import made, named
 from app.timeline.perfetto.options import ASKED
 from app.workspace import Workspace
@@ -33,7 +33,7 @@ class Perfetto:
         """The timeline as a file that Perfetto opens (TrackEvent packets of protobuf): `start` and `end` in ticks since
         the timeline's origin, `rows` such as 0-39,52, `lanes` by name, `most` events."""
         given = from_query(request.query_params.multi_items(), ASKED, flags=False)
-        run = self._find(request.path_params["run_id"])
+        run = await found(self._find, request.path_params["run_id"])
         told = await run_in_threadpool(made, run, given, self._place)
         kept = f"attachment; filename*=UTF-8''{quote(named(run))}"
         headers = {"Content-Disposition": kept, "X-Content-Type-Options": "nosniff"}

@@ -13,7 +13,7 @@ from app.cells import file_name
 from app.comparing.options import LOADS, SIDES
 from app.options import from_query
 from app.reporting.formats import AS, TAKEN, Format, named, written
-from app.serve.answering import answering
+from app.serve.answering import answering, found
 from app.serve.comparing import both
 from app.workspace import Workspace
 from runs.run import Run
@@ -42,7 +42,7 @@ class Reporting:
         """The report of a run as one file: `format=html`, which opens without a network, or `markdown`; `download`
         gives it as a file. A PDF `chipledger report` prints, or a browser of the HTML."""
         given = from_query(request.query_params.multi_items(), (AS, TAKEN))
-        run = self._find(request.path_params["run_id"])
+        run = await found(self._find, request.path_params["run_id"])
         return await run_in_threadpool(self._given, given, lambda: _of_run(run, self._place))
 
     @answering
@@ -50,7 +50,7 @@ class Reporting:
         """The report of run `b` held against run `a`; `load_a`, `load_b` of served runs; `format` and `download` as of
         one run."""
         given = from_query(request.query_params.multi_items(), (*SIDES, *LOADS, AS, TAKEN))
-        a, b = both(self._place, given)
+        a, b = await run_in_threadpool(both, self._place, given)
         loads = [given.get(o.name) for o in LOADS]
         return await run_in_threadpool(self._given, given, lambda: _of_pair(a, b, self._place, *loads))
 

@@ -8,7 +8,7 @@ from starlette.requests import Request
 from starlette.routing import Route
 
 from app import sharing
-from app.serve.answering import answering
+from app.serve.answering import answering, found
 from app.serve.requests import json_object
 from app.serve.shelving import WHERE
 from app.workspace import Workspace
@@ -31,14 +31,14 @@ class Sharing:
     @answering
     async def groups(self, request: Request) -> Any:
         """The groups of people whose members see a run, and admins; of none, all who are signed in see it."""
-        run = await run_in_threadpool(self._find, request.path_params["run_id"])
+        run = await found(self._find, request.path_params["run_id"])
         return {"run_id": run.run_id, GROUPS: await run_in_threadpool(sharing.groups_of, self._place, run.run_id)}
 
     @answering
     async def share(self, request: Request) -> Any:
         """Let members of these groups see a run, and nobody else but admins: `{"groups": ["llm"]}`. None in the list:
         all who are signed in. Whoever asks must be in each group that the run was not in before."""
-        run = await run_in_threadpool(self._find, request.path_params["run_id"])
+        run = await found(self._find, request.path_params["run_id"])
         given = await json_object(request)
         teams = given.pop(GROUPS, None)
         if given:

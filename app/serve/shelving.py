@@ -10,7 +10,7 @@ from starlette.routing import Route
 from app.library import changes
 from app.library.table import shelf
 from app.options import from_query
-from app.serve.answering import NotFound, answering
+from app.serve.answering import NotFound, answering, found
 from app.serve.ingesting import line
 from app.serve.requests import json_object
 from app.workspace import Workspace
@@ -48,15 +48,16 @@ class Shelving:
             Route("/api/searches/{name}", self.delete_search, methods=["DELETE"]),
         ]
 
-    def _run_id(self, request: Request) -> str:
-        return self._find(request.path_params["run_id"]).run_id
+    async def _run_id(self, request: Request) -> str:
+        return (await found(self._find, request.path_params["run_id"])).run_id
 
     @answering
     async def label(self, request: Request) -> Any:
         """Change what people say of a run: `{"name": "...", "starred": true, "archived": false, "group":
         "project/experiment", "tags": {"key": "value", "old": null}, "who": "ann"}`, each as wanted. An empty name gives
         back the stored one. With `was`, the name that you have seen, nothing is changed where another renamed it."""
-        run, given = self._find(request.path_params["run_id"]), await json_object(request)
+        run = await found(self._find, request.path_params["run_id"])
+        given = await json_object(request)
         return await run_in_threadpool(self._labelled, run, checked(given, FIELDS))
 
     def _labelled(self, run: Run, labels: Mapping[str, Any]) -> dict[str, Any]:
@@ -76,7 +77,7 @@ class Shelving:
         if not isinstance(runs, list) or not runs or not all(isinstance(r, str) for r in runs):
             raise InputError("'runs' is not understood", where=WHERE, expected="a list of runs")
         labels = checked(given, LABELS)
-        ids = [self._find(name).run_id for name in runs]
+        ids = await run_in_threadpool(lambda: [self._find(name).run_id for name in runs])
         await run_in_threadpool(label, self._place, ids, labels)
         return {"runs": ids}
 
@@ -87,7 +88,8 @@ class Shelving:
         given = from_query(request.query_params.multi_items(), [NOW, WHO])
         now, who = bool(given.get(NOW.name)), line(given.get(WHO.name, ""), WHO.name)
         name = request.path_params["run_id"]
-        run_id = name if now and self._place.store.find_binned(name) else self._find(name).run_id
+        lying = now and await run_in_threadpool(self._place.store.find_binned, name)
+        run_id = name if lying else (await found(self._find, name)).run_id
         done = await run_in_threadpool(lambda: changes.bin_many(self._place, [run_id], who=who, now=now))
         return {"deleted" if now else "bin": done[0].to_dict()}
 
@@ -95,7 +97,7 @@ class Shelving:
     async def restore(self, request: Request) -> Any:
         """Bring a run back from the bin, with all that was added to it."""
         name = request.path_params["run_id"]
-        if self._place.store.find_binned(name) is None:
+        if await run_in_threadpool(self._place.store.find_binned, name) is None:
             raise NotFound(f"no run {name[:80]!r} in the bin")
         done = await run_in_threadpool(changes.restore, self._place, [name])
         return {"restored": done[0].to_dict()}
@@ -109,7 +111,7 @@ class Shelving:
     @answering
     async def notes(self, request: Request) -> Any:
         """The notes of a run, the oldest first: number, Markdown as it was typed, by whom and when."""
-        return await run_in_threadpool(self._notes, self._run_id(request))
+        return await run_in_threadpool(self._notes, await self._run_id(request))
 
     def _notes(self, run_id: str) -> dict[str, Any]:
         return {"notes": [note.to_dict() for note in shelf(self._place).notes(run_id)]}
@@ -117,7 +119,7 @@ class Shelving:
     @answering
     async def add_note(self, request: Request) -> Any:
         """Write a note: `{"text": "...", "who": "ann"}`."""
-        run_id, given = self._run_id(request), checked(await json_object(request), ("text", "who"), ("text",))
+        run_id, given = await self._run_id(request), checked(await json_object(request), ("text", "who"), ("text",))
         add = changes.add_note
         await run_in_threadpool(lambda: add(self._place, run_id, given["text"], who=given.get("who", "")))
         return await run_in_threadpool(self._notes, run_id)
@@ -125,7 +127,7 @@ class Shelving:
     @answering
     async def edit_note(self, request: Request) -> Any:
         """Write a note anew. With `was`, the text that you have seen, nothing is changed where another edited it."""
-        run_id, number = self._run_id(request), _number(request)
+        run_id, number = await self._run_id(request), _number(request)
         given = checked(await json_object(request), ("text", "was", "who"), ("text",))
         more = {"who": given.get("who", ""), "was": given.get("was")}
         await run_in_threadpool(lambda: changes.edit_note(self._place, run_id, number, given["text"], **more))
@@ -134,7 +136,7 @@ class Shelving:
     @answering
     async def delete_note(self, request: Request) -> Any:
         """Delete a note."""
-        run_id = self._run_id(request)
+        run_id = await self._run_id(request)
         await run_in_threadpool(changes.delete_note, self._place, run_id, _number(request))
         return await run_in_threadpool(self._notes, run_id)
 

@@ -15,7 +15,7 @@ from analyzers.timeline.ranked import Ranked
 from analyzers.timeline.window import window
 from app.questions.asking import ask
 from app.questions.timeline import TIMELINE
-from app.serve.answering import answering
+from app.serve.answering import answering, found
 from app.timeline.events import named, one
 from app.timeline.packing import described, packed
 from app.timeline.ranges import ranges_of
@@ -61,7 +61,7 @@ class Timelines:
         ]
 
     async def _of(self, request: Request) -> tuple[Run, Timeline]:
-        run = self._find(request.path_params["run_id"])
+        run = await found(self._find, request.path_params["run_id"])
         answer = await run_in_threadpool(ask, TIMELINE, run, {}, self._place.registry)
         return run, answer.timeline
 

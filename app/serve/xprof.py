@@ -245,7 +245,7 @@ class Xprof:
         if from_elsewhere(request.headers):
             return door_page(None, Closed("elsewhere"), here=request.url.path)
         try:
-            run = self._place.store.find(request.path_params["run_id"])
+            run = await self._in_thread(self._place.store.find, request.path_params["run_id"])
         except ChipledgerError as e:
             return door_page(None, Closed("unknown", [placeless(str(e), self._place.store.root)]))
         try:
