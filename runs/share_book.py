@@ -23,6 +23,7 @@ from runs.shelf import clean_name
 
 NAME_LENGTH, MOST = 100, 50  # characters of a group's name, groups of a run
 MARK = "shared.mark"
+_TEAMS = "select team from shared where run_id = ?"
 _KEPT = 256  # sets of groups for which it is known what they hide
 
 Groups = frozenset[str]
@@ -80,9 +81,9 @@ class ShareBook(Database):
                 "it: then all who are signed in see every run.",
             )
 
-    def _marked(self, db: Connection) -> str:
-        """What tells this registry from another."""
-        db.execute("insert into share_mark values (1, ?) on conflict do nothing", (secrets.token_hex(16),))
+    def _marked(self, db: Connection, mark: str = "") -> str:
+        """What tells this registry from another: `mark`, where it has none yet."""
+        db.execute("insert into share_mark values (1, ?) on conflict do nothing", (mark or secrets.token_hex(16),))
         return str(db.execute("select mark from share_mark").fetchone()[0])
 
     def _keep_mark(self, mark: str) -> None:
@@ -98,7 +99,7 @@ class ShareBook(Database):
     def of(self, run_id: str) -> Groups:
         """Groups of a run, or of a live run by its address; empty where all see it."""
         with self._connect() as db:
-            rows = db.execute("select team from shared where run_id = ?", (owner_of(db, run_id),))
+            rows = db.execute(_TEAMS, (owner_of(db, run_id),))
             return frozenset(team for (team,) in rows)
 
     def known(self) -> list[str]:
@@ -106,8 +107,9 @@ class ShareBook(Database):
         with self._connect() as db:
             return [team for (team,) in db.execute("select distinct team from shared order by team")]
 
-    def share(self, run_ids: Iterable[str], groups: Iterable[str], who: str = "") -> None:
-        """From now on runs belong to these groups and to no other; to none: all see them."""
+    def share(self, run_ids: Iterable[str], groups: Iterable[str], who: str = "", mark: str = "") -> None:
+        """From now on runs belong to these groups and to no other; to none: all see them. `mark`: of another registry,
+        which may come into the place of this one with its runs; it counts where nothing was ever shared here."""
         teams, now = sorted(set(groups)), time.time_ns()
         with self._connect() as db:
             db.execute("begin immediate")
@@ -115,9 +117,19 @@ class ShareBook(Database):
                 db.execute("delete from shared where run_id = ?", (owner,))
                 rows = [(owner, team, who, now) for team in teams]
                 db.executemany("insert into shared values (?, ?, ?, ?)", rows)
-            mark = self._marked(db)
+            mark = self._marked(db, mark)
         if teams:
             self._keep_mark(mark)
+
+    def share_as(self, book: "ShareBook", run_id: str) -> None:
+        """Have a run that is about to come here belong to the groups of people that it belongs to by another book.
+        Raises InputError where that is not the registry in which groups were said."""
+        with book._connect() as db:
+            book._check(db)
+            teams = [team for (team,) in db.execute(_TEAMS, (owner_of(db, run_id),))]
+            mark = book._marked(db) if teams else ""
+        if teams:
+            self.share([run_id], teams, mark=mark)
 
     def add(self, run_id: str, group: str, who: str = "") -> None:
         """Let a run belong to one group more."""

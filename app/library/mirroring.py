@@ -35,15 +35,16 @@ def mirror(
     move: bool = False,
     tell: Callable[[str], None] = lambda run_id: None,
 ) -> Mirrored:
-    """Copy these runs, or all. A run whose files are damaged is told of, and hides no other. Raises InputError where
-    the other store cannot be written, and QuestionError where it is this one by another name."""
+    """Copy these runs, or all, each seen there by whom it is seen here. A run whose files are damaged is told of, and
+    hides no other. Raises InputError where the other store cannot be written, and QuestionError where it is this one by
+    another name."""
     if here.store.identity == there.store.identity:
         raise QuestionError("both are the same store", where=there.store.where, expected="another folder or address")
     done = Mirrored()
     for run in here.store.runs() if runs is None else runs:
         tell(run.run_id)
         try:
-            copied = _copied(run, there)
+            copied = _copied(run, here, there)
         except ChipledgerError as e:
             there.store.check()  # else it is the store that fails, and each other run would as well
             done.problems.append(str(e))
@@ -55,10 +56,11 @@ def mirror(
     return done
 
 
-def _copied(run: Run, there: Workspace) -> bool:
-    """Whether it came to be there; False: it was there."""
+def _copied(run: Run, here: Workspace, there: Workspace) -> bool:
+    """Whether it came to be there; False: it was there. Who sees it is said before it is there."""
     if there.store.has(run.run_id):
         return False
+    there.shares.share_as(here.shares, run.run_id)
     with there.store.writer() as writer:
         return writer.copy(run)
 

@@ -21,6 +21,7 @@ from app.identity import asking
 from app.identity.asking import acting_as, who
 from app.identity.base import Role
 from app.library import changes
+from app.library.mirroring import mirror
 from app.library.rows import library
 from app.library.table import table
 from app.mcp.calling import call
@@ -34,6 +35,8 @@ from app.serve.xprof import Xprof
 from app.workspace import STORE_VARIABLE, workspace
 from errors import ChipledgerError, InputError, QuestionError
 from runs.job_book import USUAL, Wanted
+from runs.share_book import MARK, ShareBook
+from tests.app import made_runs
 from tests.app.groups_store import GROUPS, OPEN, hidden_words, made, person
 
 QUOKKA, WOMBAT, STRANGER = person("quokka"), person("wombat"), person()
@@ -432,6 +435,24 @@ def test_a_run_comes_back_from_the_bin_for_its_members_alone(tmp_path):
         assert place.store.has(lying)
     with acting_as(WOMBAT):
         assert not place.store.has(lying)
+
+
+def test_a_run_that_is_copied_to_another_store_is_seen_there_by_its_members_alone(tmp_path):
+    here, there = (workspace(str(tmp_path / name)) for name in ("here", "there"))
+    run_id, open_id = (made_runs.interrupted(here.store, name=name).run_id for name in ("theirs", "all see"))
+    here.shares.share([run_id], ["quokka"])
+    assert set(mirror(here, there).copied) == {run_id, open_id}
+    seen = dict[str, set[str]]()
+    for asks in (person("quokka"), WOMBAT):
+        with acting_as(asks):
+            seen[asks.name] = {run.run_id for run in there.store.runs()}
+    assert seen == {"quokka": {run_id, open_id}, "wombat": {open_id}}
+    # the registry of here may come into the place of the one there, as where a store moves
+    with acting_as(person("quokka")):
+        assert ShareBook(here.registry.at, there.store.root).hidden(frozenset()) == {run_id}
+    (here.store.root / MARK).write_text("another")
+    made_runs.interrupted(here.store, name="later")
+    assert mirror(here, there).copied == [] and "was said who sees which run" in mirror(here, there).problems[0]
 
 
 def test_every_method_is_asked():

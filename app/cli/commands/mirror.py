@@ -62,4 +62,4 @@ def _print(done: "Mirrored", to: str) -> None:
     print(printable(f"{copied} copied to {to} ({fmt.size(done.bytes)}), {there:,} there already."))
     if done.moved:
         print(f"{fmt.count(len(done.moved), 'run')} put into the bin here for 30 days.")
-    print("Names, notes, tags and prices that people gave stay in the registry of this store.")
+    print("Names, notes, tags and prices that people gave stay in the registry of this store; who sees a run is kept.")
