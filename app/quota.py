@@ -8,6 +8,7 @@ import contextlib
 import os
 import threading
 import time
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -153,12 +154,18 @@ def add_up(place: Workspace) -> Kept:
     folders = [p for p in _below(place.store.uploads_folder) if p.is_dir()]
     uploads = {p.name: _bytes(p / "files", seen) + _on_the_way(p) for p in folders}
     kept.in_all = sum(runs.values()) + sum(uploads.values())
+    made_of = defaultdict[tuple[str, str], set[str]](set)  # the same input sent twice is one run, which counts once
     for upload_id, owner in owners.items():
         if upload_id in uploads:
-            n_bytes = uploads[upload_id] + sum(runs.get(i, 0) for i in _made_of(place, upload_id))
-            own = Kept()
-            own.people, own.groups = kept.people, kept.groups
-            own.add(Identity(name=owner.who, role=who().role, groups=owner.groups), n_bytes)
+            own = Kept(people=kept.people, groups=kept.groups)
+            own.add(Identity(name=owner.who, role=who().role, groups=owner.groups), uploads[upload_id])
+            made = _made_of(place, upload_id)
+            for whose in (("person", owner.who), *(("group", group) for group in owner.groups)):
+                made_of[whose] |= made
+    for (kind, name), ids in made_of.items():
+        counts = kept.people if kind == "person" else kept.groups
+        if name:
+            counts[name] = counts.get(name, 0) + sum(runs.get(i, 0) for i in ids)
     long_ago_ns = time.time_ns() - int(BEGINNING_S * 1e9)
     if place.store.has_all_uploads:  # else others lie on other machines
         book.forget([i for i, owner in owners.items() if i not in uploads and owner.began_ns < long_ago_ns])

@@ -91,6 +91,19 @@ def test_runs_that_were_made_of_an_upload_are_its_owners_in_the_bin_too(place):
     assert quota.add_up(place).people == {"ann": 100}
 
 
+def test_a_run_whose_input_was_sent_twice_counts_once_for_each(place):
+    uploads, run = Uploads(place.store.uploads_folder, place), made_runs.interrupted(place.store, name="made")
+    for name in ("ann", "ann", "ben"):
+        with acting_as(person(name, "ml")):
+            upload = uploads.begin()
+            send(uploads, upload, b"x" * 100)
+        note_run([place.store.uploads_folder / upload / "files" / "a.log"], place.store.uploads_folder, run.run_id)
+    size = sum(p.stat().st_size for p in run.folder.rglob("*") if p.is_file())
+    kept = quota.add_up(place)
+    assert kept.people == {"ann": 200 + size, "ben": 100 + size}
+    assert kept.groups == {"ml": 300 + size} and kept.in_all == 300 + size
+
+
 def test_a_body_of_unknown_length_is_ended_where_there_is_no_more_room(place, monkeypatch):
     monkeypatch.setenv("CHIPLEDGER_QUOTA_PERSON_BYTES", "3000000")
     uploads = Uploads(place.store.uploads_folder, place)
