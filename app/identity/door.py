@@ -107,10 +107,12 @@ class Door:
         except ChipledgerError:
             return False
 
-    async def note(self, scope: Scope, verdict: Verdict, outcome: Outcome, more: str = "") -> None:
-        """Tell the audit log."""
+    async def note(
+        self, scope: Scope, verdict: Verdict, outcome: Outcome, more: str = "", told: Collection[str] = ()
+    ) -> None:
+        """Tell the audit log. `told`: what the request changed, each with what it was about."""
         what = verdict.right.what or f"ask {verdict.right.path}"
-        about = f"{scope.get('method', WEBSOCKET)} {scope['path']}"
+        about = "; ".join((f"{scope.get('method', WEBSOCKET)} {scope['path']}", *told))
         known = verdict.known
         await to_thread.run_sync(self.noting.note, known.identity, what, about, outcome, more, known.address)
 

@@ -2,7 +2,7 @@
 
 import contextlib
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextvars import ContextVar
 from typing import Any, ParamSpec, TypeVar
 
@@ -21,7 +21,8 @@ _NEEDED = {
 HELP = "Your role does not allow it: an admin can give you another."
 Note = Callable[[Identity, str, str, Outcome, str], None]
 _noting: list[Note] = []
-_NOTED = ContextVar("noted", default=False)
+_NOTED = ContextVar[list[str] | None]("noted", default=None)
+_NAMED = 5  # runs and names that are told of one change
 
 
 class NotAllowed(QuestionError):
@@ -47,11 +48,13 @@ def noted_by(note: Note) -> None:
 
 
 @contextlib.contextmanager
-def already_noted() -> Iterator[None]:
-    """Within it, the guard keeps what is done: it is not told twice."""
-    token = _NOTED.set(True)
+def already_noted() -> Iterator[list[str]]:
+    """Within it, the guard keeps what is done: it is not told twice. Yields what was changed until then, each with what
+    it was about, which the address of a request often does not say."""
+    told = list[str]()
+    token = _NOTED.set(told)
     try:
-        yield
+        yield told
     finally:
         _NOTED.reset(token)
 
@@ -67,9 +70,9 @@ def changing(what: str, least: Role = Role.UPLOADER) -> Callable[[Callable[P, R]
                 need(least, what)
                 done = function(*args, **kwargs)
             except Exception as e:
-                _tell(what, args, "refused" if isinstance(e, NotAllowed) else "failed", str(e))
+                _tell(what, _about(args, kwargs), "refused" if isinstance(e, NotAllowed) else "failed", str(e))
                 raise
-            _tell(what, args, "done")
+            _tell(what, _about(args, kwargs), "done")
             return done
 
         return held
@@ -77,20 +80,25 @@ def changing(what: str, least: Role = Role.UPLOADER) -> Callable[[Callable[P, R]
     return made
 
 
-def _tell(what: str, args: tuple[Any, ...], outcome: Outcome, more: str = "") -> None:
-    asks = who()
-    if _noting and not _NOTED.get() and asks.how not in ("open", "server"):
-        _noting[0](asks, what, _about(args), outcome, more)
+def _tell(what: str, about: str, outcome: Outcome, more: str = "") -> None:
+    asks, told = who(), _NOTED.get()
+    if told is not None:
+        told += [f"{what}: {about}"] if outcome == "done" else []
+    elif _noting and asks.how not in ("open", "server"):
+        _noting[0](asks, what, about, outcome, more)
 
 
-def _about(args: tuple[Any, ...]) -> str:
-    """What a function was called about: the runs and names among what it was given."""
+def _about(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str:
+    """What a function was called about: whether what it did away with can be brought back (not with `now`), and the
+    runs and names among what it was given."""
     said: list[str] = []
     for value in args:
         if isinstance(value, str):
             said.append(value)
         elif isinstance(run_id := getattr(value, "run_id", None), str):
             said.append(run_id)
-        elif isinstance(value, list | tuple | set | frozenset):
+        elif isinstance(value, list | tuple | set | frozenset | Mapping):
             said += [v for v in value if isinstance(v, str)]
-    return ", ".join(s[:64] for s in said[:5])
+    first = ["for good"] if kwargs.get("now") is True else []
+    more = [f"and {len(said) - _NAMED:,} more"] if len(said) > _NAMED else []
+    return ", ".join([*first, *(s[:64] for s in said[:_NAMED]), *more])

@@ -115,13 +115,14 @@ class Guard:
         if scope["type"] == "websocket":
             receive = _while_known(door, given, identity, receive, send)
         status = _Status(_with_headers(send))
+        noted, told = already_noted() if scope["type"] == "http" else contextlib.nullcontext(()), ()
         try:
-            with acting_as(identity), already_noted() if scope["type"] == "http" else contextlib.nullcontext():
+            with acting_as(identity), noted as told:
                 await self._app(scope, receive, status)
         finally:
             if verdict.right.what:
                 with anyio.CancelScope(shield=True):  # whoever asked may be gone: what was done is told all the same
-                    await door.note(given, verdict, *status.outcome)
+                    await door.note(given, verdict, *status.outcome, told=told)
 
 
 class _Status:

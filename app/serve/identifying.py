@@ -13,6 +13,7 @@ from app.identity.asking import who
 from app.identity.audit import AS, MOST, SINCE, csv_of, entries
 from app.identity.base import Role
 from app.identity.door import Door
+from app.identity.may import changing
 from app.options import from_query
 from app.serve.answering import NotFound, answering
 from app.serve.ingesting import line
@@ -57,7 +58,8 @@ class Identifying:
         """Make a token: `{"name": "ci", "role": "uploader", "expires_days": 90, "groups": []}`. What it is, `token`, is
         told in this answer and nowhere else."""
         name, role, days, groups = _wanted(await json_object(request))
-        made = await run_in_threadpool(lambda: tokens.create(self._place, name, role, days=days, groups=groups))
+        create = changing("create a token", Role.ADMIN)(tokens.create)
+        made = await run_in_threadpool(lambda: create(self._place, name, role, days=days, groups=groups))
         return {**made[0].to_dict(), "token": made[1]}
 
     @answering

@@ -7,6 +7,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.routing import Route
 
+from app.identity.may import changing
 from app.library import changes
 from app.library.table import shelf
 from app.options import from_query
@@ -22,7 +23,8 @@ from runs.shelf import clean_group
 NOW = Option("now", SWITCH, False, "for good at once, not into the bin")
 WHO = Option("who", str, "", "who does it")
 WHERE = "request"
-LABELS = ("starred", "archived", "group", "tags", "who")
+MARKS = ("starred", "archived", "group", "tags")
+LABELS = (*MARKS, "who")
 FIELDS = ("name", "was", *LABELS)
 
 
@@ -66,7 +68,8 @@ class Shelving:
         if "name" in labels:
             who, was = labels.get("who", ""), labels.get("was")
             name = changes.rename(self._place, run_id, labels["name"], who=who, was=was).after
-        label(self._place, [run_id], labels)
+        if marks := {name: value for name, value in labels.items() if name in MARKS}:
+            label(self._place, [run_id], marks)
         return {"run_id": run_id, "name": name, **shelved(self._place, run_id)}
 
     @answering
@@ -179,6 +182,7 @@ def shelved(place: Workspace, run_id: str) -> dict[str, Any]:
     }
 
 
+@changing("mark runs")
 def label(place: Workspace, run_ids: list[str], labels: Mapping[str, Any]) -> None:
     """Star, archive, group and tag, as far as given. The runs were found: of one that somebody puts into the bin
     meanwhile all is kept as well, so that no request is done by half."""

@@ -26,6 +26,7 @@ from app.pages.all import every_page, older_addresses
 from app.serve.server import serve
 from app.workspace import STORE_VARIABLE, workspace
 from errors import InputError, QuestionError
+from tests.app import made_runs
 from tests.app.identities import by_proxy, proxied, signed_in
 from tests.app.serving import command, free_port
 
@@ -357,6 +358,25 @@ def test_the_audit_log_tells_who_did_what_and_what_was_refused(identified):
     assert any(e["what"] == "create a token" and e["who"] == "admin" for e in told)
     assert token["token"] not in str(told)
     assert "begin an upload" in [e.what for e in entries(workspace(str(identified.store)), time.time_ns() - 10**12)]
+
+
+def test_the_audit_log_tells_what_was_changed_where_the_address_does_not(identified):
+    admin, name = identified.client(Role.ADMIN), uuid.uuid4().hex
+    store = workspace(str(identified.store)).store
+    marked, gone = (made_runs.interrupted(store, name=f"{name} {n}").run_id for n in range(2))
+    assert admin.patch("/api/runs", json={"runs": [marked], "tags": {"owner": "x"}}).status_code == 200
+    assert admin.patch(f"/api/runs/{marked}/groups", json={"groups": ["platform"]}).status_code == 200
+    assert admin.delete(f"/api/runs/{marked}").status_code == 200
+    assert admin.delete(f"/api/runs/{gone}?now=true").status_code == 200
+    assert admin.post("/api/tokens", json={"name": name, "role": "viewer"}).status_code == 200
+    told = [entry["about"] for entry in admin.get("/api/audit?since=1h").json()["audit"][:5]]
+    assert told == [
+        f"POST /api/tokens; create a token: {name}",
+        f"DELETE /api/runs/{gone}; delete runs: for good, {gone}",
+        f"DELETE /api/runs/{marked}; delete runs: {marked}",
+        f"PATCH /api/runs/{marked}/groups; say who sees runs: {marked}, platform",
+        f"PATCH /api/runs; mark runs: {marked}, tags",
+    ]
 
 
 def test_its_table_holds_nothing_that_a_spreadsheet_would_run(identified):
