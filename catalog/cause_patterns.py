@@ -68,6 +68,9 @@ XIDS = parse_xids(_DATA)
 RULES = parse_rules(_DATA)
 # What sounds like trouble and is none.
 HARMLESS = re.compile("|".join(pattern for raw in _DATA["harmless"] for pattern in raw["patterns"]))
+# What counts nothing, wherever it stands in a line, and what else does where a line holds such a count.
+NOTHING = re.compile("|".join(_DATA["nothing"]["patterns"]))
+ZERO = re.compile(_DATA["nothing"]["zero"])
 # An exception by its class name, as Python prints it at the end of a traceback: seen in the case as written.
 EXCEPTION = re.compile(
     r"(?:^|[\s\]|])(?:[A-Za-z_]\w*\.)*(?!Mean|RootMean|Squared|Absolute|Relative)"

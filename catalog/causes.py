@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from catalog.cause_patterns import EXCEPTION, GATE, HARMLESS, RULES, XIDS
+from catalog.cause_patterns import EXCEPTION, GATE, HARMLESS, NOTHING, RULES, XIDS, ZERO
 from catalog.entries import read_data
 
 
@@ -60,6 +60,7 @@ _HOSTS = tuple(
         rf"\bipmi: {_NAME}:|\b(?:on|from) (?=\S*-){_NAME}(?<!\.py)(?=[\s:,;)<]|\.?$)",
     )
 )
+_PARTED = re.compile(r"([,;|{}()]|(?<!\s)\s++(?=[\w.]+=))")  # between the counts of a line
 _DEVICE = re.compile(
     r"(?<![a-z])(?:gpu|cuda|tpu|chip|accelerator|/dev/nvidia|/dev/accel|local[_ ]?rank)"
     r"(?:[ _-]?(?:id|index|device|chip))?(?: ?[:=#] ?| |-)?(\d{1,3})(?![\d.x]|:[0-9a-f]{2}|-bit)",
@@ -74,16 +75,29 @@ def _rules() -> tuple[tuple[str | None, tuple[str, ...], Callable[[str], re.Matc
 
 
 def cause_of(line: str) -> str | None:
-    """The cause that a line of a log tells of (a key of CAUSES), or None where no pattern fits."""
+    """The cause that a line of a log tells of (a key of CAUSES), or None where no pattern fits. What a line counts
+    nothing of tells of none, and hides nothing beside it: `ECC errors: 12, Xid errors: 0` tells of the first."""
     line = line[:LINE_LIMIT]
     low = line.lower()
+    cause = _named(line, low)
+    if cause is None or HARMLESS.search(low):
+        return None
+    if not NOTHING.search(low):
+        return cause
+    parts = _PARTED.split(line)
+    rest = "".join(part for part in parts if not NOTHING.search(part.lower()) and not ZERO.search(part.lower()))
+    return cause_of(rest) if len(rest) < len(line) and not NOTHING.search(rest.lower()) else None
+
+
+def _named(line: str, low: str) -> str | None:
+    """What the first rule that fits names. `low`: the line in small letters."""
     for cause, needles, search in _rules():
         for needle in needles:
             if needle in low:
                 if match := search(low):
-                    return None if HARMLESS.search(low) else cause or XIDS.get(int(match["xid"]), "driver")
+                    return cause or XIDS.get(int(match["xid"]), "driver")
                 break
-    return "software" if EXCEPTION.search(line) and not HARMLESS.search(low) else None
+    return "software" if EXCEPTION.search(line) else None
 
 
 def telling(lines: Sequence[str], also: str = "") -> list[int]:
