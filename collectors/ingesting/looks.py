@@ -216,6 +216,9 @@ _BINARY = Look(
 )
 
 
+_DICTS = re.compile(rb"\s*\{'")  # as Python prints them, such as the lines of Hugging Face's Trainer
+
+
 def look(source: Source) -> Look:
     """What a file looks like, told by its name and its first 64 KiB."""
     with source.path.open("rb") as f:
@@ -253,7 +256,7 @@ def _otherwise(name: str, head: bytes) -> Look:
     """By what it is made of: the last word where nothing more is known."""
     if not _is_text(head):
         return _PROTO if name.endswith(".pb") else _BINARY
-    if head.lstrip()[:1] in (b"{", b"["):
+    if head.lstrip()[:1] in (b"{", b"[") and not _DICTS.match(head):
         return _JSON
     if name.endswith((".csv", ".tsv")):
         return _TABLE

@@ -38,8 +38,10 @@ _LOG_LINE = re.compile(
     r"|\[ *\d+\.\d{6}\]"  # seconds since boot
     r"|\[?(?:DEBUG|INFO|WARN|WARNING|ERROR|CRITICAL|FATAL)\b"
     r"|\[?rank[ _-]?\d+\]?:|\d{1,6}: |\[pod/|[\w.-]+ +\| |(?:srun|slurmstepd|sbatch|kernel|systemd)\b.*:"
-    r"|LAST SEEN +TYPE|\S+ +(?:Normal|Warning) +\w+ )"  # kubectl get events
+    r"|LAST SEEN +TYPE|\S+ +(?:Normal|Warning) +\w+ "  # kubectl get events
+    r"|\{'\w+': )"  # a dict as Python prints it: what Hugging Face's Trainer says of a step
 )
+_NO_LOG = re.compile(rb"\{(?!')|<|\[[{\n]")  # how JSON and XML begin
 _SOURCE_CODE = re.compile(
     r"^\s*(?:import \w|from \w[\w.]* import |def \w+\(|class \w+[(:]|#include|package \w|#!|---$|<\w)"
 )
@@ -50,7 +52,7 @@ def sniff(source: Source) -> float:
     named = bool(_NAMED.search(source.name))
     if not (named or _TEXT.search(source.name)) or b"\0" in source.head or not source.head.strip():
         return 0.0
-    if source.head.lstrip()[:1] in (b"{", b"<") or source.head.lstrip()[:2] in (b"[{", b"[\n"):
+    if _NO_LOG.match(source.head.lstrip()):
         return 0.0
     ends = [_lines(source.head), _lines(tail(source))]
     if any(_share(_SOURCE_CODE, found) > 0.05 for found in ends):

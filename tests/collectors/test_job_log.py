@@ -92,6 +92,18 @@ def test_a_log_whose_end_reads_like_one(tmp_path):
     assert job_log.sniff(source_of(tmp_path, text, "out.txt")) == 0.5
 
 
+def test_a_log_that_begins_with_dicts_of_python_is_no_json(tmp_path):
+    steps = "".join(f"{{'loss': {9 - n / 100:.4f}, 'grad_norm': 1.25, 'epoch': {n / 100:.2f}}}\n" for n in range(40))
+    out = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB\n"
+    assert log(tmp_path, steps + out, "slurm-7.out").column("evidence", "cause") == ["device_memory"]
+    lost = "{'loss': 0.0, 'grad_norm': nan, 'epoch': 0.41}\n{'loss': nan, 'epoch': 0.42}\n"
+    assert log(tmp_path, steps + lost, "slurm-7.out").column("evidence", "cause") == ["numerics", "numerics"]
+    path = tmp_path / "train.log"
+    path.write_text(steps)
+    with pytest.raises(InputError, match="no line in it tells of a failure"):
+        ingest([path], Store(tmp_path / "store"))
+
+
 def test_every_real_format_goes_before_it(tmp_path):
     source = source_of(tmp_path, "2026-03-04 05:06:07 INFO start\n" + STEPS + JOURNAL, "train.log")
     scores = {c.NAME: c.sniff(source) for c in COLLECTORS}

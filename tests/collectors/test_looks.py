@@ -92,6 +92,7 @@ KINDS = [
     ("rank0.pt.trace.json", b'{"traceEvents": []}', "JSON that holds nothing"),
     ("rank0.trace.json", b'{"traceEvents": [{"ph": "Z", "name": "odd"}]}', "a trace without events"),
     ("x.json", b'{"colour": "red"}', "JSON of a kind that is not known"),
+    ("trainer", b"{'loss': 2.31, 'epoch': 0.1}\n", "text without a line that a reader knows"),
     ("x.csv", b"colour,taste\nred,sweet\n", "a table whose columns are not known"),
     ("empty.log", b"", "an empty file"),
     ("x.log.gz", gzip.compress(b""), "a gzip file that holds nothing"),
