@@ -1,5 +1,5 @@
 """Entries of logs in other layouts than JSON, as objects of JSON: a table (CSV, as the console of Cloud Logging,
-CloudWatch, Grafana and Kibana download it) and documents of YAML (what `gcloud logging read` prints unless told
+CloudWatch, Grafana, Kibana and Splunk download it) and documents of YAML (what `gcloud logging read` prints unless told
 otherwise)."""
 
 import csv
@@ -12,8 +12,8 @@ from collectors.base import Source
 from collectors.reading.textlog import Tally
 from errors import InputError
 
-_TEXTS = {"textpayload", "jsonpayload.message", "@message", "message", "line", "log", "msg", "content"}
-_TIMES = {"timestamp", "@timestamp", "time", "date", "ts", "tsns", "receivetimestamp"}
+_TEXTS = {"textpayload", "jsonpayload.message", "@message", "message", "line", "log", "msg", "content", "_raw"}
+_TIMES = {"timestamp", "@timestamp", "time", "date", "ts", "tsns", "receivetimestamp", "_time"}
 _NAMES = {  # of columns, in small letters: what an entry of JSON calls the same
     "@message": "message",
     "line": "line",

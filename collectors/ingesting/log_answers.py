@@ -1,8 +1,8 @@
 """Answers of log services that are too long for one object, or were cut off: one entry after another.
 
-Elasticsearch, Loki and CloudWatch hand out all entries within one object of JSON. One of a few megabytes is read entry
-by entry, as it comes; where it ends in the middle, what came before that is told. What is broken, or is no JSON between
-one answer and the next, is passed over.
+Elasticsearch, Loki, CloudWatch, Datadog and Splunk hand out all entries within one object of JSON. One of a few
+megabytes is read entry by entry, as it comes; where it ends in the middle, what came before that is told. What is
+broken, or is no JSON between one answer and the next, is passed over.
 """
 
 import contextlib
@@ -15,9 +15,24 @@ from collectors.base import Source
 from collectors.reading import json_stream
 from collectors.reading.textlog import Tally
 
-TEXT_KEYS = ("textPayload", "log", "message", "line", "msg", "MESSAGE")  # what holds the line of an entry
-_LISTS = {("events",), ("hits", "hits"), ("data", "result")}  # where the entries of an answer lie
-_LISTED = re.compile(rb'"(?:events|hits|result)"\s*:\s*\[')
+TEXT_KEYS = (
+    "textPayload",
+    "log",
+    "message",
+    "line",
+    "msg",
+    "MESSAGE",
+    "_raw",
+    "@message",
+)  # what holds the line of an entry
+_LISTS = {
+    ("events",),
+    ("hits", "hits"),
+    ("data", "result"),
+    ("data",),
+    ("results",),
+}  # where the entries of an answer lie
+_LISTED = re.compile(rb'"(?:events|hits|results?|data)"\s*:\s*\[')
 _BLANK = re.compile(r"\s*")
 _BETWEEN = re.compile(r"[\s,\[\]]*")  # answers, a line each or in an array
 _ENTRY_END, _PAIR_END = re.compile(r"\}(?=\s*,\s*\{)"), re.compile(r"\](?=\s*,\s*\[)")  # with another behind it
@@ -69,10 +84,21 @@ def _object(text: "_Text", path: tuple[str, ...], tally: Tally) -> Iterator[tupl
 
 
 def _entry(text: "_Text", tally: Tally) -> Iterator[tuple[int, dict]]:
-    found = _good(text, _ENTRY_END, tally)
-    if isinstance(found, dict):
-        inner = found.get("_source")
-        yield text.offset, inner if isinstance(inner, dict) else found
+    found = entry_within(_good(text, _ENTRY_END if text.peek() == "{" else _PAIR_END, tally))
+    if found is not None:
+        yield text.offset, found
+
+
+def entry_within(part: Any) -> dict | None:
+    """The entry that a part of a list of entries is, or wraps: Elasticsearch puts it into `_source`, Datadog into
+    `attributes`, and a query of CloudWatch makes a list of its fields with their values. None where it is none."""
+    if isinstance(part, list):
+        fields = (one for one in part if isinstance(one, dict) and isinstance(one.get("field"), str))
+        return {one["field"]: one.get("value") for one in fields} or None
+    if not isinstance(part, dict):
+        return None
+    inner = part.get("_source") or (part.get("attributes") if part.get("type") == "log" else None)
+    return inner if isinstance(inner, dict) else part
 
 
 def _good(text: "_Text", end: re.Pattern[str], tally: Tally) -> Any:

@@ -2,9 +2,10 @@
 
 Cloud Logging (`gcloud logging read --format=json`, a sink, the API) puts the line into `textPayload` or into
 `jsonPayload` (`entry_text.py`), Docker and agents of Kubernetes into `log`, `message` or `line`, a journal into
-`MESSAGE`; tables and YAML name the same (`entry_tables`). `take_out` writes the lines as `kubectl logs --prefix
---timestamps` prints them, in order of time, so that whatever reads a log of that program reads them too. Objects may
-stand a line each, in one array or in a service's answer, in any order: exports usually list the newest first.
+`MESSAGE`, Splunk into `_raw`; tables and YAML name the same (`entry_tables`). `take_out` writes the lines as `kubectl
+logs --prefix --timestamps` prints them, in order of time, so that whatever reads a log of that program reads them too.
+Objects may stand a line each, in one array or in a service's answer, in any order: exports usually list the newest
+first.
 
 Entries are put in order by their time. Where the file has an order of its own, from old to new or from new to old, it
 decides between equal times, else `insertId` does, as Cloud Logging has it. An entry with the time and `insertId` of
@@ -27,14 +28,14 @@ import numpy as np
 from collectors.base import Source
 from collectors.ingesting.entry_tables import documents, is_documents, is_table, rows
 from collectors.ingesting.line_pieces import Pieces
-from collectors.ingesting.log_answers import TEXT_KEYS, answered, is_answer
+from collectors.ingesting.log_answers import TEXT_KEYS, answered, entry_within, is_answer
 from collectors.ingesting.unpack import SafeSource
 from collectors.reading import json_stream
 from collectors.reading.as_far import AsFar
 from collectors.reading.entry_text import audit_text, audited_host, payload_text
 from collectors.reading.textlog import DATED, NS_PER_S, WORDED, Tally, fits, moment_ns, seconds_to_ns, zone_doubt
 
-_TIME_KEYS = ("timestamp", "time", "@timestamp", "ts", "receiveTimestamp", "date", "__REALTIME_TIMESTAMP")
+_TIME_KEYS = ("timestamp", "time", "@timestamp", "ts", "receiveTimestamp", "date", "_time", "__REALTIME_TIMESTAMP")
 _HOST_KEYS = (
     "pod_name",
     "pod",
@@ -43,13 +44,16 @@ _HOST_KEYS = (
     "node_name",
     "instance_name",
     "logStreamName",
+    "@logStream",
     "hostname",
     "host",
     "instance_id",
     "_HOSTNAME",
 )
 _POD, _MACHINES = ("kubernetes", "pod", "name"), (("kubernetes", "node", "name"), ("host", "name"))  # of Beats and ECS
-_ENTRY = re.compile(rb'"(?:textPayload|jsonPayload|log|message|line|msg|MESSAGE|resultType)"\s*:')
+_ENTRY = re.compile(
+    rb'"(?:textPayload|jsonPayload|log|message|line|msg|MESSAGE|_raw|@message|resultType)"\s*:|"field"\s*:\s*"@message"'
+)
 _GOODPUT = "job_name"  # in a payload: an entry of ml-goodput-measurement, which has a reader of its own
 _ID_BYTES = 24  # of an insertId: as many as order needs
 _SECONDS = re.compile(r"\d{9,10}\.\d{1,18}", re.ASCII)
@@ -122,20 +126,24 @@ def _entries(source: Source, f: BinaryIO, tally: Tally) -> Iterator[tuple[int, d
 
 
 def _unwrapped(entry: dict) -> Iterable[dict]:
-    """The entries within an answer of a service: of CloudWatch, of Elasticsearch, of Loki; else the entry itself."""
-    found = entry.get("events") or _part(entry, "hits", "hits") or _part(entry, "data", "result")
-    if not isinstance(found, list) or any(isinstance(entry.get(key), str) for key in TEXT_KEYS):
+    """The entries within an answer of a service (CloudWatch, Elasticsearch, Loki, Datadog, Splunk, which wraps each in
+    one of its own too); else the entry itself."""
+    if any(isinstance(entry.get(key), str) for key in TEXT_KEYS):
         return (entry,)
-    return (one for part in found if isinstance(part, dict) for one in _unpacked(part))
+    if isinstance(one := entry.get("result"), dict):
+        return (one,)
+    data = entry.get("data")
+    lists = (entry.get("events"), _part(entry, "hits", "hits"), _part(data, "result"), data, entry.get("results"))
+    found = next((one for one in lists if isinstance(one, list) and one), None)
+    return (entry,) if found is None else (one for part in found for one in _unpacked(part))
 
 
-def _unpacked(part: dict) -> Iterable[dict]:
-    stream, values = part.get("stream"), part.get("values")
+def _unpacked(part: Any) -> Iterable[dict]:
+    stream, values = _part(part, "stream"), _part(part, "values")
     if isinstance(stream, dict) and isinstance(values, list):
         lines = (pair for pair in values if isinstance(pair, list) and len(pair) >= 2)
         return ({"labels": stream, "ts": pair[0], "line": pair[1]} for pair in lines)
-    inner = part.get("_source")
-    return (inner if isinstance(inner, dict) else part,)
+    return () if (inner := entry_within(part)) is None else (inner,)
 
 
 @dataclass
@@ -302,7 +310,7 @@ def _place(entry: dict) -> str:
     proto = entry.get("protoPayload")
     host = audited_host(proto) if isinstance(proto, dict) else None
     resource = (_part(entry, "resource", "labels"), _part(entry, "resource", "attributes"))
-    labels = (*resource, entry.get("kubernetes"), entry, entry.get("labels"))
+    labels = (*resource, entry.get("kubernetes"), _tags(entry), entry, entry.get("labels"))
     named = [part for part in labels if isinstance(part, dict)]
     flat = (p[k] for k in _HOST_KEYS for p in named if isinstance(p.get(k), str) and p[k])
     nested = (name for path in _MACHINES if isinstance(name := _part(entry, *path), str) and name)
@@ -311,6 +319,14 @@ def _place(entry: dict) -> str:
     container = next((p["container_name"] for p in named if isinstance(p.get("container_name"), str)), "")
     container = container or (name if isinstance(name := _part(entry, "kubernetes", "container", "name"), str) else "")
     return "" if host is None else f"{_plain(host)}/{_plain(container)}"
+
+
+def _tags(entry: dict) -> dict[str, str]:
+    """The tags that Datadog lists, `pod_name:w-3`, by their names."""
+    tags = entry.get("tags")
+    return (
+        dict(tag.split(":", 1) for tag in tags if isinstance(tag, str) and ":" in tag) if isinstance(tags, list) else {}
+    )
 
 
 def _part(entry: Any, *path: str) -> Any:

@@ -13,8 +13,8 @@ import yaml
 from runs.tables import frame
 from tests.collectors.test_log_export import T0, run_of, taken, training
 
-TABLES = ("console", "cloudwatch console", "grafana")
-ANSWERS = ("loki", "cloudwatch", "elastic")
+TABLES = ("console", "cloudwatch console", "grafana", "splunk's table")
+ANSWERS = ("loki", "cloudwatch", "elastic", "datadog", "splunk's results", "cloudwatch query")
 
 
 def table(entries):
@@ -46,6 +46,16 @@ def kibana_table(entries):
     cells = ([at, e["textPayload"], "w-0"] for at, e in zip(shown, entries, strict=True))
     csv.writer(text).writerows([["@timestamp", "message", "pod"], *cells])
     return text.getvalue()
+
+
+def splunk_table(entries):
+    text = io.StringIO()
+    csv.writer(text).writerows([["_raw", "_time", "host"], *([e["textPayload"], spaced(e), "w-0"] for e in entries)])
+    return text.getvalue()
+
+
+def spaced(entry, zone=" UTC"):
+    return f"{entry['timestamp'][:23].replace('T', ' ')}{zone}"
 
 
 def services(entries):
@@ -81,6 +91,52 @@ def services(entries):
                     ]
                 }
             }
+        ),
+        "datadog": json.dumps(
+            {
+                "data": [
+                    {
+                        "id": "AwAAA",
+                        "type": "log",
+                        "attributes": {
+                            "timestamp": e["timestamp"],
+                            "host": "i-0abc",
+                            "tags": ["env:prod", "pod_name:w-0"],
+                            "message": e["textPayload"],
+                            "attributes": {"n": 1},
+                        },
+                    }
+                    for e in entries
+                ],
+                "meta": {"status": "done"},
+            }
+        ),
+        "splunk": "\n".join(
+            json.dumps({"offset": n, "result": {"_raw": e["textPayload"], "_time": spaced(e), "host": "w-0"}})
+            for n, e in enumerate(entries)
+        ),
+        "splunk's results": json.dumps(
+            {
+                "fields": [{"name": "_raw"}],
+                "results": [{"_raw": e["textPayload"], "_time": spaced(e), "host": "w-0"} for e in entries],
+            }
+        ),
+        "splunk's table": splunk_table(entries),
+        "cloudwatch query": json.dumps(
+            {
+                "results": [
+                    [
+                        {"field": "@timestamp", "value": spaced(e, "")},
+                        {"field": "@logStream", "value": "w-0"},
+                        {"field": "@message", "value": e["textPayload"]},
+                    ]
+                    for e in entries
+                ],
+                "status": "Complete",
+            }
+        ),
+        "cloudwatch query, downloaded": json.dumps(
+            [{"@timestamp": spaced(e, ""), "@message": e["textPayload"], "@logStream": "w-0"} for e in entries]
         ),
         "fluent bit": "\n".join(
             json.dumps({"date": at / 1e9, "log": text, "kubernetes": {"pod_name": "w-0"}}) for at, text in timed
