@@ -121,9 +121,12 @@ def read(source: Source) -> Iterator[Item]:
 
 @dataclass
 class _Host:
-    """How far one host's log has come."""
+    """How far one host's log has come, or that of several that name themselves nowhere. `reached`: the highest step of
+    this attempt, `reached_ns`: when the first of them printed it."""
 
     lanes: Lanes = field(default_factory=Lanes)
+    reached: int | None = None
+    reached_ns: int | None = None
     last_step: int | None = None
     last_text: str = ""
     last_ns: int | None = None
@@ -190,8 +193,10 @@ class _Log:
         taken = host.lanes.take(step, at, duration)
         if host.lanes.attempt > before:
             self.enter(host_name, host)
-        if host.lanes.attempt > before or host.last_step is None or step > host.last_step:
+            host.reached = None
+        if host.reached is None or step > host.reached:
             host.evaluating.end(None)  # its end was never written, or its last steps are other hosts' of the one before
+            host.reached, host.reached_ns = step, at
         start, took = None if at is None or duration is None else at - duration, duration
         if (ended := host.evaluating.ended) is not None and at is not None and duration is not None:
             start, took = ended.placed(step, at, duration)
@@ -229,7 +234,7 @@ class _Log:
             prefix = line[: match.start()]
             at = self.clock.time_ns(prefix, offset)
             host = self.hosts[host_prefix(prefix)]
-            trained = host.last_ns if host.last_step is not None else None
+            trained = host.reached_ns if host.reached is not None else None
             host.evaluating.step(at, seconds_to_ns(float(match[1] or 0)) or 0, trained)
             return
         match = _EVAL.search(line)
@@ -248,10 +253,10 @@ class _Log:
             self.tally.add("evaluations", "the log gives no time for them: no place in the lifecycle", offset)
             return
         if (ended := host.evaluating.ended) is not None and ended.is_told_again(step, at, host.last_dur_ns):
-            ended.end = max(ended.end, at)
+            ended.goes_on_to(at, host.last_dur_ns)
             return
         self.enter(host_name, host)
-        since = host.last_ns if host.last_step is not None and host.last_step < step else None
+        since = host.reached_ns if host.reached is not None and host.reached < step else None
         attempt, usual_ns = host.lanes.attempt, host.last_dur_ns
         host.evaluating.ended = Evaluation(step, start, at, since, attempt, self.order, usual_ns)
         self.order += 1
@@ -270,7 +275,7 @@ class _Log:
                 self.enter(host_name, host)
                 host.lanes.restart()
                 host.evaluating = Evaluating()
-                self.attempt, host.last_step = host.lanes.attempt, None
+                self.attempt, host.last_step, host.reached = host.lanes.attempt, None, None
 
     def config_line(self, offset: int, line: str, whole: bool) -> None:
         match = _CONFIG.search(line)

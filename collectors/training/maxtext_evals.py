@@ -32,6 +32,10 @@ class Evaluation:
     entered: bool = False
     _late: dict[int, int] = field(default_factory=dict)  # when steps began whose lines stand behind it
     _late_ns: int = 0  # how long these took
+    _first: int = 0  # when the first host had ended it
+
+    def __post_init__(self) -> None:
+        self._first = self.end
 
     @property
     def start(self) -> int | None:
@@ -41,8 +45,15 @@ class Evaluation:
         return min(max(self.begun, self.since + self._late_ns), self.end)
 
     def is_told_again(self, after: int, at: int, step_ns: int | None) -> bool:
-        """Whether a last line, written at `at`, is another host's of this evaluation."""
-        return after == self.after and not much_later(self.end, at, step_ns or 0)
+        """Whether a last line, written at `at`, is another host's of this evaluation: hosts whose lines lag tell of it
+        before it could have been done once more."""
+        lasted = self.end - self.begun if self.begun is not None else 0
+        return after == self.after and not much_later(self.end, at, max(step_ns or 0, lasted))
+
+    def goes_on_to(self, at: int, step_ns: int | None) -> None:
+        """It ended when the last host had, which is no later than a step after the first: others' lines lag."""
+        if not much_later(self._first, at, step_ns or 0):
+            self.end = max(self.end, at)
 
     def placed(self, step: int, at: int, dur_ns: int) -> tuple[int, int]:
         """(start, duration) of a step whose line stands behind it, written at `at`, with so long a duration, in ns."""

@@ -50,6 +50,20 @@ def test_an_evaluation_that_several_hosts_tell_of_ends_once(tmp_path):
     assert [(r["start_ns"] - begun, r["step"]) for r in got.rows["lifecycle"]] == [(0, 1), (6 * S, 3)]
 
 
+@pytest.mark.parametrize("lags", [(0, 3), (0, 5, 8), (0, 0.3, 6)])
+def test_hosts_that_name_themselves_nowhere_and_lag_by_seconds_tell_of_one_evaluation(tmp_path, lags):
+    """It was told to begin with the line of the last host that came to its step, and again where that one ended it."""
+    steps = [(2 * n if n < 5 else 2 * n + 10, trained(n, 2.0)) for n in range(10)]
+    evals = [(8 + 2 * k, "Completed eval step 0") for k in (1, 2, 3, 4, 5)]
+    told = [*steps, *evals, (18.01, "eval metrics after step: 4, loss=3.000")]
+    lines = sorted((second + lag, text) for second, text in told for lag in lags)
+    got = log(tmp_path, lined(*lines))
+    begun = ns(2026, 3, 4, 5, 6, 0)
+    [row] = got.rows["lifecycle"]
+    assert (row["start_ns"] - begun) / S == 8 and (row["end_ns"] - begun) / S == pytest.approx(18, abs=0.4)
+    assert set(got.column("steps", "attempt")) == {0}
+
+
 def test_steps_that_are_taken_again_after_an_evaluation_are_not_moved_before_it(tmp_path):
     told = [(0, trained(17, 2.0)), (9, "Completed eval step 0"), (14, "eval metrics after step: 19, loss=3.000")]
     again = [(42, trained(17, 2.0)), (44, trained(18, 2.0)), (46, trained(19, 2.0)), (51, "Completed eval step 0")]
