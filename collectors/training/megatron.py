@@ -357,7 +357,8 @@ class _Log:
     def moment(self, offset: int, line: str, whole: bool) -> None:
         match = said.MOMENT.search(line)
         stamp = DATED.match(line, match.end()) if match else None
-        at = self.clock.time_ns(line[match.end() :], offset) if match and stamp else None
+        times = (line[: match.start()], line[match.end() :]) if match and stamp else ()  # first the clock of step lines
+        at = next((at for text in times if (at := self.clock.time_ns(text, offset)) is not None), None)
         if match is None or at is None:
             return
         self.cursor, what = at, match[1]
@@ -371,7 +372,7 @@ class _Log:
             if self.restoring and self.restore_ns:
                 self._live("checkpoint_restore", at - self.restore_ns, at)
         elif what.startswith("before the start of training"):
-            self.printed_ns = self.clock.time_ns(line[: match.start()], offset) or at  # by the clock of step lines
+            self.printed_ns = at
             if self.initialised_ns is not None:
                 self._live("training_preparation", self.initialised_ns, at)
         elif what == "after training is done" or (what.startswith("exiting program") and "SIGTERM" not in what):

@@ -165,6 +165,24 @@ def test_when_training_began_is_told_by_the_clock_of_the_lines(tmp_path, began):
     assert set(log(tmp_path, text).column("steps", "dur_ns")) == {S}
 
 
+@pytest.mark.parametrize("zone", ["2026-03-03 21", "2026-03-04 05", "2026-03-04 13"])
+def test_starts_and_ends_of_the_program_are_by_the_clock_of_the_lines(tmp_path, zone):
+    """A job west of Greenwich, dated by kubectl, was told to have begun eight hours before its steps."""
+    moments = ((5, 40, "after megatron is initialized"), (5, 50, "before the start of training step"))
+    initialised, began, ended = (
+        f"2026-03-04T05:{minute:02d}:{second:02d}.000000Z [{what}] datetime: {zone}:{minute:02d}:{second:02d} \n"
+        for minute, second, what in (*moments, (6, 20, "after training is done"))
+    )
+    step = f"2026-03-04T05:06:00.000000Z{new(0, 1, 1000.0)}".replace("2026-03-04 05:05:00", f"{zone}:06:00")
+    got = log(tmp_path, f"{DUMP}time to initialize megatron (seconds): 30.0\n{initialised}{began}{step}{ended}")
+    assert [(r["kind"], r["start_ns"], r["end_ns"]) for r in got.rows["lifecycle"]] == [
+        ("accelerator_initialization", at(5, 10), at(5, 40)),
+        ("training_preparation", at(5, 40), at(5, 50)),
+        ("job", at(5, 10), at(6, 20)),
+    ]
+    assert not any("time zone" in lost.reason for lost in got.lost)
+
+
 def test_rates_of_a_line_that_includes_a_save_are_of_all_its_time(tmp_path):
     """What is computed is the same with a save and without: 400 TFLOP of a step became 150 where the save took 5/8."""
     line = " iteration {}/ 1000 | elapsed time per iteration (ms): {} | {}: {} | TFLOPs: {} |\n"
