@@ -146,7 +146,10 @@ def analyze(tables: Tables, facts: Facts, options: dict[str, Any]) -> Checkpoint
         )
     machine = hardware(tables, facts)
     again = _taken_again(past)
-    saved, restored = (checkpoints(tables, kind, again) for kind in ("checkpoint_save", "checkpoint_restore"))
+    saved, restored = (
+        checkpoints(tables, kind, again, days.attempts.start, past.shifts, past.strangers)
+        for kind in ("checkpoint_save", "checkpoint_restore")
+    )
     found = _completed(stops(tables, past, days).rows, past)
     amounts = days.painting.amounts(len(HEADINGS)) / 1e9
     whole, interval_s, interval_steps, source = _interval(saved, past, facts)

@@ -1,10 +1,12 @@
 """The checkpoints that a job saved and restored: when, how long training stood still, how far apart, in which tier."""
 
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 
+from analyzers.time.job_times import of_the_job
 from runs.tables import Tables, frame
 
 REMOTE = r"^[a-z0-9+.-]+://"  # gs://, s3://, abfs://: storage that outlives the machines
@@ -60,20 +62,32 @@ class Checkpoints:
     unended: int
 
 
-def checkpoints(tables: Tables, kind: str, again_ns: np.ndarray | None = None) -> Checkpoints:
+def checkpoints(
+    tables: Tables,
+    kind: str,
+    again_ns: np.ndarray | None = None,
+    starts_ns: np.ndarray | None = None,
+    shifts: Mapping[str, int] | None = None,
+    without: Collection[str] = (),
+) -> Checkpoints:
     """Checkpoints of one lifecycle kind, checkpoint_save or checkpoint_restore. O(n log n) in their rows.
 
     Rows of the job as a whole count where there are any, else those of its hosts. Rows of one checkpoint are those of
     one attempt, step and tier; where the step is not known, those that overlap. `again_ns`: when steps began that had
-    been taken before: what is told of a step before and after such a one is told of two checkpoints.
+    been taken before: what is told of a step before and after such a one is told of two checkpoints. `starts_ns`: when
+    each attempt of the job began, by which a checkpoint's is told: each input counts its own. `shifts`, `without`: the
+    shifts and the strangers of a History.
     """
-    columns = ["kind", "start_ns", "end_ns", "attempt", "step", "host", "detail"]
-    found = frame(tables, "lifecycle", columns, [("kind", "==", kind)])
+    columns = ["kind", "start_ns", "end_ns", "attempt", "step", "host", "detail", "source"]
+    found = of_the_job(frame(tables, "lifecycle", columns, [("kind", "==", kind)]), shifts, without)
     whole = found["host"].isna()
     found = found[whole] if whole.any() else found
     found = found[found["start_ns"].notna()]
     ended = found["end_ns"].notna() & (found["end_ns"] >= found["start_ns"]).fillna(False)
     known = found[ended].sort_values("start_ns", kind="stable").reset_index(drop=True)
+    if starts_ns is not None and len(starts_ns):
+        begun = np.searchsorted(starts_ns, known["start_ns"].to_numpy(dtype=np.int64), side="right")
+        known["attempt"] = pd.array(np.maximum(begun - 1, 0), dtype="Int64")
     detail = known["detail"].astype("string")
     known["synchronous"] = detail.str.extract(r'"synchronous":\s*(true|false)')[0].map({"true": True, "false": False})
     known["tier"] = _tiers(detail.str.extract(r'"directory":\s*"([^"]*)"')[0])

@@ -17,6 +17,7 @@ import pandas as pd
 from analyzers.intervals import Spans, overlap_with
 from analyzers.time.calendar import CODE, HEADINGS, Calendar
 from analyzers.time.history import History
+from analyzers.time.job_times import of_the_job
 from runs.tables import Tables, frame
 
 STARTUP = (
@@ -69,7 +70,7 @@ def stops(tables: Tables, past: History, days: Calendar | None) -> Stops:
     usual_s = float(dur.astype("float64").median()) / 1e9 if len(dur) else None
     if days is None:
         return Stops(_untimed(past), usual_s, False)
-    rows = pd.concat([_between(days), _inside(tables, days)], ignore_index=True)
+    rows = pd.concat([_between(days), _inside(tables, past, days)], ignore_index=True)
     rows = rows.sort_values("last_sign_ns", kind="stable", ignore_index=True)
     rows = _amounts(rows, days)
     finished = bool(days.finished[-1])
@@ -112,7 +113,7 @@ def _between(days: Calendar) -> pd.DataFrame:
     )
 
 
-def _inside(tables: Tables, days: Calendar) -> pd.DataFrame:
+def _inside(tables: Tables, past: History, days: Calendar) -> pd.DataFrame:
     """Stops inside an attempt of the calendar: slices lost, and segments of steps that follow without a start."""
     steps, starts = days.steps, days.attempts.start
     began = _ns(steps["start_ns"])
@@ -120,7 +121,9 @@ def _inside(tables: Tables, days: Calendar) -> pd.DataFrame:
     segment = steps["segment"].to_numpy(dtype=np.int64)
     back = np.flatnonzero((np.diff(segment) != 0) & (np.diff(attempt) == 0)) + 1
     said = steps["attempt"].to_numpy(dtype=np.int64, na_value=-1)
-    life = frame(tables, "lifecycle", ["kind", "host", "start_ns"], [("kind", "==", "elastic_slice_down")])
+    told = ["kind", "host", "start_ns", "source"]
+    life = frame(tables, "lifecycle", told, [("kind", "==", "elastic_slice_down")])
+    life = of_the_job(life, past.shifts, past.strangers)
     down = np.sort(_ns(life[life["host"].isna()]["start_ns"].dropna()))
     down = down[down >= starts[0]]
     at = np.searchsorted(began, down)

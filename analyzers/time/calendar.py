@@ -23,7 +23,7 @@ import pandas as pd
 from analyzers.intervals import Painting, Spans, common, paint, spans
 from analyzers.time.attempts import NEVER, Interruption, as_ns, attempts_of, interruptions_of
 from analyzers.time.history import History
-from analyzers.time.job_times import Jobs, from_the_future, job_times, moved
+from analyzers.time.job_times import Jobs, from_the_future, job_times, of_the_job
 from analyzers.time.whole_seconds import SECOND_NS
 from runs.tables import Tables, frame
 
@@ -179,10 +179,7 @@ def _events(tables: Tables, past: History, now_ns: int | None) -> tuple[pd.DataF
     elsewhere = past.shifts or past.strangers
     life = frame(tables, "lifecycle", [*columns, "source"] if elsewhere else columns)
     if elsewhere:
-        life = life[~life["source"].isin(list(past.strangers))]
-        for at in ("start_ns", "end_ns"):
-            told = life[at].notna().to_numpy()
-            life.loc[life.index[told], at] = moved(life[told], at, past.shifts)
+        life = of_the_job(life, past.shifts, past.strangers)
     kind = life["kind"].astype("category").cat
     of_host = life["host"].notna().to_numpy()
     dropped = np.array([k == "queued" for k in kind.categories] + [True])[kind.codes]

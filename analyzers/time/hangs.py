@@ -7,12 +7,13 @@ steps compile, and are judged as start-up; so does a slow one after a pause, sin
 without taking a step again.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 import numpy as np
 import pandas as pd
 
 from analyzers.intervals import Spans, overlap_with, spans
+from analyzers.time.job_times import of_the_job
 from analyzers.time.step_takes import PAUSE_NS, PAUSE_STEPS
 from runs.tables import Tables, frame
 
@@ -22,8 +23,11 @@ PEERS = 5  # steps that a usual one is taken from, at least
 SPANS_MORE = ("job", "queued", "slices")  # kinds of `lifecycle` that say nothing of a step
 
 
-def hung_ns(steps: pd.DataFrame, tables: Tables, without: Collection[str] = ()) -> np.ndarray:
-    """For each step how long it hung, ns; 0 where it did not. `without`: inputs whose times are not believed."""
+def hung_ns(
+    steps: pd.DataFrame, tables: Tables, without: Collection[str] = (), shifts: Mapping[str, int] | None = None
+) -> np.ndarray:
+    """For each step how long it hung, ns; 0 where it did not. `without`: inputs whose times are not believed. `shifts`:
+    how far the clock of an input is to be moved, ns."""
     took = steps["dur_ns"].to_numpy(dtype=np.int64, na_value=-1)
     first = steps["first"].to_numpy(dtype=bool)
     peers = took[(took >= 0) & ~first]
@@ -35,7 +39,7 @@ def hung_ns(steps: pd.DataFrame, tables: Tables, without: Collection[str] = ()) 
     at = np.flatnonzero((took > limit) & ~first)
     if not len(at):
         return out
-    paused, fetched = _recorded(steps.iloc[at], took[at], tables, without)
+    paused, fetched = _recorded(steps.iloc[at], took[at], tables, without, shifts)
     hung = took[at] - paused > limit
     out[at[hung]] = (took[at] - fetched - usual)[hung]
     return out
@@ -50,15 +54,20 @@ def slow_after_pause(start_ns: np.ndarray, end_ns: np.ndarray) -> np.ndarray:
 
 
 def _recorded(
-    steps: pd.DataFrame, took: np.ndarray, tables: Tables, without: Collection[str]
+    steps: pd.DataFrame,
+    took: np.ndarray,
+    tables: Tables,
+    without: Collection[str],
+    shifts: Mapping[str, int] | None,
 ) -> tuple[np.ndarray, np.ndarray]:
     """What the job recorded inside each step, and what of it was fetching data, ns; 0 without times of day."""
     none = np.zeros(len(steps), dtype=np.int64)
     if steps["start_ns"].isna().any():
         return none, none
     start = steps["start_ns"].to_numpy(dtype=np.int64)
-    life = frame(tables, "lifecycle", ["kind", "start_ns", "end_ns", "source"], [("end_ns", ">", int(start.min()))])
-    life = life[life["start_ns"].notna() & ~life["kind"].isin(SPANS_MORE) & ~life["source"].isin(list(without))]
+    behind = int(start.min()) - max((shifts or {}).values(), default=0)
+    life = frame(tables, "lifecycle", ["kind", "start_ns", "end_ns", "source"], [("end_ns", ">", behind)])
+    life = of_the_job(life[life["start_ns"].notna() & ~life["kind"].isin(SPANS_MORE)], shifts, without)
     begun, ended = (life[c].to_numpy(dtype=np.int64) for c in ("start_ns", "end_ns"))
     windows, fetch = Spans(start, start + took), (life["kind"] == "data_loading").to_numpy(dtype=bool)
     return overlap_with(spans(begun, ended), windows), overlap_with(spans(begun[fetch], ended[fetch]), windows)

@@ -142,7 +142,7 @@ def _by_marks(
     add_lines(steps, _stepped(lines, found))
     _close(steps)
     steps = _judged(steps, facts, jobs.ends)
-    steps["hung_ns"] = hung_ns(steps, tables, lone)
+    steps["hung_ns"] = hung_ns(steps, tables, lone, found.shifts)
     notes = [*notes, *said, *found.notes, *untold, *told_apart(lone), *hangs_said(steps)]
     return History(steps, True, "goodput entries", tuple(notes), jobs, found.shifts, lone)
 
@@ -173,7 +173,7 @@ def _by_lines(
     if averaged > 1:
         steps["first"] = _sharing_the_first_mean(steps, averaged)
     steps = _judged(steps, facts, None if jobs is None else jobs.ends)
-    steps["hung_ns"] = hung_ns(steps, tables, lone)
+    steps["hung_ns"] = hung_ns(steps, tables, lone, found.shifts)
     notes += [*told_apart(lone), *hangs_said(steps)]
     own = _own_attempts(lines.iloc[found.row], steps["attempt"].to_numpy(dtype=np.int64))
     return History(steps, timed, "step lines", tuple(notes), jobs, found.shifts, lone, averaged > 1, own)

@@ -1,6 +1,6 @@
 """When the job was started and when it ended, by whoever of several inputs and hosts told of it, and by which clock."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -57,6 +57,19 @@ def moved(rows: pd.DataFrame, column: str, shifts: Mapping[str, int] | None) -> 
     if not shifts:
         return times
     return times + rows["source"].astype(str).map(shifts).fillna(0).to_numpy(dtype=np.int64)
+
+
+def of_the_job(
+    rows: pd.DataFrame, shifts: Mapping[str, int] | None = None, without: Collection[str] = ()
+) -> pd.DataFrame:
+    """Rows of `lifecycle` by the job's clock, without those of inputs that are another job's. `shifts`, `without`: the
+    shifts and the strangers of a History."""
+    if without:
+        rows = rows[~rows["source"].isin(list(without))]
+    if not shifts:
+        return rows
+    by = rows["source"].astype(str).map(shifts).fillna(0).to_numpy(dtype=np.int64)
+    return rows.assign(**{at: rows[at] + by for at in ("start_ns", "end_ns") if at in rows})
 
 
 def _starts_once(times: np.ndarray, teller: np.ndarray, step_ns: np.ndarray | None) -> np.ndarray:
