@@ -47,8 +47,9 @@ class CheckpointsResult:
     parts          mean seconds of a complete restart by part: they add up to its mean
     synchronous    whether saves block until they are safe; None where not told
     interval_s     median time from one save's end to the next one's beginning;  interval_steps  likewise in steps
-    interval_source  saves, or period and usual step
+    interval_source  saves, their ends alone (so that a save is part of it), or period and usual step
     mttf           failures, time at risk, mean time to failure and its interval
+    ends           saves of which the end alone was recorded
     slices         slices of the job, else data-parallel replicas
     kept_s, saves_s, redone_s, restarts_s  time in kept steps, and lost to each; other_s: the rest of `held_s`
     """
@@ -74,6 +75,7 @@ class CheckpointsResult:
     chips_per_node: int | None
     slices: int | None
     usd_per_chip_hour: float | None
+    ends: int = 0
     notes: tuple[str, ...] = field(default=())
 
     @property
@@ -178,6 +180,7 @@ def analyze(tables: Tables, facts: Facts, options: dict[str, Any]) -> Checkpoint
         chips_per_node=_chips_per_node(facts),
         slices=_slices(facts),
         usd_per_chip_hour=price,
+        ends=len(saved.ends),
         notes=(*machine.notes, *days.notes, *_notes(saved, whole, found, past, days, source)),
     )
 
@@ -203,10 +206,11 @@ def _interval(saved: Checkpoints, past: History, facts: Facts) -> tuple[pd.DataF
     """(saves that an interval is asked for, seconds, steps, where it is from). Of two tiers the remote one counts."""
     rows = saved.rows
     whole = rows[rows["tier"] != "local"]
-    seconds, steps = gaps(whole)
-    if len(seconds):
-        known = steps[np.isfinite(steps)]
-        return whole, float(np.median(seconds)), float(np.median(known)) if len(known) else None, "saves"
+    for told, source in ((whole, "saves"), (saved.ends, "ends of saves")):
+        seconds, steps = gaps(told)
+        if len(seconds):
+            known = steps[np.isfinite(steps)]
+            return whole, float(np.median(seconds)), float(np.median(known)) if len(known) else None, source
     period = fact(facts, "checkpoint_period_steps")
     usual = past.rows[past.rows["kept"] & ~past.rows["first"] & past.rows["dur_ns"].notna()]["dur_ns"]
     if isinstance(period, int | float) and period > 0 and len(usual):
@@ -234,10 +238,16 @@ def _notes(
     saved: Checkpoints, whole: pd.DataFrame, found: pd.DataFrame, past: History, days: Calendar, source: str
 ) -> tuple[str, ...]:
     notes = [
-        f"Steps are taken from {past.origin}. A failure is a start of the job where the one before had not ended, "
-        "a loss of slices, or a return to an earlier step."
+        (f"Steps are taken from {past.origin}. " if len(past.rows) else "No step was read. ")
+        + "A failure is a start of the job where the one before had not ended, a loss of slices, or a return to an "
+        "earlier step."
     ]
-    if not len(saved.rows):
+    if not len(saved.rows) and (told := len(saved.ends)):
+        notes.append(
+            f"Of {told:,} {'save' if told == 1 else 'saves'} the end alone was recorded: how long one blocks training "
+            "is not known. Orbax entries in the goodput log would tell."
+        )
+    elif not len(saved.rows):
         notes.append("No save was recorded. Orbax entries in the goodput log would tell what one costs.")
     elif len(whole) < len(saved.rows):
         notes.append(
@@ -256,7 +266,7 @@ def _notes(
             "The interval is the period that the job printed times its usual step: fewer than two saves of "
             "one attempt were recorded."
         )
-    if lost := int((~found["complete"]).sum()):
+    if len(past.rows) and (lost := int((~found["complete"]).sum())):
         notes.append(
             f"{lost} of {len(found)} failures struck before training went on: their cost is counted, but they "
             "are not in the usual restart."

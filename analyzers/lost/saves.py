@@ -50,7 +50,8 @@ def spread(seconds: np.ndarray) -> Spread:
 
 @dataclass(frozen=True)
 class Checkpoints:
-    """`rows`: one per checkpoint in order of time, columns COLUMNS. `unended`: of which no end was recorded.
+    """`rows`: one per checkpoint in order of time, columns COLUMNS. `unended`: of which no end was recorded. `ends`:
+    one per checkpoint of which the end alone was, columns attempt, step, tier, start_ns and end_ns, which are that end.
 
     attempt, step  Int64, null where the input does not tell
     tier           remote or local where a job uses both, else all
@@ -60,6 +61,7 @@ class Checkpoints:
 
     rows: pd.DataFrame
     unended: int
+    ends: pd.DataFrame
 
 
 def checkpoints(
@@ -82,16 +84,25 @@ def checkpoints(
     found = of_the_job(frame(tables, "lifecycle", columns, [("kind", "==", kind)]), shifts, without)
     whole = found["host"].isna()
     found = found[whole] if whole.any() else found
+    alone = found[found["start_ns"].isna() & found["end_ns"].notna()].sort_values("end_ns", kind="stable")
     found = found[found["start_ns"].notna()]
     ended = found["end_ns"].notna() & (found["end_ns"] >= found["start_ns"]).fillna(False)
     known = found[ended].sort_values("start_ns", kind="stable").reset_index(drop=True)
-    if starts_ns is not None and len(starts_ns):
-        begun = np.searchsorted(starts_ns, known["start_ns"].to_numpy(dtype=np.int64), side="right")
-        known["attempt"] = pd.array(np.maximum(begun - 1, 0), dtype="Int64")
+    alone = alone.assign(start_ns=alone["end_ns"], tier="all")[["attempt", "step", "tier", "start_ns", "end_ns"]]
+    known, alone = (_attempts_told(rows, starts_ns) for rows in (known, alone))
+    told_again = alone["step"].notna() & alone.duplicated(["attempt", "step"], keep="last")
     detail = known["detail"].astype("string")
     known["synchronous"] = detail.str.extract(r'"synchronous":\s*(true|false)')[0].map({"true": True, "false": False})
     known["tier"] = _tiers(detail.str.extract(r'"directory":\s*"([^"]*)"')[0])
-    return Checkpoints(_joined(known, np.sort(again_ns) if again_ns is not None else None), int((~ended).sum()))
+    rows = _joined(known, np.sort(again_ns) if again_ns is not None else None)
+    return Checkpoints(rows, int((~ended).sum()), alone[~told_again].reset_index(drop=True))
+
+
+def _attempts_told(rows: pd.DataFrame, starts_ns: np.ndarray | None) -> pd.DataFrame:
+    if starts_ns is None or not len(starts_ns):
+        return rows
+    begun = np.searchsorted(starts_ns, rows["start_ns"].to_numpy(dtype=np.int64), side="right")
+    return rows.assign(attempt=pd.array(np.maximum(begun - 1, 0), dtype="Int64"))
 
 
 def _tiers(directory: pd.Series) -> pd.Series:

@@ -10,6 +10,7 @@ import pytest
 from analyzers.lost import checkpoints
 from analyzers.lost.mttf import mttf
 from analyzers.lost.saves import checkpoints as found_checkpoints
+from app.questions.checkpoints.words import lost
 from errors import QuestionError
 from runs.run import facts_of
 from runs.tables import MemoryTables
@@ -259,6 +260,26 @@ def test_saves_without_an_end_are_counted_and_named():
     result = job.ask()
     assert result.save.count == 5
     assert any("without a recorded end, in no figure: 1" in n for n in result.notes)
+
+
+def test_saves_of_which_the_end_alone_is_recorded_tell_how_far_apart_they_are():
+    """Resiliency events tell when a save was done: of three it was said that none was recorded, and of a job of whose
+    steps nothing was read, that they were taken from a profile and that its failure struck before training went on."""
+    job = Job()
+    job.attempt(0, range(31), every=10, end=True)
+    for x in job.life:
+        if x["kind"] == "checkpoint_save":
+            x["start"] = None
+    result = job.ask()
+    assert (result.save.count, result.save.median_s) == (0, None)
+    assert (result.interval_s, result.interval_steps, result.interval_source) == (104, 10, "ends of saves")
+    assert any(n.startswith("Of 3 saves the end alone was recorded") for n in result.notes)
+    assert "Of no save was recorded when it began" in str(lost(result))
+    job.steps, job.life = [], [*job.life[:-1], {"kind": "job", "start": 0.0, "end": None}]
+    job.life.append({"kind": "job", "start": 1000.0, "end": 1100.0})
+    notes = job.ask().notes
+    assert not any("from profile" in n or "No save" in n or "struck before" in n for n in notes)
+    assert any(n.startswith("No step was read. A failure is") for n in notes)
 
 
 def test_the_period_that_the_job_printed_stands_in_for_an_interval():

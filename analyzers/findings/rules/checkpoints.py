@@ -28,7 +28,8 @@ def find(seen: Seen) -> Told:
     told = [f for f in (_restores(seen, found), *_saves(seen, found)) if f is not None]
     named = {f.cause for f in told}
     if found.save.count < FEW:
-        why = f"{fmt.count(found.save.count, 'save')} recorded"
+        more = f", of {found.ends:,} more the end alone" if found.ends else ""
+        why = f"{fmt.count(found.save.count, 'save')} recorded{more}"
         return Told(tuple(told), not_told=(NotTold(CAUSES[:3], why, "a log of more saves"),))
     if named & set(CAUSES[:3]):
         return Told(tuple(told))
