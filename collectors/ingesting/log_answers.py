@@ -31,8 +31,9 @@ _LISTS = {
     ("data", "result"),
     ("data",),
     ("results",),
+    ("items",),
 }  # where the entries of an answer lie
-_LISTED = re.compile(rb'"(?:events|hits|results?|data)"\s*:\s*\[')
+_LISTED = re.compile(rb'"(?:events|hits|results?|data|items)"\s*:\s*\[')
 _BLANK = re.compile(r"\s*")
 _BETWEEN = re.compile(r"[\s,\[\]]*")  # answers, a line each or in an array
 _ENTRY_END, _PAIR_END = re.compile(r"\}(?=\s*,\s*\{)"), re.compile(r"\](?=\s*,\s*\[)")  # with another behind it

@@ -32,10 +32,20 @@ from collectors.ingesting.log_answers import TEXT_KEYS, answered, entry_within, 
 from collectors.ingesting.unpack import SafeSource
 from collectors.reading import json_stream
 from collectors.reading.as_far import AsFar
-from collectors.reading.entry_text import audit_text, audited_host, payload_text
+from collectors.reading.entry_text import EVENT_TIMES, audit_text, audited_host, event_text, payload_text
 from collectors.reading.textlog import DATED, NS_PER_S, WORDED, Tally, fits, moment_ns, seconds_to_ns, zone_doubt
 
-_TIME_KEYS = ("timestamp", "time", "@timestamp", "ts", "receiveTimestamp", "date", "_time", "__REALTIME_TIMESTAMP")
+_TIME_KEYS = (
+    "timestamp",
+    "time",
+    "@timestamp",
+    "ts",
+    "receiveTimestamp",
+    "date",
+    "_time",
+    "__REALTIME_TIMESTAMP",
+    *EVENT_TIMES,
+)
 _HOST_KEYS = (
     "pod_name",
     "pod",
@@ -76,11 +86,13 @@ class LinesTakenOut(SafeSource):
 
 @dataclass(frozen=True)
 class Found:
-    """What an export held: lines of output, entries of a goodput log, and what is to be said of both."""
+    """What an export held: lines of output, entries of a goodput log, and what is to be said of both. `dated`: each
+    entry has a time."""
 
     count: int
     goodput: int
     notes: tuple[str, ...]
+    dated: bool
 
 
 def is_export(source: Source) -> bool:
@@ -109,9 +121,8 @@ def take_out(source: Source, out: Path, check: Callable[[], None] = lambda: None
         with out.open("wb") as written:
             _write(entries, order, written)
     count = len(order) - int(entries.pieces.goes_on()[order].sum())
-    return Found(
-        count, entries.goodput, (*(f"{lost.what}: {lost.reason}" for lost in tally.lost()), *there.notes, *notes)
-    )
+    said = (*(f"{lost.what}: {lost.reason}" for lost in tally.lost()), *there.notes, *notes)
+    return Found(count, entries.goodput, said, NONE not in entries.time)
 
 
 def _entries(source: Source, f: BinaryIO, tally: Tally) -> Iterator[tuple[int, dict]]:
@@ -126,14 +137,15 @@ def _entries(source: Source, f: BinaryIO, tally: Tally) -> Iterator[tuple[int, d
 
 
 def _unwrapped(entry: dict) -> Iterable[dict]:
-    """The entries within an answer of a service (CloudWatch, Elasticsearch, Loki, Datadog, Splunk, which wraps each in
-    one of its own too); else the entry itself."""
+    """The entries within an answer of a service: CloudWatch, Elasticsearch, Loki, Datadog, Kubernetes, and Splunk, that
+    wraps each in one of its own too; else the entry itself."""
     if any(isinstance(entry.get(key), str) for key in TEXT_KEYS):
         return (entry,)
     if isinstance(one := entry.get("result"), dict):
         return (one,)
     data = entry.get("data")
-    lists = (entry.get("events"), _part(entry, "hits", "hits"), _part(data, "result"), data, entry.get("results"))
+    plain = (entry.get(key) for key in ("events", "results", "items"))
+    lists = (*plain, _part(entry, "hits", "hits"), _part(data, "result"), data)
     found = next((one for one in lists if isinstance(one, list) and one), None)
     return (entry,) if found is None else (one for part in found for one in _unpacked(part))
 
@@ -187,6 +199,8 @@ class _Entries:
             return "", payload_text(payload)
         if isinstance(proto, dict):
             return "", audit_text(proto) or None
+        if (event := event_text(entry)) is not None:
+            return "", event
         return next(((key, text) for key in TEXT_KEYS if (text := _said(entry.get(key))) is not None), ("", None))
 
     def close(self) -> None:

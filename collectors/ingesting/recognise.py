@@ -68,7 +68,7 @@ def recognise(found: SafeSource, scratch: Path, check: Callable[[], None] = lamb
     """The collector for a file. `scratch`: a folder for lines that are taken out of exports."""
     best = _surest(found, each())
     if is_table(found) or is_documents(found) or (best.score < 0.9 and is_export(found)):
-        best = max(_taken_out(found, scratch, check), best, key=lambda one: one.score)
+        best = max(_taken_out(found, best.score < SURE, scratch, check), best, key=lambda one: one.score)
     elif (best.score < CERTAIN or best.is_one_of(CARRIED)) and is_text_log(found):
         best = _deeper(found, best)
     if best.score < SURE and b"\0" in found.head:
@@ -160,13 +160,15 @@ def _deeper(found: SafeSource, best: Recognised) -> Recognised:
     return replace(deep, source=found) if carried or deep.score > best.score else best
 
 
-def _taken_out(found: SafeSource, scratch: Path, check: Callable[[], None]) -> Recognised:
-    """The lines of an export, where a collector of logs knows what they are."""
+def _taken_out(found: SafeSource, unknown: bool, scratch: Path, check: Callable[[], None]) -> Recognised:
+    """The lines of an export, where a collector of logs knows what they are. Of a file that is `unknown` otherwise, and
+    gives a time for each, they may be any log's, whatever its name."""
     nothing = Recognised(0.0, collector(ANY_LOG), found)
     out = _unused(scratch)
     try:
-        take_out(found, out, check, SAMPLE_BYTES)
-        sure = _surest(DeepSource(out, found.name), _named((*TEXT_LOGS, ANY_LOG)))
+        sample = take_out(found, out, check, SAMPLE_BYTES)
+        name = f"{found.name}.log" if unknown and sample.dated else found.name
+        sure = _surest(DeepSource(out, name), _named((*TEXT_LOGS, ANY_LOG)))
         if sure.score < SURE:
             out.unlink()
             return nothing

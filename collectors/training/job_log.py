@@ -20,8 +20,8 @@ from errors import InputError
 NAME = "job_log"
 TITLE = "job log"
 HELP = (
-    "Other logs (dmesg, journal, Slurm, kubectl get events, stderr, a launcher's environment): the lines that tell why "
-    "a job was interrupted, and settings that are known to cost."
+    "Other logs (dmesg, journal, Slurm, kubectl get events -o json, stderr, a launcher's environment): the lines that "
+    "tell why a job was interrupted, and settings that are known to cost."
 )
 
 _SURE = 0.5  # just enough to be read, and less than any format that knows its files

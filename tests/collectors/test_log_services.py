@@ -10,6 +10,7 @@ import time
 import pytest
 import yaml
 
+from errors import InputError
 from runs.tables import frame
 from tests.collectors.test_log_export import T0, run_of, taken, training
 
@@ -305,3 +306,32 @@ def test_a_separator_that_is_not_quoted_makes_no_other_row_one_that_was_cut_off(
     rows = "".join(f"2026-03-04T05:00:0{n}Z,{text}\n" for n, text in enumerate(told))
     lines, found = taken(tmp_path, f"timestamp,message\n{rows}", "export.csv")
     assert len(lines) == 3 and told[2] in lines[2] and not any("cut off" in note for note in found.notes)
+
+
+@pytest.mark.parametrize("padding", [0, 1 << 17])
+@pytest.mark.parametrize("indent", [None, 4])
+def test_events_of_kubernetes_tell_when_and_of_what(folder, store, padding, indent):
+    """`kubectl get events` prints ages alone; with `-o json` it was refused as JSON of a kind that is not known."""
+    about = {"kind": "Pod", "name": "w-3"}
+    old = {"kind": "Event", "involvedObject": about, "message": "Preempted by pod w-9 on node gke-n3", "type": "Normal"}
+    new = {"kind": "Event", "regarding": {"kind": "Node", "name": "gke-n1"}, "note": "Node is not ready"}
+    events = [
+        {**old, "reason": "Preempted", "lastTimestamp": "2026-03-04T05:03:35Z", "metadata": "x" * padding},
+        {**new, "reason": "NodeNotReady", "lastTimestamp": None, "eventTime": "2026-03-04T05:09:00.500000Z"},
+    ]
+    told = json.dumps({"apiVersion": "v1", "items": events, "kind": "List"}, indent=indent)
+    rows = frame(run_of(folder, store, told, "events.json").tables, "evidence", ["cause", "host", "ts_ns", "text"])
+    assert rows["cause"].tolist() == ["preemption", "host"] and rows["host"].tolist() == ["gke-n3", "gke-n1"]
+    assert rows["ts_ns"].tolist() == [1772600615 * 10**9, 1772600940 * 10**9 + 5 * 10**8]
+    assert rows["text"][0].endswith("Normal Preempted pod/w-3 Preempted by pod w-9 on node gke-n3")
+
+
+def test_an_export_of_no_log_of_a_known_program_is_one_whatever_its_name(folder, store):
+    lines = [{"time": f"2026-03-04T05:03:{n:02d}Z", "level": "info", "msg": "waiting"} for n in range(20)]
+    lines.append({"time": "2026-03-04T05:04:00Z", "level": "error", "msg": "NVRM: Xid (PCI:0000:c6:00): 79"})
+    run = run_of(folder, store, "\n".join(map(json.dumps, lines)), "launcher.json")
+    assert frame(run.tables, "evidence", ["cause"])["cause"].tolist() == ["accelerator"]
+    for one in lines:
+        del one["time"]
+    with pytest.raises(InputError, match="no file of a known format"):
+        run_of(folder, store, "\n".join(map(json.dumps, lines)), "prompts.json")
