@@ -47,9 +47,10 @@ def _median(gap: np.ndarray) -> float | None:
 
 
 def _paced(rows: pd.DataFrame, at: np.ndarray, silent: np.ndarray) -> float | None:
-    """The usual gap between lines that print an output rate, where others do not; None where all do, or none."""
-    prints = rows["output_tokens_per_s"].notna().to_numpy()
-    return None if prints.all() or silent.any() else _median(np.diff(at[prints].astype(float)))
+    """The usual gap without lines of a log that print no output rate; None where there are none, or no others. Between
+    lines of a log from before and after scrapes of its server lie these."""
+    paced = (rows["output_tokens_per_s"].notna() | ~rows["log"]).to_numpy(dtype=bool)
+    return None if paced.all() or silent.any() else _median(np.diff(at[paced].astype(float)))
 
 
 def _silent(rows: pd.DataFrame) -> np.ndarray:

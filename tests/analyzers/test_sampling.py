@@ -176,3 +176,24 @@ def test_the_silence_of_an_idle_log_is_idle():
     found = presence(None, tables, EPOCH_NS, EPOCH_NS + 3610 * S, [])["engine"]
     assert (found.seen.end - found.seen.start).sum() == 3610 * S and not len(found.unsampled.start)
     assert (found.busy.end - found.busy.start).sum() == 30 * S
+
+
+def test_lines_of_a_log_from_before_and_after_scrapes_tell_no_usual_gap():
+    """Of a log in lines of 10 s one is left before and one after five minutes of scrapes: 100 tokens/s, 4 at a time."""
+    log, scraped = range(0, 320, 10), range(5, 310, 15)
+    tables = MemoryTables(
+        {
+            "engine": {
+                "ts_ns": [EPOCH_NS + t * S for t in (*log, *scraped)],
+                "order": [*range(len(log)), *range(len(scraped))],
+                "running": [4] * (len(log) + len(scraped)),
+                "waiting": [0] * (len(log) + len(scraped)),
+                "output_tokens": [None] * len(log) + [100 * t for t in scraped],
+                "output_tokens_per_s": [100.0] * len(log) + [None] * len(scraped),
+                "source": ["vllm.log"] * len(log) + ["m.prom"] * len(scraped),
+            }
+        }
+    )
+    result = ask(engine, tables)
+    assert result.replicas == ("m.prom",) and result.span_s == pytest.approx(310 + 15)
+    assert result.figures["generated_tokens_per_s"] == pytest.approx(100, rel=0.06)
