@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 
 from analyzers.base import Facts, fact
-from analyzers.serving.loads_told_twice import told_twice
+from analyzers.serving.loads_told_twice import told_twice, without
 from runs.tables import Tables, frame
 
 
@@ -74,7 +74,7 @@ def rate_of(amount: float | None, duration_s: float | None, printed: float | Non
 def stage_names(tables: Tables) -> tuple[str, ...]:
     """Every load that has a summary or requests, in the order of the inputs."""
     summed = loads(tables)["stage"].dropna().astype(str)
-    single = frame(tables, "requests", ["stage"])["stage"].dropna().astype(str)
+    single = without(tables, frame(tables, "requests", ["stage"]))["stage"].dropna().astype(str)
     return tuple(dict.fromkeys([*summed, *single.unique()]))
 
 

@@ -1,7 +1,9 @@
-"""Loads of which two inputs tell under two names: a tool's result, and what it printed of the same load.
+"""Loads of which two inputs tell under two names: a tool's result, and what it printed of the same load, or a copy of
+the result in a file of several.
 
 They are one where they count the same requests and tokens, took as long, and every statistic that both print is the
-same, as far as printed digits go. Loads of one input are never one.
+same, as far as printed digits go; where both hold single requests, these are the same too. Loads of one input are never
+one.
 """
 
 from collections.abc import Iterator
@@ -14,6 +16,7 @@ from runs.tables import Tables, frame
 DIGITS = 2  # of seconds, and of milliseconds, that tools print
 ROUNDED = 0.501 * 10**-DIGITS  # what rounding takes away at most
 _COUNTS = ["completed", "input_tokens", "output_tokens"]
+_OF_A_REQUEST = ["e2e_ns", "ttft_ns", "prompt_tokens", "output_tokens"]
 _MAY_MISS = ["failed", "requested_rate_per_s", "max_concurrency"]  # what one of the two may not tell
 
 
@@ -27,7 +30,14 @@ def told_twice(tables: Tables) -> dict[str, str]:
         return {}
     stats = frame(tables, "stage_stats").astype({"stage": str, "metric": str, "statistic": str})
     kept = set(frame(tables, "requests", ["stage"])["stage"].dropna().astype(str).unique())
-    return {other: one for _, mine in alike.groupby(_COUNTS, sort=False) for other, one in _pairs(mine, stats, kept)}
+    groups = alike.groupby(_COUNTS, sort=False)
+    return {other: one for _, mine in groups for other, one in _pairs(mine, stats, kept, tables)}
+
+
+def without(tables: Tables, rows: pd.DataFrame) -> pd.DataFrame:
+    """Rows of `requests` without those of loads that another input tells too. Column: stage."""
+    twice = rows["stage"].astype(object).isin(told_twice(tables))
+    return rows[~twice.to_numpy(dtype=bool)] if twice.any() else rows
 
 
 def sentences(tables: Tables) -> list[str]:
@@ -35,13 +45,14 @@ def sentences(tables: Tables) -> list[str]:
     return [f"{other} tells of the load {one} too, which counts once." for other, one in told_twice(tables).items()]
 
 
-def _pairs(rows: pd.DataFrame, stats: pd.DataFrame, kept: set[str]) -> Iterator[tuple[str, str]]:
-    """(a load without requests, the same load in another input) among loads of equal counts."""
+def _pairs(rows: pd.DataFrame, stats: pd.DataFrame, kept: set[str], tables: Tables) -> Iterator[tuple[str, str]]:
+    """(a load, the same load in another input, which has requests where either has) among loads of equal counts."""
     best = rows.assign(single=rows["stage"].isin(kept), exact=~_is_rounded(rows["duration_s"]))
     best = best.sort_values(["single", "exact"], ascending=False, kind="stable").to_dict("records")
     taken: list[dict] = []
     for load in best:
-        same = None if load["single"] else next((one for one in taken if _one(one, load, stats)), None)
+        alike = (one for one in taken if _one(one, load, stats))
+        same = next((one for one in alike if not load["single"] or _same_requests(one, load, tables)), None)
         if same is None:
             taken.append(load)
         else:
@@ -62,6 +73,16 @@ def _one(a: dict, b: dict, stats: pd.DataFrame) -> bool:
     both = of_a.merge(of_b, on=["metric", "statistic"])
     times = both[both["metric"].isin(("ttft", "tpot", "itl", "e2e")).to_numpy(dtype=bool)]
     return bool(len(times)) and bool(((times["value_x"] - times["value_y"]).abs() <= ROUNDED / 1e3).all())
+
+
+def _same_requests(a: dict, b: dict, tables: Tables) -> bool:
+    """Whether two loads that keep single requests keep the same ones, in whatever order."""
+    rows = frame(tables, "requests", ["stage", *_OF_A_REQUEST])
+    of_a, of_b = (rows[(rows["stage"] == x["stage"]).to_numpy(dtype=bool)][_OF_A_REQUEST] for x in (a, b))
+    if len(of_a) != len(of_b) or not of_a["e2e_ns"].notna().any():
+        return False
+    told = [x.astype("Int64").fillna(-1).to_numpy(dtype=np.int64) for x in (of_a, of_b)]
+    return all(np.array_equal(*(x[np.lexsort(x.T)][:, n] for x in told)) for n in range(len(_OF_A_REQUEST)))
 
 
 def _differ(a: float | None, b: float | None) -> bool:

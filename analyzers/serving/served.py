@@ -18,6 +18,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from analyzers.serving.loads_told_twice import without
 from analyzers.serving.own_clocks import put_in_turn
 from errors import QuestionError
 from runs.tables import Tables, frame
@@ -125,7 +126,9 @@ def served(tables: Tables) -> Served:
     """Every request that was sent to a server. Raises QuestionError where the run has none."""
     if not tables.rows("requests"):
         raise QuestionError("this run has no record of single requests", advice=ADVICE)
-    rows, turns = put_in_turn(frame(tables, "requests", _COLUMNS))
+    rows = frame(tables, "requests", _COLUMNS)
+    of_once = without(tables, rows).index.to_numpy()
+    rows, turns = put_in_turn(rows.iloc[of_once].reset_index(drop=True))
     sent = rows["status"].notna().to_numpy()
     if not sent.any():
         raise QuestionError(
@@ -135,7 +138,7 @@ def served(tables: Tables) -> Served:
     arrival = rows["arrival_ns"].to_numpy(dtype=np.int64, na_value=np.iinfo(np.int64).max)
     order = np.argsort(arrival, kind="stable")
     order = order[sent[order]]
-    rows = rows.iloc[order].reset_index(drop=True)
+    rows, order = rows.iloc[order].reset_index(drop=True), of_once[order]
     for state in ("completed", "cut_off"):
         rows[state] = (rows["status"].astype(str) == state).to_numpy()
     rows["failed"] = ~rows["completed"] & ~rows["cut_off"]

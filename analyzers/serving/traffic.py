@@ -14,6 +14,7 @@ import pandas as pd
 
 from analyzers.base import Facts, fact
 from analyzers.serving.arrivals import Gaps, Window, chance_dip, chance_peak, gaps, in_flight, shape, window
+from analyzers.serving.loads_told_twice import without
 from analyzers.serving.own_clocks import put_in_turn
 from analyzers.serving.served import ADVICE, has_requests, served, summary
 from errors import QuestionError
@@ -170,7 +171,8 @@ def analyze(tables: Tables, facts: Facts, options: dict[str, Any]) -> WorkloadRe
 
 def _rows(tables: Tables, stage: str | None) -> tuple[pd.DataFrame, list[str]]:
     columns = ["stage", "tenant", "arrival_ns", "last_token_ns", "e2e_ns", "prompt_tokens", "output_tokens"]
-    rows, notes = put_in_turn(frame(tables, "requests", [*columns, "status", "source"]))
+    rows = without(tables, frame(tables, "requests", [*columns, "status", "source"]))
+    rows, notes = put_in_turn(rows.reset_index(drop=True))
     if not len(rows):
         raise QuestionError("this run has no requests", advice=f"Add a trace of traffic. {ADVICE}")
     stages = rows["stage"].dropna().astype(str).unique()

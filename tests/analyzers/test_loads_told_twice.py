@@ -2,9 +2,10 @@
 
 import pytest
 
-from analyzers.serving import latency, load
+from analyzers.serving import latency, load, traffic
 from analyzers.serving.latency.summary import all_loads
-from analyzers.serving.loads import loads, printed
+from analyzers.serving.loads import loads, printed, stage_names
+from analyzers.serving.served import served
 from runs.tables import MemoryTables
 from tests.analyzers.load_tests import ask, summaries
 
@@ -48,6 +49,29 @@ def test_requests_are_kept():
     requests = {"stage": ["bench"], "arrival_ns": [0], "status": ["completed"], "e2e_ns": [10**9], "ttft_ns": [10**8]}
     tables = MemoryTables({n: run.arrow(n).to_pydict() for n in ("stages", "stage_stats")} | {"requests": requests})
     assert [(one.stage, one.served is None) for one in all_loads(tables)] == [("bench", False)]
+
+
+def kept_in_two_files(slower_ns: int = 0) -> MemoryTables:
+    """300 requests in a result and, under another name and in another order, in a file of several results."""
+    run = summaries([RESULT, {**RESULT, "stage": "all.jsonl", "source": "all.jsonl"}])
+    ttft = [10**8 + n for n in range(300)]
+    one = {"arrival_ns": [n * 10**8 for n in range(300)], "ttft_ns": ttft, "e2e_ns": [10 * t for t in ttft]}
+    requests = {c: [*v, *reversed(v)] for c, v in one.items()}
+    requests["e2e_ns"][-1] += slower_ns
+    requests |= {"stage": ["bench"] * 300 + ["all.jsonl"] * 300, "status": ["completed"] * 600}
+    requests |= {"source": ["bench.json"] * 300 + ["all.jsonl"] * 300, "gaps_ns": [[n] for n in range(600)]}
+    return MemoryTables({n: run.arrow(n).to_pydict() for n in ("stages", "stage_stats")} | {"requests": requests})
+
+
+def test_requests_that_two_files_keep_count_once():
+    tables = kept_in_two_files()
+    assert len(loads(tables)) == 1 and stage_names(tables) == ("bench",)
+    of_once = served(tables)
+    assert len(of_once.rows) == 300 and sorted(of_once.gaps[0] * 1e9) == pytest.approx(range(300))
+    assert ask(traffic, tables).requests == 300 and ask(latency, tables).to_dict()["requests"] == 300
+    assert any("all.jsonl tells of the load bench too" in note for note in ask(load, tables).notes)
+    other = kept_in_two_files(slower_ns=1000)  # which no printed digit shows
+    assert len(loads(other)) == 2 and len(served(other).rows) == 600
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from analyzers.base import fact
 from analyzers.findings.base import Band, Evidence, Finding, NotTold, Rule, RuledOut, Seen, Told
 from analyzers.serving.engine import EngineResult
 from analyzers.serving.first_tokens import Held, ahead, held_up, queue
+from analyzers.serving.loads_told_twice import without
 from analyzers.serving.standstills import at_the_start
 from errors import format as fmt
 from runs.tables import Tables, frame
@@ -114,7 +115,8 @@ def _requests(seen: Seen) -> pd.DataFrame:
     pieces = _pieces(seen.tables).where(lambda n: n > 0, rows["output_tokens"].astype(float) - 1)
     each = ((out["e2e_s"] - out["ttft_s"]) / pieces).where((pieces > 0) & (out["e2e_s"] > out["ttft_s"]))
     out["pass_s"] = each.fillna(each.median())
-    return out.dropna(subset=["ttft_s"]).sort_values("arrival_ns", kind="stable", ignore_index=True)
+    out = without(seen.tables, out).dropna(subset=["ttft_s"])
+    return out.sort_values("arrival_ns", kind="stable", ignore_index=True)
 
 
 def _pieces(tables: Tables) -> pd.Series:

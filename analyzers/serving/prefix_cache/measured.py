@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from analyzers.serving.engine.samples import engine_samples
+from analyzers.serving.loads_told_twice import without
 from analyzers.serving.printed_hits import overall
 from analyzers.serving.servers import samples_of_servers
 from runs.tables import Tables, frame
@@ -75,7 +76,7 @@ def _counters(tables: Tables) -> MeasuredPrefix | None:
 
 
 def _requests(tables: Tables) -> MeasuredPrefix | None:
-    rows = frame(tables, "requests", ["arrival_ns", "prompt_tokens", "cached_tokens"])
+    rows = without(tables, frame(tables, "requests", ["stage", "arrival_ns", "prompt_tokens", "cached_tokens"]))
     rows = rows.dropna(subset=["prompt_tokens", "cached_tokens"])
     rows = rows[(rows["prompt_tokens"] > 0) & rows["cached_tokens"].between(0, rows["prompt_tokens"])]
     total = int(rows["prompt_tokens"].sum())

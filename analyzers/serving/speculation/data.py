@@ -14,6 +14,7 @@ import pandas as pd
 
 from analyzers.serving.counters import grown
 from analyzers.serving.loads import printed
+from analyzers.serving.loads_told_twice import without
 from analyzers.serving.recorded import recorded
 from analyzers.serving.servers import samples_of_servers
 from errors import QuestionError
@@ -200,7 +201,8 @@ def _iterations(tables: Tables, draft: int | None, stage: str | None) -> Observe
 
 
 def _requests(tables: Tables, draft: int | None, stage: str | None) -> Observed | None:
-    rows = frame(tables, "requests", ["accepted", "drafted"]).dropna()
+    rows = without(tables, frame(tables, "requests", ["stage", "accepted", "drafted"]))
+    rows = rows.dropna(subset=["accepted", "drafted"])
     rows = rows[(rows["drafted"] > 0) & rows["accepted"].between(0, rows["drafted"])]
     if not len(rows):
         return None
