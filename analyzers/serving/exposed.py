@@ -140,9 +140,11 @@ def _waiting(tables: Tables) -> dict[str, dict[str, float]]:
     if not len(rows):
         return {}
     rows = rows.assign(reason=rows["name"].astype(str).str.extract(r'reason="([^"]*)"', expand=False))
-    # engines of one scrape wait at once; servers scraped apart are added as if they did
+    # engines of one scrape wait at once; servers scraped apart, or in one file, are added as if they did
+    server = rows["name"].astype(str).str.extract(r'\{server="([^"]*)"', expand=False).fillna("")
+    whose = rows["source"].astype(str) + "\n" + server
     nth = rows.groupby([rows["name"].astype(str), rows["source"].astype(str)]).cumcount().astype("Int64")
-    each = rows.groupby(["reason", rows["source"].astype(str), rows["ts_ns"].fillna(nth)])["value"].sum()
+    each = rows.groupby(["reason", whose, rows["ts_ns"].fillna(nth)])["value"].sum()
     sources = each.groupby(level=[0, 1])
     sums = pd.DataFrame({"mean": sources.mean(), "max": sources.max()}).groupby(level=0).sum()
     return {str(r): {"mean": float(x["mean"]), "max": float(x["max"])} for r, x in sums.iterrows()}

@@ -4,7 +4,7 @@ A file may hold one scrape or many. A new one begins
 
     at `# scraped_at TIME` (`chipledger watch` writes it above each answer), or at a line that is a time alone (`date`)
     after `# EOF`
-    where a series comes again, if nothing marks the scrapes
+    where a series comes again, if nothing marks the scrapes, or if servers are known to answer under one time
 Samples that carry times of their own are put together by those, in whatever order they come.
 """
 
@@ -62,10 +62,11 @@ def time_ns(text: str) -> int | None:
 
 
 class Reader:
-    """Reads the scrapes of one file. `help`: what `# HELP` says of each metric, as far as it was read."""
+    """Reads the scrapes of one file. `together`: several servers answer under one time. `help`: what `# HELP` says of
+    each metric, as far as it was read."""
 
-    def __init__(self, source: Source, tally: Tally):
-        self._source, self._tally = source, tally
+    def __init__(self, source: Source, tally: Tally, together: bool = False):
+        self._source, self._tally, self._together = source, tally, together
         self.help: dict[str, str] = {}
         self._now = Scrape(None)
         self._stamped: dict[int, Scrape] = {}
@@ -110,10 +111,13 @@ class Reader:
             self._stamp(series, value, match[3], offset)
             return
         if series in self._now.values:
-            if self._now.marked:
+            if self._together and series == next(iter(self._now.values)):
+                yield from self._flush(Scrape(self._now.ts_ns, self._now.marked))
+            elif self._now.marked:
                 self._tally.add("samples", "their series is there twice in one scrape; the first counts", offset)
                 return
-            yield from self._flush(Scrape(None))
+            else:
+                yield from self._flush(Scrape(None))
         if len(self._now.values) >= MAX_SERIES:
             self._tally.add("samples", f"a scrape of more than {MAX_SERIES:,} series", offset)
             return

@@ -5,6 +5,8 @@ A process that starts again never comes back. Where one answers again after anot
 what one counts says nothing of another: they are told apart by when each was started. Where no answer says that (of a
 server of several processes, as SGLang's always is), tokens that fall and come back again and again say it, and each
 answer is of the server that has counted most of those that had counted no more.
+
+Scrapes of several that were polled by addresses of their own and lie in one file are told apart by `joined`.
 """
 
 import contextlib
@@ -19,26 +21,30 @@ from typing import Protocol
 import numpy as np
 
 from collectors.base import HEAD_BYTES, Source
+from collectors.reading.exposition import MOMENT, time_ns
+from collectors.serving.joined import LATER_S, STARTED, Answer, joined
 from errors import InputError
 
-STARTED = "process_start_time_seconds"
-LATER_S = 1.0  # the same process may tell its start a little differently
 OFTEN, MOST = 3, 16  # times that tokens fall and come back; servers
 TOLD = (
     "each is of one of several servers that answer in turn at one address: they are told apart by {}, and nothing is "
     "known of what one did between its answers. Poll each by its own address"
 )
-_STARTED = re.compile(rb"\n(" + STARTED.encode() + rb")[ \t]+(\d[\d.eE+]*)")  # of a fixed beginning: found at once
-_COUNTED = re.compile(rb"\n((?:vllm|sglang):generation_tokens(?:_total)?(?:\{[^\n]*\})?)[ \t]+(\d[\d.eE+]*)")
+_LINE = re.compile(  # each of a fixed beginning: found at once
+    rb"\n(?:(?:# scraped_at )?(?P<time>\d[^\n{}]{7,39}?)[ \t\r]*(?=\n)"
+    rb"|" + STARTED.encode() + rb"[ \t]+(?P<start>\d[\d.eE+]*)"
+    rb"|(?P<series>(?:vllm|sglang):generation_tokens(?:_total)?(?:\{[^\n]*\})?)[ \t]+(?P<tokens>\d[\d.eE+]*))"
+)
 _PIECE = 1 << 20
 
 
 class InTurn(Protocol):
-    """Servers in turn. `how`: by what they are told apart."""
+    """Servers in turn. `said`: how they are told apart, as a sentence. `together`: under one time each answers."""
 
-    how: str
+    said: str
+    together: bool
 
-    def server(self, values: Mapping[str, float]) -> str:
+    def server(self, values: Mapping[str, float], at: int | None) -> str:
         """Which of them a scrape is of, as it is called: empty where the scrape does not tell. Asked of each scrape
         once, in their order."""
         ...
@@ -47,9 +53,9 @@ class InTurn(Protocol):
 class ByStart:
     """Told apart by when each was started."""
 
-    how = "when each was started"
+    said, together = TOLD.format("when each was started"), False
 
-    def server(self, values: Mapping[str, float]) -> str:
+    def server(self, values: Mapping[str, float], at: int | None) -> str:
         with contextlib.suppress(KeyError, ValueError, OverflowError, OSError):
             return f"started {datetime.fromtimestamp(round(values[STARTED], 2), UTC):%Y-%m-%d %H:%M:%S.%f}"[:-4]
         return ""
@@ -63,9 +69,9 @@ class ByCount:
     series: str
     apart: float
     last: list[float] = field(default_factory=list[float])
-    how = "how many tokens each had generated"
+    said, together = TOLD.format("how many tokens each had generated"), False
 
-    def server(self, values: Mapping[str, float]) -> str:
+    def server(self, values: Mapping[str, float], at: int | None) -> str:
         count = values.get(self.series)
         if count is None or not isfinite(count):
             return ""
@@ -74,15 +80,15 @@ class ByCount:
 
 
 def in_turn(source: Source) -> InTurn | None:
-    """How to tell the scrapes of a file apart that are of several servers in turn; None: they are of one."""
-    starts = [start for _, start in _told(source, _STARTED)]
+    """How to tell the scrapes of a file apart that are of several servers; None: they are of one."""
+    answers, series = _answers(source)
+    if (found := joined(answers, series)) is not None:
+        return found
+    starts = [a.start for a in answers if a.start is not None]
     if starts:
         return ByStart() if returns(round(start, 2) for start in starts) else None
-    found = list(_told(source, _COUNTED))
-    series = found[0][0] if found else b""
-    counts = [count for name, count in found if name == series and isfinite(count)]
-    between = apart(counts)
-    return None if between is None else ByCount(series.decode("utf-8", "replace"), between)
+    between = apart([a.tokens for a in answers if a.tokens is not None])
+    return None if between is None else ByCount(series, between)
 
 
 def returns(starts: Iterable[float]) -> bool:
@@ -130,14 +136,36 @@ def _entered(last: list[float], count: float, most: float = inf) -> int:
     return at
 
 
-def _told(source: Source, line: "re.Pattern[bytes]") -> Iterator[tuple[bytes, float]]:
-    """(series, value) of each sample of a kind. A search of the bytes: what cannot be read is left to the reading to
-    tell."""
+def _answers(source: Source) -> tuple[list[Answer], str]:
+    """What each scrape of a file tells of these, and the series that counts tokens. A search of the bytes: what cannot
+    be read is left to the reading to tell."""
+    found, now, series, began = list[Answer](), Answer(None, None, None), "", False
+    for match in _matches(source):
+        if match["time"]:
+            text = match["time"].decode("utf-8", "replace")
+            if match[0].startswith(b"\n#") or MOMENT.fullmatch(text):
+                found += [now] if began else []
+                now, began = Answer(time_ns(text), None, None), False
+            continue
+        name = match["series"].decode("utf-8", "replace") if match["series"] else STARTED
+        series = series or (name if name != STARTED else "")
+        told = "start" if name == STARTED else "tokens"
+        if name not in (STARTED, series):
+            continue
+        with contextlib.suppress(ValueError):
+            value = float(match[told])
+            if isfinite(value):
+                if getattr(now, told) is not None:  # the next under the same time
+                    found.append(now)
+                    now = Answer(now.at, None, None)
+                now, began = now._replace(**{told: value}), True
+    return found + ([now] if began else []), series
+
+
+def _matches(source: Source) -> "Iterator[re.Match[bytes]]":
     before = b"\n"  # of the line before
     with contextlib.suppress(OSError, EOFError, zlib.error, InputError), source.open() as f:
         while piece := f.read(_PIECE):
             text, newline, before = (before + piece).rpartition(b"\n")
-            for match in line.finditer(text + newline):
-                with contextlib.suppress(ValueError):
-                    yield match[1], float(match[2])
+            yield from _LINE.finditer(text + newline)
             before = b"\n" + before[:HEAD_BYTES]  # of a line without end

@@ -9,7 +9,8 @@ Counters are kept as they stand, also where a restart set them back: who reads t
 Ranks of one replica tell the same: the
 first counts. Labels that split what one replica tells (SPLITS) are added up, unless one series tells of all. Any other
 label of an engine's gauge (`cluster`) is of who tells: it is left out, or part of the replica where it differs.
-Servers that answer in turn at one address are replicas of their own (see `in_turn`).
+Servers that answer in turn at one address, or whose scrapes were joined in one file, are replicas of their own (see
+`in_turn`, `joined`).
 Of vLLM computed tokens are those that it counts by source as such.
 SGLang looks up every prompt token, so that its prompt tokens are its prefix queries. Hits of vLLM outside its device
 (`external`) are hits. Of Triton the TensorRT-LLM backend's gauges are read, and its own counters by model as scalars.
@@ -26,7 +27,7 @@ from collectors.base import Fact, Item, Source
 from collectors.reading.exposition import NO_ANSWER, SCRAPED_AT, Reader, Scrape, parsed
 from collectors.reading.textlog import Buffer, Tally, clean, digits, fits
 from collectors.serving.engine_metrics import COLUMNS, ENGINE, HELPERS, KINDS, REALS, SHARES, SPLITS, Row, metric_of
-from collectors.serving.in_turn import TOLD, InTurn, in_turn
+from collectors.serving.in_turn import InTurn, in_turn
 from errors import InputError
 
 NAME = "prometheus"
@@ -79,8 +80,9 @@ def sniff(source: Source) -> float:
 def read(source: Source) -> Iterator[Item]:
     """Engine samples, histograms, scalars, facts. Raises InputError where there is no sample."""
     tally = Tally()
-    reader = Reader(source, tally)
-    metrics = _Metrics(source, tally, reader.help, in_turn(source))
+    several = in_turn(source)
+    reader = Reader(source, tally, several is not None and several.together)
+    metrics = _Metrics(source, tally, reader.help, several)
     order = -1
     for order, scrape in enumerate(reader.scrapes()):
         metrics.take(scrape, order)
@@ -144,8 +146,8 @@ class _Metrics:
     def take(self, scrape: Scrape, order: int) -> None:
         """Rows of one scrape."""
         if self._in_turn:
-            self._server = self._in_turn.server(scrape.values)
-            self.tally.add("scrapes", TOLD.format(self._in_turn.how))
+            self._server = self._in_turn.server(scrape.values, scrape.ts_ns)
+            self.tally.add("scrapes", self._in_turn.said)
         for text in scrape.values:
             if text not in self._known and "_bucket" in text:
                 self._bases.add(text.partition("{")[0].strip().removesuffix("_bucket"))

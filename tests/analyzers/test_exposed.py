@@ -130,3 +130,14 @@ def test_engines_that_wait_in_turn_never_wait_together():
             }
         )
         assert exposed(tables).waiting == {"capacity": {"mean": 5.0, "max": 5.0}}
+
+
+def test_servers_whose_scrapes_lie_in_one_file_wait_together():
+    names = [f'vllm:num_requests_waiting_by_reason{{server="server {s}",reason="capacity",engine="0"}}' for s in (1, 2)]
+    scalars = {
+        "ts_ns": [EPOCH_NS + S * n for n in range(4)],
+        "name": names * 2,
+        "value": [5.0] * 4,
+        "source": ["m"] * 4,
+    }
+    assert exposed(MemoryTables({"scalars": scalars})).waiting == {"capacity": {"mean": 10.0, "max": 10.0}}

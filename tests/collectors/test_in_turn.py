@@ -2,11 +2,13 @@
 
 import pytest
 
+from analyzers.serving import engine
 from analyzers.serving.engine.samples import engine_samples
 from analyzers.serving.exposed import exposed
 from collectors.ingest import ingest
 from collectors.serving.in_turn import apart, returns
 from runs.store import Store
+from tests.analyzers.load_tests import ask
 from tests.app.metrics_server import exposition
 from tests.collectors.scrapes import metrics
 
@@ -90,3 +92,57 @@ def test_servers_in_turn_that_do_not_tell_their_start_are_told_apart_by_what_the
 def test_a_server_that_starts_again_and_again_is_one(tmp_path, counts):
     assert apart(counts) is None
     assert set(metrics(tmp_path, counted(*map(int, counts or [1]))).column("engine", "replica")) == {"0"}
+
+
+STARTS = FIRST, SECOND
+ANSWERS = range(20)  # of each of two pods, one each 15 s: of 1 and 2 requests a second
+
+
+def answer(pod: int, n: int, starts: bool = True) -> str:
+    told = exposition((50_000, 7)[pod] + 15 * n * (pod + 1), STARTS[pod])
+    return "".join(x for x in told.splitlines(keepends=True) if starts or "process_start" not in x)
+
+
+def under(pod: int, n: int, *more: str, starts: bool = True) -> str:
+    """A scrape of a pod, and what else lies under its time."""
+    return f"# scraped_at {AT + 15 * n + (0 if more else pod)}\n{answer(pod, n, starts)}{''.join(more)}"
+
+
+@pytest.mark.parametrize("starts", [True, False])
+@pytest.mark.parametrize("how", ["joined", "one time each", "one time for both", "one at times", "rotated"])
+def test_servers_whose_scrapes_lie_in_one_file_are_told_apart(tmp_path, how, starts):
+    files = ["".join(under(pod, n, starts=starts) for n in ANSWERS) for pod in (0, 1)]
+    if how == "joined":
+        text = "".join(files)
+    elif how == "one time each":
+        text = "".join(under(0, n, under(1, n, "", starts=starts), starts=starts) for n in ANSWERS)
+    elif how == "rotated":  # the newer log of each first
+        halves = ANSWERS[10:], ANSWERS[:10]
+        text = "".join(under(pod, n, starts=starts) for half in halves for pod in (0, 1) for n in half)
+    else:
+        silent = 12 if how == "one at times" and starts else None  # who does not tell a start answers always
+        both = (under(0, n, *([answer(1, n, starts)] if n != silent else [""]), starts=starts) for n in ANSWERS)
+        text = "".join(both)
+    got = metrics(tmp_path, text)
+    assert "lie in one file" in got.reasons() and "in turn" not in got.reasons()
+    store = Store(tmp_path / "store")
+    tables = store.get(ingest([tmp_path / "input"], store).run_id).tables
+    assert engine_samples(tables).rows["output"].sum() == pytest.approx(20 * 15 * 19 * (1 + 2))
+    found = ask(engine, tables)
+    assert len(found.replicas) == 2 and found.figures["running"]["mean"] == pytest.approx(6, rel=0.01)
+    told = exposed(tables)
+    assert told is not None and told.latencies["ttft_s"].observations == 15 * 19 * (1 + 2)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "".join(under(1, n, starts=s) for part in (ANSWERS[10:], ANSWERS[:10]) for n in part) for s in (True, False)
+    ]  # a file that was rotated, the newer first
+    + ["".join(under(1, n, starts=s) for part in (ANSWERS, ANSWERS[5:]) for n in part) for s in (True, False)]  # copied
+    + ["".join(f"# scraped_at {AT + 15 * n - 40 * (n > 9)}\n{answer(1, n, False)}" for n in ANSWERS)]  # set back
+    + ["".join(f"# scraped_at {AT + n // 2}\n{answer(1, n, False)}" for n in ANSWERS)],  # twice a second
+)
+def test_a_server_whose_scrapes_are_in_no_order_is_one(tmp_path, text):
+    got = metrics(tmp_path, text)
+    assert set(got.column("engine", "replica")) == {"0"} and not got.lost
