@@ -89,34 +89,39 @@ class Histogram:
 
 
 def observed(tables: Tables, *names: str, replica: str | None = None) -> Histogram | None:
-    """What the histogram of the first of these names that the run has observed between its first and last scrape.
+    """What a histogram has observed between its first and last scrape: of each server that of the first of these names
+    that it has, since engines of several kinds and versions may serve in one run.
 
     Servers are added up (see `servers`); `replica` takes one. A process that started again begins anew; bounds that are
     not the same in all scrapes are left out. With one scrape of each server the counts are those since its process
     started; where others were scraped again, a server that was scraped once is left out, and said to be. None where the
     run has no such histogram.
     """
-    for name in names:
-        columns = ["ts_ns", "order", "replica", "source", "le", "count", "total"]
-        rows = _variants(frame(tables, "histograms", [*columns, "name"]), name)
-        if replica is not None:
-            rows = rows[(rows["replica"].astype(str) == replica) | (servers(tables, rows) == replica)]
-        rows = rows[rows["le"].notna() & rows["count"].notna() & rows["order"].notna()]
-        if len(rows):
-            rows = rows.assign(server=servers(tables, rows), process=processes(tables, rows))
-            return _observed(name, in_order(tables, rows))
-    return None
+    columns = ["ts_ns", "order", "replica", "source", "le", "count", "total"]
+    rows = frame(tables, "histograms", [*columns, "name"])
+    name = rows["name"].astype(str)
+    place = name.map({n: names.index(bare) for n in name.unique() if (bare := n.partition("{")[0]) in names})
+    rows = rows.assign(place=place)[place.notna() & rows["le"].notna() & rows["count"].notna() & rows["order"].notna()]
+    if replica is not None:
+        rows = rows[(rows["replica"].astype(str) == replica) | (servers(tables, rows) == replica)]
+    if not len(rows):
+        return None
+    rows = rows.assign(server=servers(tables, rows), process=processes(tables, rows))
+    rows = rows[rows["place"] == rows.groupby("server")["place"].transform("min")]
+    rows = pd.concat([_variants(mine) for _, mine in rows.groupby("server", sort=False)])
+    told = " and ".join(names[int(n)] for n in sorted(rows["place"].unique()))
+    return _observed(told, in_order(tables, rows))
 
 
-def _variants(rows: pd.DataFrame, name: str) -> pd.DataFrame:
-    """The rows of a histogram: those without further labels or whose labels are empty, which are of all, if there are
-    any; else those that its labels split, to be added up."""
+def _variants(rows: pd.DataFrame) -> pd.DataFrame:
+    """The rows of a server's histogram: those without further labels or whose labels are empty, which are of all, if
+    there are any; else those that its labels split, to be added up."""
     names = rows["name"].astype(str)
-    whole = names == name
-    if not whole.any():
-        split = names[names.str.startswith(name + "{")]
-        empty = {n for n in split.unique() if not re.search(r'="[^"]', n)}
-        whole = names.isin(empty or set(split))
+    split = names.str.contains("{", regex=False)
+    whole = ~split
+    if split.all():
+        empty = {n for n in names.unique() if not re.search(r'="[^"]', n)}
+        whole = names.isin(empty) if empty else split
     return rows[whole.to_numpy(dtype=bool)]
 
 

@@ -88,6 +88,20 @@ def test_histograms_split_by_a_label_are_added_up():
     assert exposed(of_all).latencies["ttft_s"].observations == 100
 
 
+def test_histograms_of_engines_of_two_kinds_are_added_up():
+    """A vLLM that also tells its older metric, and an SGLang."""
+    itl = ("vllm:inter_token_latency_seconds", "vllm:time_per_output_token_seconds")
+    one = scraped("vllm:e2e_request_latency_seconds", *itl)
+    other = scraped("sglang:e2e_request_latency_seconds", after=(0, 0, 0, 150, 200), total=(0.0, 170.0))
+    lists, more = (t.arrow("histograms").to_pydict() for t in (one, other))
+    more |= {"source": ["sglang"] * len(more["le"]), "replica": [None] * len(more["le"])}
+    found = exposed(MemoryTables({"histograms": {n: [*lists[n], *more[n]] for n in lists}}))
+    whole = found.latencies["e2e_s"]
+    assert found.requests == whole.observations == 300 and whole.mean == pytest.approx(200 / 300)
+    assert whole.count.tolist() == [10, 50, 90, 249, 300] and found.latencies["itl_s"].observations == 100
+    assert whole.name == "vllm:e2e_request_latency_seconds and sglang:e2e_request_latency_seconds"
+
+
 def test_objectives_are_kept_by_a_share_between_bounds():
     tables = scraped("vllm:time_to_first_token_seconds", "vllm:e2e_request_latency_seconds")
     at_bound = ask(slo, tables, ttft_s=0.5)
