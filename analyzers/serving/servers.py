@@ -11,20 +11,23 @@ order.
 
 A log and scrapes of /metrics may tell of one server at once: the tokens that they tell to be generated in the time that
 they share are alike (within SAME). Then the scrapes count, which are exact, and of the log what lies before or after.
+A log of several engines together is held against all those of one input; of it nothing counts, since it tells of none.
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 
-from analyzers.serving.counters import COUNTERS, grown, increments, of_logs
+from analyzers.serving.counters import COUNTERS, grown, of_logs
 from analyzers.serving.untimed import began, chains, in_order, processes
 from runs.tables import Tables, frame
 
 ONE = "engine"  # a replica without a name
 COPIED = 3  # rates that differ, from which logs that are alike are copies: servers at one steady load look alike too
+_OF_ONE = re.compile(r"(?:^|[/ ])\d+$")  # the name of a server whose log numbers its engines
 SAME = 0.2  # of the tokens that a log and scrapes of one server tell, by which they may differ
 TOLD = [
     "running",
@@ -190,7 +193,7 @@ def _told_once(rows: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
     logs = set(counts.index[(counts == 0) & (prints > 0)])
     is_log = rows["source"].astype(str).isin(logs).to_numpy()
     written = {n: g.sort_values("ts_ns") for n, g in rows[is_log].groupby("replica", sort=False)}
-    scraped = {n: g.sort_values("ts_ns") for n, g in rows[~is_log].groupby("replica", sort=False)}
+    scraped = {str(n): g.sort_values("ts_ns") for n, g in rows[~is_log].groupby("replica", sort=False)}
     drop, names, notes = np.zeros(len(rows), dtype=bool), rows["replica"].to_numpy(dtype=object).copy(), []
     for log, lines in written.items():
         for server, samples in list(scraped.items()):
@@ -205,7 +208,26 @@ def _told_once(rows: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
                     "one server: where they overlap the scrapes count."
                 )
                 break
+        else:
+            source = None if _OF_ONE.search(str(log)) else _together(lines, scraped)
+            if source is not None:
+                drop |= is_log & (rows["replica"].to_numpy(dtype=object) == log)
+                notes.append(
+                    f"The log {lines['source'].iloc[0]} tells of the servers in the scrapes {source} together: the "
+                    "scrapes count, and its lines from before and after them are left out."
+                )
     return rows.assign(replica=names)[~drop], notes
+
+
+def _together(lines: pd.DataFrame, scraped: dict[str, pd.DataFrame]) -> str | None:
+    """The input of whose scraped servers a log tells in one number each; None where it does of none."""
+    by_input: dict[str, list[pd.DataFrame]] = {}
+    for samples in scraped.values():
+        by_input.setdefault(str(samples["source"].iloc[0]), []).append(samples)
+    for source, each in by_input.items():
+        if len(each) > 1 and _same(lines, pd.concat(each).sort_values("ts_ns", kind="stable")):
+            return source
+    return None
 
 
 def _same(lines: pd.DataFrame, samples: pd.DataFrame) -> bool:
@@ -221,7 +243,7 @@ def _same(lines: pd.DataFrame, samples: pd.DataFrame) -> bool:
     usual = float(np.median(np.diff(at)))
     rate = lines["output_tokens_per_s"].to_numpy(dtype=float, na_value=0.0)
     written = float(rate[(at > start) & (at <= end)].sum()) * usual
-    grown = np.nan_to_num(increments(samples["output_tokens"]))
+    grown = np.nan_to_num(samples["output_tokens_grown"].to_numpy(dtype=float))
     counted = float(grown[(tell > start) & (tell <= end)].sum())
     edge = usual * float(rate.max(initial=0.0))  # of the line and the scrape that stand at the ends
     return abs(written - counted) <= SAME * max(written, counted) + edge

@@ -105,6 +105,21 @@ def test_a_log_and_scrapes_of_one_server_are_counted_once():
     assert ask(engine, scrapes(log, other)).figures["generated_tokens_per_s"] == pytest.approx(1000)
 
 
+@pytest.mark.parametrize(("engine_of_log", "running"), [(None, 9), ("7", 18)])
+def test_a_log_of_engines_together_and_scrapes_of_each_are_counted_once(engine_of_log, running):
+    """As a vLLM of two engines may print; not of a third server that is as busy as both."""
+    at = list(range(0, 300, 10))
+    log = {"source": "server.log", "at": [t + 1 for t in at], "running": [9] * 30, "output_tokens_per_s": [250.0] * 30}
+    each = [counted("m.prom", at, per_s, 7, n, replica=str(e)) for e, per_s, n in ((0, 100, 4), (1, 150, 5))]
+    tables = scrapes({**log, "replica": engine_of_log}, *each)
+    result = ask(engine, tables)
+    assert len(result.replicas) == running // 9 + 1
+    assert result.figures["running"]["mean"] == pytest.approx(running, rel=0.02)
+    assert result.figures["generated_tokens_per_s"] == pytest.approx(250 * running / 9, rel=0.02)
+    told = [note for note in result.notes if "m.prom together" in note]
+    assert len(told) == (running == 9)
+
+
 def test_lines_of_a_log_that_print_no_rate_do_not_hide_whose_it_is():
     """SGLang writes a line for each batch of prompts, and its rate of output behind some of them."""
     at = [t for t in range(300) for _ in range(2 if t % 10 == 0 else 1)]
