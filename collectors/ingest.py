@@ -25,7 +25,7 @@ from collectors.ingesting.naming import OPTION, capped_list, checked_options, ki
 from collectors.ingesting.order import natural
 from collectors.ingesting.parts.records import Stored
 from collectors.ingesting.parts.spread import Spread, many
-from collectors.ingesting.settling import contradictions, held, settled
+from collectors.ingesting.settling import contradictions, held, seats_by_input, settled
 from collectors.ingesting.told import Files, FileTold, Tell, line, unknown, why, with_others
 from collectors.ingesting.unpack import BROKEN, SafeSource
 from collectors.own import sidecar
@@ -213,7 +213,7 @@ class _Ingest:
             if self.changed:  # what was read is not what the id was made from: that input may come yet
                 run_id, replace = made_anew(run_id), False
             ran = self.facts.pop(server_ran.NAME, [])
-            facts = settled(self.facts)
+            facts = settled(self.facts) | seats_by_input(self.facts)
             together, added_up = chips_together(ran, facts.get("chips"))
             facts |= {} if together is None else {"chips": together}
             self.warnings += contradictions(self.facts, {*self.options, *(("chips",) if together else ())})

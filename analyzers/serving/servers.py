@@ -154,15 +154,28 @@ def samples_of_servers(tables: Tables, columns: Sequence[str] | None = None) -> 
     Further columns: `log`, whether a row is a line of a log, `process` (see `untimed.processes`), and <counter>_grown
     of COUNTERS (see `counters.grown`).
     """
+    rows, drop, notes = _of_servers(tables)
+    rows = rows[~drop]
+    return (rows if columns is None else rows[list(columns)]).reset_index(drop=True), notes
+
+
+def inputs_of_servers(tables: Tables) -> dict[str, set[str]]:
+    """The inputs that tell of each server, by its name, also those of which nothing counts beside others."""
+    rows = _of_servers(tables)[0]
+    pairs = rows[["replica", "source"]].astype("string").dropna().drop_duplicates()
+    return {str(server): set(mine["source"]) for server, mine in pairs.groupby("replica")}
+
+
+def _of_servers(tables: Tables) -> tuple[pd.DataFrame, np.ndarray, list[str]]:
+    """(the table `engine` with the columns of `samples_of_servers`, which rows are told twice, what must be said)."""
     rows = frame(tables, "engine")
     rows = in_order(tables, rows.assign(replica=servers(tables, rows))).sort_values(["ts_ns", "order"], kind="stable")
     rows = rows.reset_index(drop=True).assign(log=of_logs(rows.reset_index(drop=True)))
     rows = rows.assign(process=processes(tables, rows))
     rows = rows.assign(**{f"{c}_grown": grown(rows, rows[c]) for c in COUNTERS})
     rows, copies = _without_copies(rows)
-    rows, notes = _told_once(rows)
-    notes = copies + notes
-    return (rows if columns is None else rows[list(columns)]).reset_index(drop=True), notes
+    rows, drop, notes = _told_once(rows)
+    return rows, drop, copies + notes
 
 
 def _without_copies(rows: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
@@ -183,10 +196,11 @@ def _without_copies(rows: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
     return rows[~drop], notes
 
 
-def _told_once(rows: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
-    """Without the lines of a log for a time in which scrapes tell of the same server."""
+def _told_once(rows: pd.DataFrame) -> tuple[pd.DataFrame, np.ndarray, list[str]]:
+    """(rows with the server's name in place of its log's, which are lines of a log for a time in which scrapes tell of
+    the same server, what must be said of that)."""
     if rows["ts_ns"].isna().any() or rows["source"].nunique() < 2:
-        return rows, []
+        return rows, np.zeros(len(rows), dtype=bool), []
     per_source = rows.groupby(rows["source"].astype(str))
     counts = per_source["output_tokens"].count()
     prints = per_source["output_tokens_per_s"].count()
@@ -216,7 +230,7 @@ def _told_once(rows: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
                     f"The log {lines['source'].iloc[0]} tells of the servers in the scrapes {source} together: the "
                     "scrapes count, and its lines from before and after them are left out."
                 )
-    return rows.assign(replica=names)[~drop], notes
+    return rows.assign(replica=names), drop, notes
 
 
 def _together(lines: pd.DataFrame, scraped: dict[str, pd.DataFrame]) -> str | None:

@@ -4,8 +4,10 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from collectors.ingesting.chip_facts import most_chips
+from collectors.reading.textlog import clean
 from runs.run import FactValue
 
+SEATS = "max_num_seqs"
 _BASES = ("declared", "measured", "derived", "published")  # whose word counts first
 
 
@@ -21,8 +23,23 @@ def contradictions(facts: Mapping[str, Sequence[FactValue]], given: Collection[s
         other = next((v for v in values if v.basis == best.basis and v.value != best.value), None)
         if other is not None and name not in given:
             which = "larger" if name == "chips" and best.basis != "declared" else "first"
+            which += " counts, but for replicas that the others are of" if name == SEATS else " counts"
             said = f"{best.source} says {best.value!r}, {other.source} says {other.value!r}"
-            yield f"{name}: {said}; the {which} counts"
+            yield f"{name}: {said}; the {which}"
+
+
+def seats_by_input(facts: Mapping[str, Sequence[FactValue]]) -> dict[str, FactValue]:
+    """The fact `max_num_seqs_by_input`, {input: how many requests its server may run at once}, where inputs of one
+    basis say different things; else nothing. Of an input that says several the first counts."""
+    values = facts.get(SEATS, ())
+    best = _best(SEATS, values) if values else None
+    told: dict[str, Any] = {}
+    for value in values:
+        if best is not None and value.basis == best.basis and isinstance(value.value, int):
+            told.setdefault(clean(value.source), value.value)
+    if best is None or len(set(told.values())) < 2:
+        return {}
+    return {f"{SEATS}_by_input": FactValue(told, best.basis, f"{len(told):,} inputs")}
 
 
 def held(value: Any) -> bool:

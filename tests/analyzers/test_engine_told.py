@@ -4,8 +4,12 @@ import pytest
 
 from analyzers.serving import engine
 from app.questions.engine.words import verdict
+from collectors.ingest import ingest
+from errors.options import parse_options
+from runs.store import Store
 from tests.analyzers.load_tests import EPOCH_NS, ask
 from tests.analyzers.test_engine import S, iterated, sampled
+from tests.app.metrics_server import exposition
 
 
 def passes(waiting=None, **more):
@@ -72,3 +76,39 @@ def test_where_part_of_the_time_is_told_no_more_is_said_than_of_that_part():
     assert told.startswith("Requests hardly ever waited in the 40 % of the time of which that is told")
     assert "not the limit" not in told
     assert "not the limit" in verdict(ask(engine, sampled([4] * 10, [0] * 10)))
+
+
+def log(seats: int, running: int, waiting: int) -> str:
+    rate = 20 if seats == 16 else 90
+    told = (
+        f"INFO 04-25 12:{n // 6:02}:{n % 6}0 [x.py:1] Engine 000: Avg prompt throughput: 9.0 tokens/s, "
+        f"Avg generation throughput: {rate}.0 tokens/s, Running: {running} reqs, Waiting: {waiting} reqs, "
+        "GPU KV cache usage: 10.0%"
+        for n in range(30)
+    )
+    begins = f"INFO 04-25 12:00:00 [x.py:1] Initializing a V1 LLM engine (v0.11.0) with config: max_num_seqs={seats}"
+    return "\n".join((begins, *told)) + "\n"
+
+
+@pytest.mark.parametrize("first", [(16, 16, 3), (64, 64, 0)])
+def test_seats_are_those_of_each_replica_where_their_logs_differ(tmp_path, first):
+    """Two servers of which one lets 16 and the other 64 run, in either order of their files; one is scraped too."""
+    other = (64, 64, 0) if first[0] == 16 else (16, 16, 3)
+    scrapes = "".join(f"# scraped_at {1777118400 + 10 * n}\n{exposition(10 * n, running=16)}" for n in range(30))
+    scrapes = scrapes.replace("1.0\nvllm:kv", "3.0\nvllm:kv").replace("vllm:num_preemptions", "preempted")
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "0-2026-04-25.log").write_text(log(*first))
+    (tmp_path / "in" / "1-2026-04-25.log").write_text(log(*other))
+    (tmp_path / "in" / "m.prom").write_text(scrapes)
+    store = Store(tmp_path / "store")
+    run = store.get(ingest([tmp_path / "in"], store).run_id)
+
+    def asked(**options):
+        return engine.analyze(run.tables, run.manifest.facts, parse_options(engine.OPTIONS, options))
+
+    result = asked()
+    assert len(result.replicas) == 2 and result.seats is None and "for a seat." in verdict(result)
+    assert result.bound["seats"] == pytest.approx(0.5, abs=0.02) and result.bound["tokens"] == 0
+    assert sorted(asked(replica=name).seats for name in result.replicas) == [16, 64]
+    assert asked(max_running=100).bound["tokens"] == pytest.approx(0.5, abs=0.02)
+    assert any("16 by " in note and "64 by " in note for note in result.notes)

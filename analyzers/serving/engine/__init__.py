@@ -10,13 +10,23 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from analyzers.base import Facts
+from analyzers.base import Facts, fact
 from analyzers.serving.engine import windows as engine_windows
-from analyzers.serving.engine.bounds import bounds, engines_together, seats_of, shares, stretches
+from analyzers.serving.engine.bounds import (
+    BY_INPUT,
+    bounds,
+    engines_together,
+    seats_of,
+    seats_of_each,
+    shares,
+    stretches,
+)
 from analyzers.serving.engine.iterations import IterationFit, iterations
 from analyzers.serving.engine.samples import Samples, samples
 from analyzers.serving.exposed import Exposed, exposed
 from analyzers.serving.printed_hits import overall
+from analyzers.serving.recorded import recorded
+from analyzers.serving.servers import inputs_of_servers
 from analyzers.serving.speculation.data import accepted_by_engines
 from errors import QuestionError
 from errors.numbers import COUNT
@@ -95,7 +105,13 @@ def analyze(tables: Tables, facts: Facts, options: dict[str, Any]) -> EngineResu
     fine, coarse = _chosen(fine, wanted), coarse and _chosen(coarse, wanted)
     rows = fine.rows
     seats, how = seats_of(rows, facts, options["max_running"])
-    words = bounds(rows, seats, engines_together(rows, facts))
+    each = None
+    if options["max_running"] is None and fact(facts, BY_INPUT):
+        each = seats_of_each(rows, facts, _inputs(tables))
+    if each is not None:
+        one = np.unique(each[0])
+        seats, how = float(one[0]) if len(one) == 1 and one[0] == one[0] else None, each[1]
+    words = bounds(rows, seats if each is None else each[0], engines_together(rows, facts))
     windows = engine_windows.windows(rows, words)
     notes = [*fine.notes, how]
     if coarse is not None:
@@ -137,6 +153,16 @@ def analyze(tables: Tables, facts: Facts, options: dict[str, Any]) -> EngineResu
         exposed=told,
         seats_kv=float(then) if then == then else None,
     )
+
+
+def _inputs(tables: Tables) -> dict[str, set[str]]:
+    """The inputs that tell of each replica."""
+    found = inputs_of_servers(tables) if tables.rows("engine") else {}
+    if tables.rows("iterations"):
+        rows = recorded(tables, ())[0][["replica", "source"]].astype("string").dropna().drop_duplicates()
+        for replica, mine in rows.groupby("replica"):
+            found.setdefault(str(replica), set()).update(mine["source"])
+    return found
 
 
 def _chosen(found: Samples, replica: str) -> Samples:

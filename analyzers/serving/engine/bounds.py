@@ -9,6 +9,8 @@ none      requests run and none waits
 untold    the input does not say whether requests wait
 """
 
+from collections.abc import Collection, Mapping
+
 import numpy as np
 import pandas as pd
 
@@ -17,8 +19,10 @@ from analyzers.base import Facts, fact
 BOUNDS = ("kv", "seats", "tokens", "unknown", "none", "idle", "untold")
 FULL = 0.9
 SEAT_FACTS = ("max_num_seqs", "max_running_requests")
+BY_INPUT = "max_num_seqs_by_input"  # a fact: what each input says, where they say different things
 PLATEAU = 0.2  # of the samples in which requests wait
 FEWEST = 3
+MOST_TOLD = 4
 CLOSE_S, CLOSE_SAMPLES = 1.0, 2.0
 
 
@@ -46,15 +50,34 @@ def seats_of(rows: pd.DataFrame, facts: Facts, asked: int | None) -> tuple[float
     return None, "Nothing says how many requests may run at once."
 
 
+def seats_of_each(
+    rows: pd.DataFrame, facts: Facts, inputs: Mapping[str, Collection[str]]
+) -> tuple[np.ndarray, str] | None:
+    """(most requests that the replica of each row may run, NaN where no input of it says one number; how that is known,
+    as a sentence); None where inputs of replicas do not differ in it, or a person says it. `inputs`: of each."""
+    said = fact(facts, BY_INPUT)
+    if not isinstance(said, dict) or facts[SEAT_FACTS[0]].basis == "declared":
+        return None
+    numbers = {replica: {said[name] for name in names if name in said} for replica, names in inputs.items()}
+    engines = engines_together(rows, facts)
+    known = {replica: float(next(iter(of)) * engines) for replica, of in numbers.items() if len(of) == 1}
+    if not known:
+        return None
+    told = [f"{said[name]:,g} by {name}" for name in sorted(said)]
+    how = ", ".join(told[:MOST_TOLD]) + (f" and {len(told) - MOST_TOLD:,} more" if len(told) > MOST_TOLD else "")
+    sentence = f"How many requests may run at once differs, and counts for each replica as its log says: {how}."
+    return rows["replica"].map(known).to_numpy(dtype=float), sentence
+
+
 def engines_together(rows: pd.DataFrame, facts: Facts) -> int:
     """How many engines one sample is of. Samples that are of single engines have names for them."""
     engines = fact(facts, "engines_aggregated")
     return engines if isinstance(engines, int) and rows["replica"].nunique() == 1 else 1
 
 
-def bounds(rows: pd.DataFrame, seats: float | None, engines: int = 1) -> np.ndarray:
-    """One word of BOUNDS for each sample. `engines`: how many one sample is of: of several one may be full while
-    another has seats."""
+def bounds(rows: pd.DataFrame, seats: float | np.ndarray | None, engines: int = 1) -> np.ndarray:
+    """One word of BOUNDS for each sample. `seats`: of all, or of the replica of each. `engines`: how many one sample is
+    of: of several one may be full while another has seats."""
     running, waiting = rows["running"].to_numpy(), rows["waiting"].to_numpy()
     usage, preempted = rows["kv_usage"].to_numpy(), rows["preempted"].to_numpy()
     word = np.full(len(rows), "untold", dtype=object)

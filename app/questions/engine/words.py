@@ -62,7 +62,7 @@ def _count(requests: float | None) -> str:
 
 def _reason(bound: str, result: EngineResult) -> str:
     if bound == "seats":
-        return f"for a seat (at most {whole(result.seats)} run)"
+        return "for a seat" if result.seats is None else f"for a seat (at most {whole(result.seats)} run)"
     return {
         "kv": "for KV cache",
         "tokens": "for the token budget or the scheduler",
