@@ -10,13 +10,16 @@ all of the time that both tell of, or counters of a process started at one momen
 order.
 
 A log and scrapes of /metrics may tell of one server at once: the tokens that they tell to be generated in the time that
-they share are alike (within SAME). Then the scrapes count, which are exact, and of the log what lies before or after.
+they share are alike (within SAME), and so is what ran and how full the cache was where one tells of it next to the
+other; of several servers of which that holds it is the one that is most like it. Then the scrapes count, which are
+exact, and of the log what lies before or after.
 A log of several engines together is held against all those of one input; of it nothing counts, since it tells of none.
 """
 
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import inf
 
 import numpy as np
 import pandas as pd
@@ -29,6 +32,8 @@ ONE = "engine"  # a replica without a name
 COPIED = 3  # rates that differ, from which logs that are alike are copies: servers at one steady load look alike too
 _OF_ONE = re.compile(r"(?:^|[/ ])\d+$")  # the name of a server whose log numbers its engines
 SAME = 0.2  # of the tokens that a log and scrapes of one server tell, by which they may differ
+LEVELS = {"running": 0.5, "kv_usage": 0.01}  # by which they may differ: logs print whole requests and per cents
+FEWEST, SURE = 5, 3.0  # samples that are compared, and standard errors by which they may differ
 TOLD = [
     "running",
     "waiting",
@@ -210,18 +215,19 @@ def _told_once(rows: pd.DataFrame) -> tuple[pd.DataFrame, np.ndarray, list[str]]
     scraped = {str(n): g.sort_values("ts_ns") for n, g in rows[~is_log].groupby("replica", sort=False)}
     drop, names, notes = np.zeros(len(rows), dtype=bool), rows["replica"].to_numpy(dtype=object).copy(), []
     for log, lines in written.items():
-        for server, samples in list(scraped.items()):
-            if _same(lines, samples):
-                mine = is_log & (rows["replica"].to_numpy(dtype=object) == log)
-                inside = rows["ts_ns"].between(samples["ts_ns"].min(), samples["ts_ns"].max()).to_numpy(dtype=bool)
-                drop |= mine & inside
-                names[mine] = server
-                del scraped[server]
-                notes.append(
-                    f"The log {lines['source'].iloc[0]} and the scrapes {samples['source'].iloc[0]} tell of "
-                    "one server: where they overlap the scrapes count."
-                )
-                break
+        alike = {server: _unlike(lines, samples) for server, samples in scraped.items() if _same(lines, samples)}
+        alike = {server: unlike for server, unlike in alike.items() if unlike < inf}
+        if alike:
+            server = min(alike, key=lambda name: alike[name])
+            samples = scraped.pop(server)
+            mine = is_log & (rows["replica"].to_numpy(dtype=object) == log)
+            inside = rows["ts_ns"].between(samples["ts_ns"].min(), samples["ts_ns"].max()).to_numpy(dtype=bool)
+            drop |= mine & inside
+            names[mine] = server
+            notes.append(
+                f"The log {lines['source'].iloc[0]} and the scrapes {samples['source'].iloc[0]} tell of "
+                "one server: where they overlap the scrapes count."
+            )
         else:
             source = None if _OF_ONE.search(str(log)) else _together(lines, scraped)
             if source is not None:
@@ -261,3 +267,29 @@ def _same(lines: pd.DataFrame, samples: pd.DataFrame) -> bool:
     counted = float(grown[(tell > start) & (tell <= end)].sum())
     edge = usual * float(rate.max(initial=0.0))  # of the line and the scrape that stand at the ends
     return abs(written - counted) <= SAME * max(written, counted) + edge
+
+
+def _unlike(lines: pd.DataFrame, samples: pd.DataFrame) -> float:
+    """How far what a log tells of what runs, and of the cache, is from what scrapes tell at the nearest moment, as a
+    share, in mean over the lines that have a scrape within half of their own usual gap; infinite where it is further
+    than within SAME and what chance may do (SURE standard errors), 0 where the two tell of nothing alike."""
+    far = [0.0]
+    lines = lines[lines["output_tokens_per_s"].notna().to_numpy()]  # batches of prompts come in bursts
+    for level, rounded in LEVELS.items():
+        a, b = (x.dropna(subset=[level]) for x in (lines, samples))
+        if len(a) < 2 or len(b) < 2:
+            continue
+        at, tell = (x["ts_ns"].to_numpy(dtype=np.int64) for x in (a, b))
+        place = np.clip(np.searchsorted(tell, at), 1, len(tell) - 1)
+        place -= at - tell[place - 1] <= tell[place] - at
+        near = np.abs(tell[place] - at) <= np.median(np.diff(at)) / 2
+        one, other = (x[level].to_numpy(dtype=float) for x in (a, b))
+        one, other = one[near], other[place[near]]
+        if len(one) < FEWEST:
+            continue
+        most = max(one.mean(), other.mean())
+        off = abs(float((one - other).mean()))
+        if off > rounded + SAME * most + SURE * float((one - other).std()) / len(one) ** 0.5:
+            return inf
+        far.append(off / most if most > 0 else 0.0)
+    return max(far)

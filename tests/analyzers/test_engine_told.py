@@ -83,7 +83,7 @@ def log(seats: int, running: int, waiting: int) -> str:
     told = (
         f"INFO 04-25 12:{n // 6:02}:{n % 6}0 [x.py:1] Engine 000: Avg prompt throughput: 9.0 tokens/s, "
         f"Avg generation throughput: {rate}.0 tokens/s, Running: {running} reqs, Waiting: {waiting} reqs, "
-        "GPU KV cache usage: 10.0%"
+        "GPU KV cache usage: 25.0%"
         for n in range(30)
     )
     begins = f"INFO 04-25 12:00:00 [x.py:1] Initializing a V1 LLM engine (v0.11.0) with config: max_num_seqs={seats}"

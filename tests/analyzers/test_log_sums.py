@@ -56,7 +56,7 @@ def test_lines_that_are_in_two_files_count_once():
 
 
 def test_scrapes_between_lines_of_a_log_are_no_restart():
-    scraped = counted("m.prom", list(range(100, 200, 10)), 100, 10**6, 4, preemptions=[9000 + n for n in range(10)])
+    scraped = counted("m.prom", list(range(100, 200, 10)), 100, 10**6, 2, preemptions=[9000 + n for n in range(10)])
     at = list(range(0, 300, 10))
     log = lines("a.log", at, preemptions=[n + 1 for n in range(30)]) | {"output_tokens_per_s": [100.0] * 30}
     assert len(ask(engine, scrapes(log, scraped)).replicas) == 1

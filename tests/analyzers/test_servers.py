@@ -120,6 +120,26 @@ def test_a_log_of_engines_together_and_scrapes_of_each_are_counted_once(engine_o
     assert len(told) == (running == 9)
 
 
+def test_a_log_of_a_server_as_busy_as_a_scraped_one_is_of_another_where_more_requests_run():
+    """Two replicas behind a balancer that generate as many tokens, on chips of different speed."""
+    at = list(range(0, 300, 10))
+    logs = {
+        n: {"source": f"{n}.log", "at": [t + 1 for t in at], "running": [n] * 30, "output_tokens_per_s": [100.0] * 30}
+        for n in (4, 7)
+    }
+    one = ask(engine, scrapes(logs[7], counted("m.prom", at, 100, 0, 4)))
+    assert one.replicas == ("7.log 0", "m.prom 0") and one.figures["running"]["mean"] == pytest.approx(11)
+    assert one.figures["generated_tokens_per_s"] == pytest.approx(200, rel=0.01)
+    pods = [counted(f"pod-{n}.prom", at, 100, 0, n) for n in (7, 4)]
+    both = ask(engine, scrapes(logs[4], logs[7], *pods))
+    assert both.replicas == ("pod-4.prom 0", "pod-7.prom 0")
+    for n in (4, 7):
+        assert any(f"The log {n}.log and the scrapes pod-{n}.prom" in note for note in both.notes)
+    idle = {"source": "server.log", "at": at, "kv_usage": [0.0] * 30, "output_tokens_per_s": [100.0] * 30}
+    little = scrapes(idle, counted("m.prom", at, 100, 0, 4, kv_usage=[0.004] * 30))
+    assert ask(engine, little).replicas == ("m.prom 0",)  # what a log rounds away
+
+
 def test_lines_of_a_log_that_print_no_rate_do_not_hide_whose_it_is():
     """SGLang writes a line for each batch of prompts, and its rate of output behind some of them."""
     at = [t for t in range(300) for _ in range(2 if t % 10 == 0 else 1)]
