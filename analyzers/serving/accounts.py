@@ -23,6 +23,7 @@ from analyzers.serving.loads_told_twice import sentences
 from analyzers.serving.recorded import recorded
 from analyzers.serving.served import Served, has_requests, late, sampled, served
 from analyzers.serving.work import Shared, passes, request_flops, shared
+from analyzers.serving.yearless import in_their_year
 from analyzers.subject import known_model
 from analyzers.time.source_clocks import meeting
 from analyzers.time.training_accounts import Book, leaf, parent
@@ -158,10 +159,11 @@ def _span(
     The first of passes, requests, samples and recorded phases that has times sets the clock; one that does not meet it
     at any moment runs on another (a log that counts from its start) and says nothing of when.
     """
+    sampled = frame(tables, "engine", ["ts_ns", "source"])
     ranges = {
         "passes of the engine": [edge for start, end in told for edge in (start.min(), end.max())],
         "requests": [*_request_signs(asked), *(_dead_loads(tables) if asked is not None else ())],
-        "samples of the engine": frame(tables, "engine", ["ts_ns"])["ts_ns"].dropna().tolist(),
+        "samples of the engine": in_their_year(tables, sampled)["ts_ns"].dropna().tolist(),
         "recorded phases": frame(tables, "lifecycle", ["start_ns", "end_ns"]).stack().dropna().tolist(),
     }
     known = {what: (int(min(signs)), int(max(signs))) for what, signs in ranges.items() if signs}

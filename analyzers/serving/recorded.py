@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from analyzers.serving.servers import ONE, servers
+from analyzers.serving.yearless import in_their_year
 from runs.tables import Tables, frame
 
 CHANGES = 3  # of the duration, from which inputs that are alike are copies: servers at one steady load look alike too
@@ -22,7 +23,8 @@ NEEDED = ["replica", "source", "start_ns", *_SAME]
 
 def recorded(tables: Tables, columns: Sequence[str]) -> tuple[pd.DataFrame, list[str]]:
     """(iterations with these columns and NEEDED, `replica` the name of the server, what must be said of them)."""
-    rows, notes = once(frame(tables, "iterations", list(dict.fromkeys([*NEEDED, *columns]))))
+    rows = frame(tables, "iterations", list(dict.fromkeys([*NEEDED, *columns])))
+    rows, notes = once(in_their_year(tables, rows, "start_ns"))
     source = rows["source"].astype("string").fillna("")
     began = rows["start_ns"].groupby(source).ffill()  # one without a time is of the server of those around it
     named = rows.assign(start_ns=began.groupby(source).bfill())

@@ -26,6 +26,7 @@ import pandas as pd
 
 from analyzers.serving.counters import COUNTERS, grown, of_logs
 from analyzers.serving.untimed import began, chains, in_order, processes
+from analyzers.serving.yearless import in_their_year
 from runs.tables import Tables, frame
 
 ONE = "engine"  # a replica without a name
@@ -114,7 +115,8 @@ def _apart(
 
 def _by_label(tables: Tables) -> dict[str, dict[str, _Told]]:
     """Samples of the engine by replica and input."""
-    rows = frame(tables, "engine", ["ts_ns", "order", "replica", "source", *TOLD]).dropna(subset=["ts_ns"])
+    rows = in_their_year(tables, frame(tables, "engine", ["ts_ns", "order", "replica", "source", *TOLD]))
+    rows = rows.dropna(subset=["ts_ns"])
     rows = rows.sort_values(["ts_ns", "order"], kind="stable")
     who = [rows["replica"].astype("string").fillna(ONE), rows["source"].astype("string").fillna("")]
     found: dict[str, dict[str, _Told]] = {}
@@ -173,7 +175,7 @@ def inputs_of_servers(tables: Tables) -> dict[str, set[str]]:
 
 def _of_servers(tables: Tables) -> tuple[pd.DataFrame, np.ndarray, list[str]]:
     """(the table `engine` with the columns of `samples_of_servers`, which rows are told twice, what must be said)."""
-    rows = frame(tables, "engine")
+    rows = in_their_year(tables, frame(tables, "engine"))
     rows = in_order(tables, rows.assign(replica=servers(tables, rows))).sort_values(["ts_ns", "order"], kind="stable")
     rows = rows.reset_index(drop=True).assign(log=of_logs(rows.reset_index(drop=True)))
     rows = rows.assign(process=processes(tables, rows))

@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 
 from analyzers.base import Facts, fact
+from analyzers.serving.own_clocks import CALENDAR_NS
 from analyzers.serving.read_tokens import read_tokens, whole_prompts
 from analyzers.serving.recorded import recorded
 from analyzers.serving.sampling import LONG_GAP, gaps_of
@@ -22,7 +23,7 @@ from analyzers.serving.server_start import refuse_of_a_server
 from analyzers.serving.servers import samples_of_servers
 from analyzers.serving.triton import triton
 from errors import QuestionError
-from runs.tables import Tables
+from runs.tables import Tables, frame
 
 LEVELS = ("running", "waiting", "kv_usage")
 AMOUNTS = (
@@ -118,6 +119,8 @@ def engine_samples(tables: Tables, facts: Facts | None = None) -> Samples:
     found = pd.concat(parts, ignore_index=True)
     _known_cache(found, notes)
     since_start = facts is not None and fact(facts, "engine_times") == "since start"
+    if since_start and timed and origin >= CALENDAR_NS:  # unless the year was found
+        since_start = not (frame(tables, "engine", ["ts_ns"])["ts_ns"] < CALENDAR_NS).any()
     return _samples(found, "engine", timed, None if since_start or not timed else origin, notes)
 
 
