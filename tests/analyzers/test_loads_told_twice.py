@@ -6,6 +6,7 @@ from analyzers.serving import latency, load, traffic
 from analyzers.serving.latency.summary import all_loads
 from analyzers.serving.loads import loads, printed, stage_names
 from analyzers.serving.served import served
+from app.whatif.serving.load import load_in
 from runs.tables import MemoryTables
 from tests.analyzers.load_tests import ask, summaries
 
@@ -70,6 +71,8 @@ def test_requests_that_two_files_keep_count_once():
     assert len(of_once.rows) == 300 and sorted(of_once.gaps[0] * 1e9) == pytest.approx(range(300))
     assert ask(traffic, tables).requests == 300 and ask(latency, tables).to_dict()["requests"] == 300
     assert any("all.jsonl tells of the load bench too" in note for note in ask(load, tables).notes)
+    of_one = load_in(tables, "run")
+    assert of_one.tables.rows("requests") == 300 and of_one.notes == ()
     other = kept_in_two_files(slower_ns=1000)  # which no printed digit shows
     assert len(loads(other)) == 2 and len(served(other).rows) == 600
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from analyzers.serving.latency.summary import Load, all_loads
+from analyzers.serving.loads_told_twice import told_twice
 from analyzers.serving.served import has_requests
 from errors import QuestionError
 from runs.tables import RowsOf, Tables
@@ -63,12 +64,16 @@ def load_in(tables: Tables, name: str, stage: str | None = None) -> LoadOf:
             "again from a sample of it",
             advice="Run the load test again so that it keeps every request, or name another run.",
         )
-    if len(loads) == 1:
+    if len(loads) == 1 and not told_twice(tables):
         return LoadOf(tables, name, chosen.stage)
+    assert chosen.served is not None
+    mine = RowsOf(tables, "requests", np.sort(chosen.served.order))
+    if len(loads) == 1:
+        return LoadOf(mine, name, chosen.stage)
     label = f"{name}, load {chosen.stage or 'without a name'}"
     why = "as asked" if stage is not None else "the busiest that is kept whole; --stage names another"
     said = f"{name} holds {len(loads)} loads: {chosen.stage or 'the one without a name'} counts, {why}."
-    return LoadOf(RowsOf(tables, "requests", np.sort(chosen.served.order)), label, chosen.stage, (said,))
+    return LoadOf(mine, label, chosen.stage, (said,))
 
 
 def _chosen(loads: list[Load], name: str, stage: str | None) -> Load:
