@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator
 
 from collectors.base import Item, Source
-from collectors.reading.textlog import is_text_log, seconds_to_ns
+from collectors.reading.textlog import is_text_log, seconds_to_ns, shows
 from collectors.training.step_lines import StepLines, Told, steps_since
 from collectors.training.unprinted import BETWEEN, printed_every, stood_for
 
@@ -35,12 +35,14 @@ _BATCH = re.compile(r"\btrain_batch_size[ .:=\"']+(\d{1,12})\b", re.ASCII)
 _WORLD = re.compile(r"\bworld_size[ .:=]+(\d{1,9})\b", re.ASCII)
 _NUMBER = re.compile(rb"\[Rank \d+\] step=(\d{1,18}), skipped=")
 _SNIFF = re.compile(rb"\[Rank \d+\] step=\d+, skipped=\d+, lr=\[|\bRunningAvgSamplesPerSec=[\d.]+, CurrSamplesPerSec=")
+_OTHERS = re.compile(rb"elapsed time per iteration|train_step_timing in s|-- arguments --")
 EXPECTED = "lines such as `[Rank 0] step=10, skipped=0, lr=[9.6e-06], mom=[(0.9, 0.95)]`"
 
 
 def sniff(source: Source) -> float:
-    """No surer than a reader of a framework that is built on it."""
-    return 0.7 if is_text_log(source) and _SNIFF.search(source.head) else 0.0
+    """Not where a framework that is built on it, such as Megatron's, prints step lines of its own."""
+    mine = is_text_log(source) and _SNIFF.search(source.head)
+    return 0.7 if mine and not shows(source, _OTHERS) else 0.0
 
 
 def read(source: Source) -> Iterator[Item]:

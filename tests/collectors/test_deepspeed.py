@@ -83,3 +83,8 @@ def test_the_timer_of_the_first_versions(tmp_path):
 def test_a_log_without_steps(tmp_path):
     with pytest.raises(InputError, match="no training step in it"):
         log(tmp_path, "[2026-03-04 05:05:00,000] [INFO] [runner.py:1:main] deepspeed\n")
+
+
+def test_a_log_of_megatron_on_deepspeed_is_megatrons(tmp_path):
+    line = " iteration 10/ 100 | elapsed time per iteration (ms): 1000.0 | lm loss: 1.0E+00 |\n"
+    assert deepspeed.sniff(source_of(tmp_path, step(0, 10) + line)) == 0.0
