@@ -10,6 +10,7 @@ BY_COLLECTOR: dict[str, tuple[str, ...]] = {
     "megatron": ("megatron", "pytorch"),
     "torchtitan": ("pytorch",),
     "deepspeed": ("pytorch",),
+    "hf_trainer": ("pytorch",),
     "nvrx": ("pytorch",),
     "kineto": ("pytorch",),
     "vllm_bench": ("vllm",),

@@ -27,6 +27,7 @@ PLACES = (
     "training.torchtitan",
     "training.llm_c",
     "training.deepspeed",
+    "training.hf_trainer",
     "training.mllog",
     "training.nvrx",
     "training.resiliency",

@@ -32,7 +32,17 @@ ON_TPU = (
     "jetstream",
     "tpu_info",
 )  # collectors whose jobs mostly run there
-ON_GPU = ("megatron", "torchtitan", "llm_c", "deepspeed", "nvrx", "nccl_inspector", "flight_recorder", "mllog")
+ON_GPU = (
+    "megatron",
+    "torchtitan",
+    "llm_c",
+    "deepspeed",
+    "hf_trainer",
+    "nvrx",
+    "nccl_inspector",
+    "flight_recorder",
+    "mllog",
+)
 
 
 @dataclass(frozen=True)

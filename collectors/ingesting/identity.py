@@ -26,6 +26,7 @@ BY_DATE_ALONE = frozenset(
         "torchtitan",
         "llm_c",
         "deepspeed",
+        "hf_trainer",
         "mllog",
         "nvrx",
         "resiliency",

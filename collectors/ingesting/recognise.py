@@ -22,7 +22,18 @@ CERTAIN = 0.8  # no second look is needed
 WHOLLY = 1.0  # none of those that are asked later can be surer
 DEEP_BYTES = 1 << 24  # of a log that its first bytes leave in doubt: environments and warnings may fill megabytes
 SAMPLE_BYTES = 1 << 22  # of an export that are looked at before all of it is
-TEXT_LOGS = ("maxtext", "megatron", "torchtitan", "llm_c", "deepspeed", "mllog", "vllm_log", "sglang_log", "nvrx")
+TEXT_LOGS = (
+    "maxtext",
+    "megatron",
+    "torchtitan",
+    "llm_c",
+    "deepspeed",
+    "hf_trainer",
+    "mllog",
+    "vllm_log",
+    "sglang_log",
+    "nvrx",
+)
 ANY_LOG = "job_log"
 CARRIED = ("nvrx", ANY_LOG)  # their lines stand in the logs of other programs too
 

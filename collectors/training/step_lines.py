@@ -17,6 +17,7 @@ from collectors.training.unprinted import MOST
 from errors import InputError
 
 Handler = Callable[[int, str, bool], None]
+NO_LOSSES: Mapping[int, float] = {}
 
 
 @dataclass(frozen=True)
@@ -121,18 +122,25 @@ class StepLines:
         host.begun_ns, host.begun_step, host.paused_ns = at, step, 0
 
     def enter(
-        self, name: str | None, taken: Taken, step: int, count: int, at: int | None, told: Told, every: str = ""
+        self,
+        name: str | None,
+        taken: Taken,
+        step: int,
+        count: int,
+        at: int | None,
+        told: Told,
+        every: str = "",
+        losses: Mapping[int, float] = NO_LOSSES,
     ) -> None:
         """Rows of the `count` steps up to `step`, whose line was written at `at`. `every`: how the time of several is
-        known."""
+        known. `losses`: of those before the last, where they are known."""
         each = told.each_ns
-        for n in range(count):
-            last = n == count - 1
-            start = None if at is None or each is None else at - each * (count - n)
-            row = (taken.start, step - count + 1 + n, name, start, each, told.tokens_per_s, told.flops)
-            self.steps.add(
-                *row, told.loss if last else None, self.order, at if last else None, self.format, self.source
-            )
+        for n in range(step - count + 1, step + 1):
+            last = n == step
+            start = None if at is None or each is None else at - each * (step - n + 1)
+            row = (taken.start, n, name, start, each, told.tokens_per_s, told.flops)
+            loss = told.loss if last and told.loss is not None else losses.get(n)
+            self.steps.add(*row, loss, self.order, at if last else None, self.format, self.source)
             self.order += 1
         if count > 1:
             self.tally.add("steps", every, count=count)

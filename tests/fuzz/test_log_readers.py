@@ -4,10 +4,11 @@ import gzip
 
 import pytest
 
-from collectors.training import deepspeed, job_log, llm_c, megatron, mllog, nvrx, resiliency, torchtitan
+from collectors.training import deepspeed, hf_trainer, job_log, llm_c, megatron, mllog, nvrx, resiliency, torchtitan
 from tests.catalog.test_causes import ORDINARY, TELLING
 from tests.collectors import (
     test_deepspeed,
+    test_hf_trainer,
     test_job_log,
     test_llm_c,
     test_megatron,
@@ -43,6 +44,7 @@ VALID = {
     torchtitan: [test_torchtitan.RUN.encode(), test_torchtitan.coloured(test_torchtitan.RUN).encode()],
     llm_c: [test_llm_c.RUN.encode()],
     deepspeed: [test_deepspeed.RUN.encode()],
+    hf_trainer: [test_hf_trainer.RUN.encode()],
     mllog: [(test_mllog.SUBMITTED + test_mllog.STEPPED + test_mllog.EVALUATED + test_mllog.END).encode()],
     resiliency: [test_resiliency.text_of(test_resiliency.A_JOB).encode()],
     nvrx: [test_nvrx.TWO.encode()],

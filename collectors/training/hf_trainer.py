@@ -1,0 +1,141 @@
+"""Output of Hugging Face's Trainer, which TRL, Axolotl and LLaMA-Factory are built on: dicts of numbers amid a bar.
+
+The dicts name no step and no time; the progress bar of training, which is drawn anew right behind each, tells both:
+`45/360 [07:52<51:52, 9.88s/it]`. It counts whole seconds, so steps take the mean over a minute and more. What an
+evaluation took, as its dict says, is taken off. The first step that a bar shows may be the one behind that at which a
+job was resumed: nothing tells how long it took, nor those before it. Without a bar (it goes to standard error) nothing
+tells the steps.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from collectors.base import Item, Source
+from collectors.reading.textlog import is_text_log, seconds_to_ns
+from collectors.training.step_lines import StepLines, Told
+
+NAME = "hf_trainer"
+TITLE = "Hugging Face Trainer log"
+HELP = (
+    "Output of Hugging Face's Trainer, with its progress bar (TRL, Axolotl, LLaMA-Factory too): step times, loss, "
+    "evaluations."
+)
+
+_DICT = re.compile(r"\{('[\w/ .-]{1,80}': .*)\}\s*$", re.ASCII)
+_PAIR = re.compile(r"'([\w/ .-]{1,80})': '?([-+]?(?:\d+(?:\.\d*)?(?:e[-+]?\d+)?|nan|inf))'?(?=, '|$)", re.ASCII)
+_BAR = re.compile(
+    r"^\s*\d{1,3}%\|[^|]{0,200}\| (\d{1,12})/(\d{1,12}) \[(?:(\d{1,6}):)?(\d\d):(\d\d)"
+    r"<[^,\]]{1,20}, *(?:\?|[\d.]+)?(?:it/s|s/it)",
+    re.ASCII,
+)
+_SNIFF_DICT = re.compile(rb"\{'loss': '?-?[\d.naif]")
+_SNIFF_BAR = re.compile(rb"\d{1,3}%\|[^|\r\n]{0,200}\| \d+/\d+ \[[\d:]+<[^,\]]{1,20}, *(?:\?|[\d.]+)?(?:it/s|s/it)")
+_LEAST_S = 60  # of a bar that counts whole seconds: a mean over less is off by more than some per cent
+_SURE_S = 10  # of the last steps of a log: whole seconds tell less than a tenth wrong
+EXPECTED = "lines such as `{'loss': 1.25, 'learning_rate': 5e-05, 'epoch': 0.1}` amid a progress bar"
+EVERY = "the progress bar counts whole seconds: they took the mean over a minute and more"
+UNSEEN = "no progress bar stands behind them, which tells of which step they are"
+
+
+def sniff(source: Source) -> float:
+    mine = is_text_log(source) and _SNIFF_DICT.search(source.head) and _SNIFF_BAR.search(source.head)
+    return 0.85 if mine else 0.0
+
+
+def read(source: Source) -> Iterator[Item]:
+    """Steps, evaluations and what else the dicts tell. Raises InputError where the log holds none of them."""
+    yield from _Log(source).read(source, EXPECTED)
+
+
+@dataclass
+class _Window:
+    """Steps whose mean is taken. `step`, `seconds`: where the bar stood before them; `paused_s`: evaluations since;
+    `losses`, `at`: of steps that a dict told of."""
+
+    step: int
+    seconds: int
+    paused_s: float = 0.0
+    losses: dict[int, float] = field(default_factory=dict)
+    last: tuple[int, int, str, int] | None = None  # step, seconds, what stood before its dict, offset
+
+
+class _Log(StepLines):
+    def __init__(self, source: Source):
+        super().__init__(source, NAME)
+        self.total: int | None = None  # of the bar of training: evaluations draw others
+        self.begun: dict[int, tuple[int, int]] = {}  # by total, the first step that a bar showed, and when
+        self.shown = (0, 0)  # where the bar of training stood
+        self.again = False  # it began anew: the job was started again
+        self.window: _Window | None = None
+        self.told: tuple[int, str, dict[str, float]] | None = None  # a dict that waits for its bar
+        self.handlers = (("{'", self.piece), ("it/s", self.piece), ("s/it", self.piece))
+
+    def piece(self, offset: int, line: str, whole: bool) -> None:
+        if bar := _BAR.match(line):
+            hours, minutes, seconds = (int(bar[n] or 0) for n in (3, 4, 5))
+            self.bar(int(bar[1]), int(bar[2]), hours * 3600 + minutes * 60 + seconds)
+        elif found := _DICT.search(line):
+            self.numbers(offset, line[: found.start()], {n: float(v) for n, v in _PAIR.findall(found[1])})
+
+    def bar(self, step: int, total: int, seconds: int) -> None:
+        if total == self.total:
+            if step < self.shown[0] or seconds < self.shown[1]:
+                self._settle()
+                self.begun, self.again = {}, True
+            self.shown = step, seconds
+        if step:
+            self.begun.setdefault(total, (step, seconds))
+        if step and self.told and (self.total is None or total == self.total):
+            self.total = total
+            offset, prefix, found = self.told
+            self.told = None
+            self._logged(offset, prefix, step, seconds, found)
+
+    def numbers(self, offset: int, prefix: str, found: dict[str, float]) -> None:
+        if "loss" in found:
+            if self.told:
+                self.tally.add("lines of numbers", UNSEEN, self.told[0])
+            self.told = offset, prefix, found
+            return
+        if self.window:
+            self.window.paused_s += found.get("eval_runtime", 0.0)
+        self.values(self.clock.time_ns(prefix, offset), self.last_step, {n: (v, None) for n, v in found.items()})
+
+    def _logged(self, offset: int, prefix: str, step: int, seconds: int, found: dict[str, float]) -> None:
+        """A dict of this step, at which the bar had counted so many seconds."""
+        window = self.window = self.window or _Window(*self.begun.get(self.total or 0, (step, seconds)))
+        self.last_step = step
+        window.losses[step] = found["loss"]
+        if step > window.step:
+            window.last = step, seconds, prefix, offset
+        at = self.clock.time_ns(prefix, offset)
+        self.values(at, step, {n: (v, None) for n, v in found.items() if n != "loss"})
+        if seconds - window.seconds - window.paused_s >= _LEAST_S:
+            self._settle()
+            self.window = _Window(step, seconds)
+
+    def ended(self) -> None:
+        if self.told:
+            self.tally.add("lines of numbers", UNSEEN, self.told[0])
+        self._settle()
+        if self.total is not None:
+            self.facts["planned_steps"] = self.total
+
+    def _settle(self) -> None:
+        """Enter the steps of a window."""
+        window, self.window = self.window, None
+        if window is None or window.last is None:
+            return
+        step, seconds, prefix, offset = window.last
+        if self.again:
+            self.begins(prefix, None, None)
+            self.again = False
+        if (taken := self.taken(offset, prefix, step)) is None:
+            return
+        name, _, at, place = taken
+        count = step - window.step
+        took = seconds - window.seconds - window.paused_s
+        whole = seconds_to_ns(took) if took > 0 else None
+        each = None if whole is None or took < _SURE_S else whole // count
+        self.enter(name, place, step, count, at, Told(each), EVERY, window.losses)

@@ -1,0 +1,101 @@
+"""Output of Hugging Face's Trainer; every line here was written for these tests."""
+
+import pytest
+
+from collectors.training import hf_trainer
+from errors import InputError
+from tests.collectors.reading import read, source_of
+
+S = 1_000_000_000
+
+
+def bar(step, seconds, total=360, rate="9.88s/it"):
+    shown = f"{seconds // 3600}:" * (seconds >= 3600) + f"{seconds // 60 % 60:02}:{seconds % 60:02}"
+    return f"\r {100 * step // total:2}%|{'█' * (step % 9)}{' ' * 3}| {step}/{total} [{shown}<51:52,  {rate}]"
+
+
+def dicts(loss, epoch):
+    return f"{{'loss': {loss}, 'grad_norm': 1.5, 'learning_rate': 5e-05, 'epoch': {epoch}}}"
+
+
+def logged(step, seconds, loss=2.5, total=360):
+    """The bar, what is written over it, and the bar again."""
+    drawn = bar(step, seconds, total)
+    return f"{drawn}\r{' ' * 40}\r{dicts(loss, step / 120)}\n{drawn}"
+
+
+EVAL = "\r{'eval_loss': 2.25, 'eval_runtime': 20.0, 'eval_samples_per_second': 8.0, 'epoch': 0.1}\n"
+BEGIN = "Map: 100%|████| 900/900 [00:01<00:00, 800.00 examples/s]\n" + bar(0, 0) + bar(1, 30)
+RUN = (
+    BEGIN
+    + logged(10, 120)
+    + "".join(bar(n, n, 20) for n in range(20))
+    + EVAL
+    + logged(20, 240)
+    + logged(30, 340, "nan")
+    + "\n{'train_runtime': 400.5, 'train_loss': 2.1, 'epoch': 3.0}\n"
+)
+
+
+def log(tmp_path, text, name="train.log"):
+    return read(hf_trainer, source_of(tmp_path, text, name))
+
+
+def test_a_run(tmp_path):
+    assert hf_trainer.sniff(source_of(tmp_path, RUN)) == 0.85
+    got = log(tmp_path, RUN)
+    assert got.column("steps", "step") == list(range(2, 31)) and set(got.column("steps", "attempt")) == {0}
+    # the evaluation of 20 s between is no time of steps, and the first that the bar showed has none of its own
+    assert got.column("steps", "dur_ns") == [10 * S] * 29
+    losses = [x for x in got.column("steps", "loss") if x is not None]
+    assert losses[:2] == [2.5, 2.5] and losses[2] != losses[2]
+    values = {(r["name"], r["step"]): r["value"] for r in got.rows["scalars"]}
+    assert values["grad_norm", 20] == 1.5 and values["eval_loss", 10] == 2.25 and values["train_runtime", 30] == 400.5
+    assert got.facts == {"planned_steps": 360}
+
+
+def test_steps_of_seconds_take_the_mean_over_a_minute_and_more(tmp_path):
+    """Each dict of a step that takes 9.5 s stands at a whole second: of one alone 9 or 10 s would be told."""
+    text = bar(0, 0) + "".join(logged(n, int(9.5 * n), 3 - n / 100) for n in range(1, 50))
+    got = log(tmp_path, text)
+    assert got.column("steps", "step") == list(range(2, 50))
+    took = [ns / S for ns in got.column("steps", "dur_ns")]
+    assert took == pytest.approx([9.5] * 48, rel=0.02)
+    assert got.column("steps", "loss") == pytest.approx([3 - n / 100 for n in range(2, 50)])
+
+
+def test_a_resumed_job_did_not_take_the_steps_before_it_in_no_time(tmp_path):
+    """The bar goes from 0 to the step behind the one at which it was resumed."""
+    text = bar(0, 0) + bar(201, 12) + logged(210, 102) + logged(220, 202)
+    got = log(tmp_path, text)
+    assert got.column("steps", "step") == list(range(202, 221)) and set(got.column("steps", "dur_ns")) == {10 * S}
+
+
+def test_a_restart(tmp_path):
+    got = log(tmp_path, RUN + bar(0, 0) + bar(21, 8) + logged(30, 98) + logged(40, 198))
+    assert got.column("steps", "step") == [*range(2, 31), *range(22, 41)]
+    assert got.column("steps", "attempt") == [0] * 29 + [1] * 19 and set(got.column("steps", "dur_ns")) == {10 * S}
+
+
+def test_numbers_as_text_of_later_versions(tmp_path):
+    got = log(tmp_path, RUN.replace("'loss': 2.5,", "'loss': '2.5',").replace("'grad_norm': 1.5", "'grad_norm': '1.5'"))
+    assert [x for x in got.column("steps", "loss") if x is not None][:2] == [2.5, 2.5]
+
+
+def test_without_a_bar_nothing_tells_the_steps(tmp_path):
+    text = "".join(dicts(2.5, n / 10) + "\n" for n in range(30))
+    assert hf_trainer.sniff(source_of(tmp_path, text)) == 0
+    with pytest.raises(InputError, match="no training step in it"):
+        log(tmp_path, text)
+    got = log(tmp_path, text + RUN)
+    assert got.column("steps", "step") == list(range(2, 31)) and "lines of numbers (29)" in got.reasons()
+
+
+def test_a_killed_job_says_why(tmp_path):
+    text = RUN + bar(31, 350) + "\rtorch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB\n"
+    assert "device_memory" in log(tmp_path, text).column("evidence", "cause")
+
+
+def test_the_last_seconds_of_a_log_are_no_time_of_a_step(tmp_path):
+    got = log(tmp_path, bar(0, 0) + bar(1, 30) + logged(10, 120) + logged(11, 123))
+    assert got.column("steps", "dur_ns") == [10 * S] * 9 + [None]
