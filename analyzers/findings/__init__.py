@@ -6,7 +6,7 @@ with what to add. A run of which nothing stands out has an answer of the same ra
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -25,7 +25,7 @@ from errors import QuestionError
 from errors import format as fmt
 from errors.numbers import SHARE
 from errors.options import Option
-from runs.ledger import Ledger
+from runs.ledger import Account, Ledger
 from runs.tables import Tables
 
 OPTIONS: tuple[Option, ...] = (
@@ -158,9 +158,17 @@ class FindingsResult:
     @property
     def gap(self) -> list[tuple[str, float]]:
         """What the chip time went into besides useful maths: leaves of the ledger, the largest first."""
+        return self._besides_maths(lambda account: True)
+
+    @property
+    def known_gap(self) -> list[tuple[str, float]]:
+        """The same of that part of the chip time of which an input tells what it was."""
+        return self._besides_maths(lambda account: account.basis != "unattributed")
+
+    def _besides_maths(self, counts: Callable[[Account], bool]) -> list[tuple[str, float]]:
         amounts: dict[str, float] = {}
         for _, account in self.ledger.account.walk():
-            if not account.children and account.name != "useful_maths":
+            if not account.children and account.name != "useful_maths" and counts(account):
                 amounts[account.name] = amounts.get(account.name, 0.0) + account.chip_seconds
         return sorted(((n, s) for n, s in amounts.items() if s > 0), key=lambda entry: -entry[1])
 

@@ -81,13 +81,12 @@ def nothing(result: FindingsResult) -> str:
         return f"{only} of the chip time can be told, and nothing in that stands out. Add {add}."
     parts = [
         f"{fmt.whole_share(seconds / result.whole)} {theme.title(name).lower()}"
-        for name, seconds in result.gap[:SHOWN_GAP]
+        for name, seconds in result.known_gap[:SHOWN_GAP]
     ]
     least = "at least " if result.useful_least else ""
-    useful = "" if not result.useful_share else f"{least}{fmt.whole_share(result.useful_share)} is useful maths; "
-    return (
-        f"Nothing stands out: of the {told} that can be told, {useful}the largest of the rest are {', '.join(parts)}."
-    )
+    useful = "" if not result.useful_share else f"{least}{fmt.whole_share(result.useful_share)} is useful maths"
+    rest = f"the largest of the rest {'is' if len(parts) == 1 else 'are'} {', '.join(parts)}" if parts else ""
+    return f"Nothing stands out: of the {told} that can be told, {'; '.join(filter(None, (useful, rest)))}."
 
 
 def _lacking(result: FindingsResult) -> str:
