@@ -109,6 +109,12 @@ def chip_time(chip_seconds: float | None) -> str:
     return f"{number(hours)} chip-hour{'' if number(hours) == '1.00' else 's'}"
 
 
+def held_time(chip_seconds: float, chips_known: bool) -> str:
+    """`12,400 chip-hours`; where nobody tells how many chips there were, so that they are counted as one, `2 h 14 min
+    of each chip`."""
+    return chip_time(chip_seconds) if chips_known else f"{duration(chip_seconds)} of each chip"
+
+
 def usd(value: float | None) -> str:
     """`$14,200`; cents from a dollar to a hundred."""
     if value is None:

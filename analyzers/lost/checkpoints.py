@@ -72,6 +72,7 @@ class CheckpointsResult:
     redone_s: float
     restarts_s: float
     chips: int
+    chips_known: bool
     chips_per_node: int | None
     slices: int | None
     usd_per_chip_hour: float | None
@@ -93,8 +94,10 @@ class CheckpointsResult:
         return self.kept_s / self.modelled_s if self.modelled_s > 0 else None
 
     def usd(self, seconds: float) -> float | None:
-        """What so many seconds of all chips cost."""
-        return None if self.usd_per_chip_hour is None else seconds * self.chips / 3600 * self.usd_per_chip_hour
+        """What so many seconds of all chips cost; None without a price or where nobody tells how many there were."""
+        if self.usd_per_chip_hour is None or not self.chips_known:
+            return None
+        return seconds * self.chips / 3600 * self.usd_per_chip_hour
 
     def to_dict(self) -> dict[str, Any]:
         lost = {"saves": self.saves_s, "redone": self.redone_s, "restarts": self.restarts_s}
@@ -177,6 +180,7 @@ def analyze(tables: Tables, facts: Facts, options: dict[str, Any]) -> Checkpoint
         redone_s=float(amounts[CODE["wasted_progress"]]),
         restarts_s=float(found["down_s"].sum() + found["startup_s"].sum()),
         chips=machine.chips,
+        chips_known=machine.chips_known,
         chips_per_node=_chips_per_node(facts),
         slices=_slices(facts),
         usd_per_chip_hour=price,

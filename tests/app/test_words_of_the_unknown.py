@@ -1,9 +1,12 @@
 """Sentences where something is not known: what is told is told of what is known, and of nothing else."""
 
 from analyzers.findings import FindingsResult
+from app.questions import question
+from app.questions.asking import ask
 from app.questions.findings import words as findings_words
 from runs.ledger import Account, Ledger
-from tests.app import ledgers
+from tests.analyzers.stopped_jobs import Attempt, Job, S
+from tests.app import ledgers, made_runs
 
 
 def found(ledger: Ledger, **more) -> FindingsResult:
@@ -31,3 +34,33 @@ def test_what_nothing_tells_of_is_none_of_what_can_be_told():
     assert findings_words.verdict(found(served, serving=True)) == (
         "Nothing stands out: of the 56 % that can be told, the largest of the rest is 56 % no requests."
     )
+
+
+def stopped(place, name: str, **facts):
+    """A run of 400 steps with two failures, saves and a price."""
+    attempts = [Attempt(100, 20, 5000, [(3.0, "nic", "h7", "error", "h7: link down")]), Attempt(100, 20, 900)]
+    columns = Job([*attempts, Attempt(200)]).columns()
+    life, steps = columns["lifecycle"], columns["steps"]
+    for start, attempt in list(zip(steps["start_ns"], steps["attempt"], strict=True))[40::40]:
+        row = ("checkpoint_save", start + S, start + 3 * S, attempt, len(life["kind"]))
+        for column, value in zip(life, row, strict=True):
+            life[column].append(value)
+    facts = {"chip": "TPU v5p", "usd_per_chip_hour": 3.0, **facts}
+    return made_runs.write(place.store, name, columns, facts)
+
+
+def test_of_chips_that_nobody_counts_no_hosts_no_chip_hours_and_no_dollars_are_told(place):
+    run, same = stopped(place, "uncounted"), stopped(place, "counted", chips=256)
+    asked = ask(question("interruptions"), run, {}, place.registry)
+    said = question("interruptions").verdict(asked).whole
+    assert "of each chip)" in said and "chip-hour" not in said and "$" not in said
+    answer = asked.to_dict()
+    assert answer["nodes"] is None and answer["per_1000_node_days"]["mean"] is None
+    assert all(row["chip_hours"] is None and row["usd"] is None for row in answer["by_cause"])
+    assert "1 host: 4 chips a host, as is usual for TPU v5p." not in asked.notes
+    counted = ask(question("interruptions"), same, {}, place.registry)
+    assert counted.nodes.count == 64 and "chip-hours, about $" in question("interruptions").verdict(counted)
+    saves = question("checkpoints")
+    found = ask(saves, run, {}, place.registry)
+    assert "would give back" in saves.verdict(found).whole and "chip-" not in saves.verdict(found).whole
+    assert found.to_dict()["lost"]["saves"]["usd"] is None

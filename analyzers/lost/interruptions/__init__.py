@@ -11,7 +11,7 @@ from analyzers.base import Facts, fact
 from analyzers.flops.peak import hardware
 from analyzers.intervals import Spans, overlap_with
 from analyzers.lost.interruptions.evidence import Evidence, evidence
-from analyzers.lost.interruptions.fleet_rates import Nodes, Rate, compared, nodes_of, rate
+from analyzers.lost.interruptions.fleet_rates import UNCOUNTED, Nodes, Rate, compared, nodes_of, rate
 from analyzers.lost.interruptions.tallies import PLANNED, by_cause, by_family, by_host
 from analyzers.lost.mttf import Lemons, Mttf, Spread, Trend, as_json, exponential, mttf, trend
 from analyzers.lost.stops import STARTUP, Stops, stops
@@ -79,6 +79,7 @@ class InterruptionsResult:
     planned: int
     survived: int
     chips: int
+    chips_known: bool
     nodes: Nodes
     held_s: float | None
     mttf: Mttf
@@ -136,13 +137,14 @@ def analyze(tables: Tables, facts: Facts, options: dict[str, Any]) -> Interrupti
     machine = hardware(tables, facts)
     found = stops(tables, past, days)
     told = evidence(tables, found.rows, found.usual_s, past.shifts, past.attempts)
-    rows = _rows(found, told, machine.chips, price)
+    chips = machine.chips if machine.chips_known else None
+    rows = _rows(found, told, chips, price)
     ended = rows[rows["kind"].isin(ENDS)]
     held_s, at_s = _held(days, ended)
-    nodes = nodes_of(facts, machine.chips, machine.devices_per_chip, devices(tables), per_host)
+    nodes = nodes_of(facts, chips, machine.devices_per_chip, devices(tables), per_host)
     unplanned = int((~ended["planned"]).sum())
     failed = rows[rows["kind"].isin((*ENDS, "elastic")) & ~rows["planned"]]
-    hosts, lemon = by_host(failed, held_s, nodes.count)
+    hosts, lemon = by_host(failed, held_s, nodes.count if chips else 1)  # at least those that are named
     gaps = np.diff(at_s, prepend=0.0)
     return InterruptionsResult(
         rows=rows,
@@ -155,6 +157,7 @@ def analyze(tables: Tables, facts: Facts, options: dict[str, Any]) -> Interrupti
         planned=len(ended) - unplanned,
         survived=len(rows) - len(ended),
         chips=machine.chips,
+        chips_known=machine.chips_known,
         nodes=nodes,
         held_s=held_s,
         mttf=mttf(len(ended), held_s),
@@ -164,7 +167,7 @@ def analyze(tables: Tables, facts: Facts, options: dict[str, Any]) -> Interrupti
         trend=trend(at_s, held_s or 0.0),
         lemons=lemon,
         rate=rate(unplanned, nodes.count, held_s),
-        priced=price is not None,
+        priced=price is not None and machine.chips_known,
         notes=(*machine.notes, *_notes(found, told, rows, days, nodes, past.notes)),
     )
 
@@ -179,7 +182,7 @@ def _checked(facts: Facts, options: dict[str, Any]) -> tuple[float | None, int |
     return price, per_host
 
 
-def _rows(found: Stops, told: Evidence, chips: int, price: float | None) -> pd.DataFrame:
+def _rows(found: Stops, told: Evidence, chips: int | None, price: float | None) -> pd.DataFrame:
     """Stops with their evidence and their costs."""
     rows = pd.concat([found.rows.reset_index(drop=True), told.found], axis=1)
     rows = rows[(rows["kind"] != "final") | rows["noticed_ns"].notna()].reset_index(drop=True)
@@ -191,7 +194,7 @@ def _rows(found: Stops, told: Evidence, chips: int, price: float | None) -> pd.D
     rows["wait_s"] = np.maximum(rows["down_s"].to_numpy(dtype=float) - rows["detect_s"], 0.0)
     rows["back_s"] = _seconds(rows["back_ns"] - rows["last_sign_ns"])
     rows["lost_s"] = rows[["down_s", "startup_s", "wasted_s"]].sum(axis=1, min_count=1).astype(float)
-    rows["chip_hours"] = rows["lost_s"] * chips / 3600
+    rows["chip_hours"] = rows["lost_s"] * (np.nan if chips is None else chips) / 3600
     rows["usd"] = rows["chip_hours"] * (np.nan if price is None else price)
     rows["reported_by"] = rows["host"]
     symptom = rows["confidence"] == "guess"  # who reports a symptom is seldom who failed
@@ -270,7 +273,9 @@ def _notes(
         notes.append(f"{told.rows:,} log lines tell of failures; {told.used:,} of them lie near an interruption.")
     if told.unplaced:
         notes.append(f"{told.unplaced:,} of them say neither when nor in which attempt they were written: left out.")
-    if nodes.count is None:
+    if nodes.words == UNCOUNTED:
+        notes.append("Without the number of chips no rate per node can be told.")
+    elif nodes.count is None:
         notes.append("Without chips per host no rate per node can be told: ask with --option chips_per_host=N.")
     else:
         notes.append(f"{nodes.count:,} {'host' if nodes.count == 1 else 'hosts'}: {nodes.words}.")

@@ -28,6 +28,9 @@ class Rate:
         return {"mean": self.mean, "low": self.low, "high": self.high}
 
 
+UNCOUNTED = "how many chips were held is not told"
+
+
 @dataclass(frozen=True)
 class Nodes:
     """Hosts that were held at one time; `words`: how that is known. None where nothing tells."""
@@ -36,11 +39,15 @@ class Nodes:
     words: str
 
 
-def nodes_of(facts: Facts, chips: int, devices_per_chip: int, seen: list[tuple[str, int]], stated: int | None) -> Nodes:
+def nodes_of(
+    facts: Facts, chips: int | None, devices_per_chip: int, seen: list[tuple[str, int]], stated: int | None
+) -> Nodes:
     """From the option, what the run declares, the profile where it saw all chips, or the catalogue's usual host.
 
     `seen`: (host, device) of every profiled device, of which a chip has `devices_per_chip`.
     """
+    if chips is None:
+        return Nodes(None, UNCOUNTED)
     declared = stated or fact(facts, "chips_per_host")
     if declared:
         return Nodes(max(-(-chips // int(declared)), 1), f"{int(declared)} chips a host, as stated")

@@ -265,7 +265,10 @@ def hover(row: dict) -> str:
         fmt.date(int(row["last_sign_ns"])),
     ]
     if row["lost_s"] == row["lost_s"]:
-        lines.append(f"lost {fmt.duration(row['lost_s'])}: {fmt.chip_time(row['chip_hours'] * 3600)}")
+        chips = row["chip_hours"]
+        lines.append(
+            f"lost {fmt.duration(row['lost_s'])}{f': {fmt.chip_time(chips * 3600)}' if chips == chips else ''}"
+        )
     if row["lost_steps"]:
         lines.append(f"{fmt.count(int(row['lost_steps']), 'step')} to take again")
     return "<br>".join(lines)

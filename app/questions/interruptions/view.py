@@ -95,10 +95,8 @@ def told(row: dict, result: InterruptionsResult) -> list[str]:
         lines.append("It never came back to where it was in what is recorded.")
     if row["lost_s"] == row["lost_s"]:
         dollars = f", about {fmt.usd(row['usd'])}" if result.priced else ""
-        lines.append(
-            f"Cost {fmt.duration(row['lost_s'])} of {fmt.count(result.chips, 'chip')}: "
-            f"{fmt.chip_time(row['chip_hours'] * 3600)}{dollars}."
-        )
+        whole = f"{fmt.count(result.chips, 'chip')}: {fmt.chip_time(row['chip_hours'] * 3600)}{dollars}"
+        lines.append(f"Cost {fmt.duration(row['lost_s'])} of {whole if result.chips_known else 'each chip'}.")
     return lines
 
 

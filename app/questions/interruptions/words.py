@@ -146,7 +146,7 @@ def _named(result: InterruptionsResult, named: pd.DataFrame, share: str, word: C
 def _cost(result: InterruptionsResult, causes: pd.DataFrame) -> str:
     """What interruptions of these causes took, in chip time and in dollars where a price is known."""
     dollars = f", about {fmt.usd(float(causes['usd'].sum()))}" if result.priced else ""
-    return f"{fmt.chip_time(float(causes['lost_s'].sum()) * result.chips)}{dollars}"
+    return f"{fmt.held_time(float(causes['lost_s'].sum()) * result.chips, result.chips_known)}{dollars}"
 
 
 def _phrase(cause: str) -> str:

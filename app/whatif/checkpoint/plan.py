@@ -177,6 +177,7 @@ def inputs(asked: Asked, run: CheckpointsResult | None) -> tuple[Asked, dict[str
 
 def _of_run(run: CheckpointsResult) -> tuple[Asked, dict[str, str]]:
     """What a run tells, and how it is known."""
+    chips = run.chips if run.chips_known else None  # else counted as one: no size of a gain, and no number of nodes
     found = {
         "save_s": (run.save.mean_s, "measured"),
         "restart_s": (run.restart.mean_s, "derived"),
@@ -184,10 +185,10 @@ def _of_run(run: CheckpointsResult) -> tuple[Asked, dict[str, str]]:
         "interval_s": (run.interval_s, "measured"),
         "mttf_s": (run.mttf.mean_s or run.mttf.low_s, "derived"),
         "span_s": (run.modelled_s, "derived"),
-        "chips": (run.chips, "declared"),
+        "chips": (chips, "declared"),
         "slices": (run.slices, "measured"),
         "usd_per_chip_hour": (run.usd_per_chip_hour, "declared"),
-        "nodes": (run.chips / run.chips_per_node if run.chips_per_node else None, "derived"),
+        "nodes": (chips / run.chips_per_node if chips and run.chips_per_node else None, "derived"),
     }
     used = Asked(**{name: value for name, (value, _) in found.items() if value is not None})
     return used, {name: basis for name, (value, basis) in found.items() if value is not None}
