@@ -90,10 +90,14 @@ class FindingsResult:
         return self.useful_share is not None and uncounted(self.ledger)
 
     def usd(self, chip_seconds: float) -> float | None:
-        """What that many chip-seconds cost; None without a price."""
-        if self.ledger.usd is None or not self.whole:
+        """What that many chip-seconds cost; None without a price or where nobody tells how many chips there were."""
+        if self.ledger.usd is None or not self.whole or not self.ledger.chips_known:
             return None
         return self.ledger.usd * chip_seconds / self.whole
+
+    def time(self, chip_seconds: float | None) -> str:
+        """Chip time as a person reads it."""
+        return fmt.NO_VALUE if chip_seconds is None else fmt.held_time(chip_seconds, self.ledger.chips_known)
 
     def cure(self, finding: Finding) -> str:
         return WRONGS[finding.cause].cure(self.frameworks)

@@ -171,5 +171,5 @@ def picture(result: LedgerResult) -> tuple[tuple[tuple[str, str, float], ...], s
     goodput = goodput_of(result)
     kept = "served" if result.serving else "kept"
     how = f"{fmt.share(goodput)} {kept}" if goodput is not None else "serving" if result.serving else "no step read"
-    held = fmt.chip_time(whole) if ledger.chips_known else f"{fmt.duration(whole)} of each chip"
+    held = fmt.held_time(whole, ledger.chips_known)
     return tuple((n, t, a / whole) for n, t, a in parts if a > 0), f"{held}, {how}"

@@ -1,5 +1,7 @@
 """Sentences where something is not known: what is told is told of what is known, and of nothing else."""
 
+import re
+
 from analyzers.findings import FindingsResult
 from app.questions import question
 from app.questions.asking import ask
@@ -64,3 +66,16 @@ def test_of_chips_that_nobody_counts_no_hosts_no_chip_hours_and_no_dollars_are_t
     found = ask(saves, run, {}, place.registry)
     assert "would give back" in saves.verdict(found).whole and "chip-" not in saves.verdict(found).whole
     assert found.to_dict()["lost"]["saves"]["usd"] is None
+
+
+def test_what_each_chip_lost_is_no_chip_time_and_no_dollars_of_a_job(place):
+    run, same = stopped(place, "uncounted"), stopped(place, "counted", chips=256)
+    for name in ("ledger", "findings"):
+        asked = question(name)
+        said = asked.verdict(ask(asked, run, {}, place.registry)).whole
+        assert "of each chip" in said and not re.search(r"chip-hour|chip-second|\$", said), said
+        counted = asked.verdict(ask(asked, same, {}, place.registry)).whole
+        assert "chip-hours" in counted and "$" in counted and "of each chip" not in counted
+    found = ask(question("findings"), run, {}, place.registry)
+    assert found.findings and all(f["gain_usd"] is None for f in found.to_dict()["findings"])
+    assert all("chip-" not in cell for row in question("findings").table(found).rows for cell in row[1:4])

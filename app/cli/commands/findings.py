@@ -81,7 +81,7 @@ def print_findings(result: "FindingsResult") -> None:
                 fmt.share(s / result.whole) for s in (finding.gain.low, finding.gain.likely, finding.gain.high)
             )
             usd = result.usd(finding.likely)
-            worth = f"{likely} of the chip time ({low} to {high}), {fmt.chip_time(finding.likely)}"
+            worth = f"{likely} of the chip time ({low} to {high}), {result.time(finding.likely)}"
             worth += f", {fmt.usd(usd)}" if usd is not None else ""
         print(f"\n{number}. {printable(finding.title)}")
         print(f"   gives back {worth}; {fmt.whole_share(finding.confidence)} sure of the cause")

@@ -60,7 +60,7 @@ def mend(told: Told[FindingsResult], ticked: Sequence[Mended]) -> None:
     )
     st.markdown(
         f"**On paper**, modelled: the same steps in {fmt.share(saved / result.whole)} less chip time "
-        f"({_band(result, ticked)}), {fmt.chip_time(saved)}{dollars} less.{maths}"
+        f"({_band(result, ticked)}), {result.time(saved)}{dollars} less.{maths}"
     )
     chart(on_paper(result.ledger, after), "on paper", f"{told.name}-mended", "The ledger now and mended on paper.")
     _keep(told, ticked)

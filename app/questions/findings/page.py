@@ -79,7 +79,7 @@ def figures(result: FindingsResult) -> list[Figure]:
             theme.weakest(f.basis for f in result.findings if f.gain) or "derived",
         )
     ]
-    if result.ledger.usd is not None:
+    if result.ledger.usd is not None and result.ledger.chips_known:
         shown.append(Figure("Cost", fmt.usd(result.ledger.usd), "Chip-hours held times their price.", "derived"))
     else:
         held = "Chips held times how long. A price above turns it into dollars."
@@ -143,7 +143,7 @@ def _worth(result: FindingsResult, finding: Finding) -> tuple[str, str | None]:
     if finding.gain is None:
         return "not known", None
     usd = result.usd(finding.likely)
-    amount = fmt.chip_time(finding.likely)
+    amount = result.time(finding.likely)
     return fmt.share(finding.likely / result.whole), f"{fmt.usd(usd)}, {amount}" if usd is not None else amount
 
 

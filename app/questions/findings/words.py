@@ -61,7 +61,7 @@ def _worth(result: FindingsResult, finding: Finding) -> str:
     dollars = f", {fmt.usd(usd)}" if usd is not None else ""
     low, likely, high = (fmt.whole_share(part / result.whole) for part in (gain.low, gain.likely, gain.high))
     band = f"{low} to {high}; " if gain.low < WIDE * gain.likely else ""
-    return f"Mending it gives back {likely} of the chip time ({band}{fmt.chip_time(gain.likely)}{dollars})."
+    return f"Mending it gives back {likely} of the chip time ({band}{result.time(gain.likely)}{dollars})."
 
 
 def _short(finding: Finding, result: FindingsResult) -> str:
@@ -110,9 +110,9 @@ def table(result: FindingsResult) -> Table:
         tuple(
             (
                 f.title,
-                fmt.chip_time(f.gain.likely if f.gain else None),
-                fmt.chip_time(f.gain.low if f.gain else None),
-                fmt.chip_time(f.gain.high if f.gain else None),
+                result.time(f.gain.likely if f.gain else None),
+                result.time(f.gain.low if f.gain else None),
+                result.time(f.gain.high if f.gain else None),
                 fmt.share(f.likely / result.whole) if f.gain else fmt.NO_VALUE,
                 fmt.usd(result.usd(f.likely) if f.gain else None),
                 fmt.share(f.confidence),

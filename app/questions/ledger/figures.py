@@ -22,7 +22,7 @@ def figures(result: LedgerResult) -> list[Figure]:
     held = f"{theme.meaning('held')} {count} for {fmt.duration(span)}."
     ran = not modelled(ledger)
     shown = [time_held(ledger, held)]
-    if ledger.usd is not None:
+    if _priced(ledger):
         shown.append(Figure("Cost", fmt.usd(ledger.usd), "Chip-hours held times the price of a chip-hour.", "derived"))
     if not ran:
         return [*shown, *(_part(ledger, n) for n in COMPILED)]
@@ -49,7 +49,7 @@ def figures(result: LedgerResult) -> list[Figure]:
         shown.append(
             Figure("Useful maths", f"{least}{fmt.share(share)}", maths, useful.basis, None if least else share, "more")
         )
-    if ledger.usd is None:
+    if not _priced(ledger):
         shown.append(
             Figure(
                 "Interruptions",
@@ -67,6 +67,11 @@ def figures(result: LedgerResult) -> list[Figure]:
         )
     )
     return shown
+
+
+def _priced(ledger: Ledger) -> bool:
+    """Whether dollars of it are those of all chips that were held."""
+    return ledger.usd is not None and ledger.chips_known
 
 
 def time_held(ledger: Ledger, meaning: str) -> Figure:
@@ -95,7 +100,7 @@ def _serving(ledger: Ledger, whole: float) -> list[Figure]:
         ),
         _part(ledger, "useful_maths", "derived"),
     ]
-    if ledger.usd is None:
+    if not _priced(ledger):
         shown.append(_part(ledger, "no_requests", "measured"))
     if missing := ledger.unknown:
         return [

@@ -93,7 +93,7 @@ def verdict(result: LedgerResult) -> Verdict:
         return headline(
             "No chip time can be accounted for: the inputs hold no step, no event and no profile with a duration."
         )
-    held = fmt.chip_time(whole) if ledger.chips_known else f"{fmt.duration(whole)} of each chip"
+    held = fmt.held_time(whole, ledger.chips_known)
     missing = ledger.unknown / whole
     sentences: list[str] = []
     if modelled(ledger):
@@ -121,11 +121,12 @@ def verdict(result: LedgerResult) -> Verdict:
         sentences.append(f"None {of_what} went into steps that were kept.")
     if found := losses(ledger):
         name, amount = found[0]
-        dollars = "" if ledger.usd is None else f", about {fmt.usd(ledger.usd * amount / whole)}"
+        priced = ledger.usd is not None and ledger.chips_known
+        dollars = f", about {fmt.usd(ledger.usd * amount / whole)}" if priced else ""
         phrase = PHRASES.get(name, f"The event “{short(theme.title(name))}”")
         if name == "device_idle" and ledger.find("profiled"):
             phrase = "An idle device"  # whether inside a step is not known
-        worth = f"{fmt.whole_share(amount / whole)} ({fmt.chip_time(amount)}{dollars})"
+        worth = f"{fmt.whole_share(amount / whole)} ({fmt.held_time(amount, ledger.chips_known)}{dollars})"
         known = " of what is known" if missing * whole > amount else ""  # what is dark may hide a larger loss
         most = f"{phrase} cost the most{known}: {worth}{_meanwhile(ledger, name)}."
         sentences.insert(1 if missing >= MUCH and not modelled(ledger) else len(sentences), most)

@@ -37,11 +37,13 @@ def losses(about: About) -> Iterator[Block]:
 def _amount(about: About, loss: Loss) -> str:
     """What it took, how that is known, and what it is."""
     ledger = about.ledger.result.ledger
-    usd = None if ledger.usd is None else ledger.usd * loss.chip_seconds / ledger.chip_seconds
+    priced = ledger.usd is not None and ledger.chips_known
+    usd = ledger.usd * loss.chip_seconds / ledger.chip_seconds if priced else None
     dollars = "" if usd is None else f", {fmt.usd(usd)}"
     mark = theme.mark(theme.weakest(a.basis for _, a in ledger.account.walk() if a.name == loss.account))
     share = fmt.share(loss.chip_seconds / ledger.chip_seconds)
-    amount = f"{share} of the chip time, {fmt.chip_time(loss.chip_seconds)}{dollars} ({mark.glyph} {mark.word})."
+    held = fmt.held_time(loss.chip_seconds, ledger.chips_known)
+    amount = f"{share} of the chip time, {held}{dollars} ({mark.glyph} {mark.word})."
     return f"{amount} {theme.meaning((loss.account,))}"
 
 

@@ -72,7 +72,7 @@ def worth(result: FindingsResult, finding: Finding) -> str:
     usd = result.usd(finding.likely)
     between = "" if finding.gain.low == finding.gain.high else f" ({low} to {high})"
     dollars = f", {fmt.usd(usd)}" if usd is not None else ""
-    return f"{likely} of the chip time{between}, {fmt.chip_time(finding.likely)}{dollars}"
+    return f"{likely} of the chip time{between}, {result.time(finding.likely)}{dollars}"
 
 
 def cure(result: FindingsResult, finding: Finding) -> str:
