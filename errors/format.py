@@ -23,6 +23,13 @@ def number(value: float | None, digits: int = 3) -> str:
     return f"{rounded:,.{max(decimals, 0)}f}" if decimals <= 9 else _powered(rounded, digits)
 
 
+def at_most(value: float, digits: int = 3) -> str:
+    """At most so many significant digits, without zeros that say nothing: 32; 32.11; 16,384. Whole parts are never cut
+    off, and there is no exponent."""
+    text = f"{value:,.{digits}g}"
+    return f"{value:,.0f}" if "e+" in text else number(value, digits) if "e-" in text else text
+
+
 def upwards(value: float, digits: int = 3) -> float:
     """A number above 0 to so many digits, never less than it: what is advised as enough is enough as it is shown."""
     step = 10.0 ** (math.floor(math.log10(value)) - digits + 1)

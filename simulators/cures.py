@@ -9,6 +9,7 @@ overlap: two cures save the same second only once, so they must not be added up.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from errors import format as fmt
 from simulators.checkpointing import Job, goodput, optimal_s, with_mttf
 from simulators.recovery import elastic_goodput, spare_is_free, spares_needed
 from simulators.two_tier import Local, best_two_tier, two_tier_goodput
@@ -214,7 +215,7 @@ def _spares(m: Measured) -> Found:
     spares = spares_needed(daily, REPAIR_DAYS)
     free = spare_is_free(spares, daily, REPAIR_DAYS)
     if spares >= nodes:
-        return f"it would take {spares:,} spare nodes for a job of {nodes:,.3g}"
+        return f"it would take {spares:,} spare nodes for a job of {fmt.at_most(nodes)}"
 
     def variant(part: float) -> Variant:
         return lambda job: float(goodput(replace(job, wait_s=job.wait_s * (1 - part * free)), m.interval)) - cost

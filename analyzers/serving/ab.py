@@ -29,6 +29,7 @@ from analyzers.serving.bootstrap import (
 from analyzers.serving.latency.summary import since, span
 from analyzers.serving.served import Served
 from errors import QuestionError
+from errors import format as fmt
 
 METRICS = ("ttft_s", "tpot_s", "e2e_s")
 RATE = "output_tokens_per_s"
@@ -297,7 +298,9 @@ def _traffic(a: Served, b: Served) -> Traffic:
         larger, apart = max(abs(r["a"]), abs(r["b"])), abs(r["b"] - r["a"])
         limit = 0.01 if r["unit"] == "share" else DIFFERENT * larger
         if apart > limit:
-            warnings.append(f"The traffic differs: {r['quantity']} {r['a']:.4g} in A, {r['b']:.4g} in B.")
+            warnings.append(
+                f"The traffic differs: {r['quantity']} {fmt.at_most(r['a'], 4)} in A, {fmt.at_most(r['b'], 4)} in B."
+            )
     return Traffic(rows, tuple(warnings))
 
 

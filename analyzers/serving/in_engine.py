@@ -15,6 +15,7 @@ from analyzers.intervals import Spans, joined, length, spans, union
 from analyzers.serving.sampling import gaps_of
 from analyzers.serving.served import Served
 from analyzers.serving.servers import ONE, samples_of_servers
+from errors import format as fmt
 from runs.tables import Tables
 
 
@@ -60,7 +61,7 @@ def told_of(found: Mapping[str, Presence]) -> list[str]:
     if dark := max((length(p.unsampled) for p in found.values()), default=0):
         whose = "its samples" if len(found) == 1 else "a replica's samples"
         notes.append(
-            f"Between {whose} lie gaps of {dark / 1e9:,.4g} s in all: whether requests were in the engine "
+            f"Between {whose} lie gaps of {fmt.at_most(dark / 1e9, 4)} s in all: whether requests were in the engine "
             "then is not known."
         )
     if len(found) < 2:

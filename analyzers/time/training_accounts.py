@@ -15,6 +15,7 @@ from analyzers.time.device_time import DeviceTrace
 from analyzers.time.device_uses import Uses, enter_device, enter_unwatched, no_peak, shifted
 from analyzers.time.history import History
 from analyzers.time.source_clocks import COARSE_NS
+from errors import format as fmt
 from runs.ledger import Account, Basis
 
 BADPUT = HEADINGS[CODE["wasted_progress"] :] + ("infrastructure_recovery", "other")
@@ -146,7 +147,7 @@ def from_time(
         )
     if uses.capped > 0:
         notes.append(
-            f"Model FLOPs at peak exceed the time spent computing by {uses.capped:.3g} chip-seconds: the "
+            f"Model FLOPs at peak exceed the time spent computing by {fmt.at_most(uses.capped)} chip-seconds: the "
             "peak is too low or the FLOPs too high. Useful maths was entered up to that time."
         )
     if uses.lone and uses.untold > 0:
@@ -168,8 +169,8 @@ def from_time(
     if uses.padding > 0:
         low = uses.padding * extra.padding_low / extra.padding
         notes.append(
-            f"Padding is modelled: {low:.3g} to {uses.padding:.3g} chip-seconds, the upper end entered. "
-            "Nobody has measured on silicon how far a matrix unit can avoid it."
+            f"Padding is modelled: {fmt.at_most(low)} to {fmt.at_most(uses.padding)} chip-seconds, the upper end "
+            "entered. Nobody has measured on silicon how far a matrix unit can avoid it."
         )
     share = seen_s / kept_s if kept_s else None
     return Book(held, flops_known or None, start, end, share, tuple(notes), counted)

@@ -22,6 +22,7 @@ import numpy as np
 import pandas as pd
 
 from errors import QuestionError
+from errors import format as fmt
 from simulators.serving.efficiency import TYPICAL, Efficiency
 from simulators.serving.engine import Outcome, simulate
 from simulators.serving.setup import Setup
@@ -166,7 +167,8 @@ class Calibration:
             found.append(
                 (
                     math.log2(self.fewest / usual),
-                    f"{usual:,.3g} requests run at a time, and seldom fewer than {self.fewest:,.3g} did in the run",
+                    f"{fmt.at_most(usual)} requests run at a time, and seldom fewer than "
+                    f"{fmt.at_most(self.fewest)} did in the run",
                 )
             )
         return found

@@ -17,6 +17,7 @@ from catalog.chips import Chip
 from catalog.formats import NAMES, WIDE, own_format
 from catalog.models import Model
 from errors import QuestionError
+from errors import format as fmt
 from errors.numbers import RATE
 from simulators.serving.calibrate import Calibration
 from simulators.serving.cost import usd_per_million_tokens
@@ -328,7 +329,7 @@ def _with_reasons(ranked: Sequence[Choice], prices: Mapping[str, float]) -> list
         if best is None or not choice.feasible:
             result.append(choice)
             continue
-        bears = f"a replica bears {choice.rate_per_replica:.3g} requests a second, then {LIMITS[choice.limit]}"
+        bears = f"a replica bears {fmt.at_most(choice.rate_per_replica)} requests a second, then {LIMITS[choice.limit]}"
         if choice is best:
             lead = "the cheapest" if choice.usd_per_hour is not None else f"the fewest {choice.setup.chip.name}"
         elif choice.usd_per_hour is not None and best.usd_per_hour:

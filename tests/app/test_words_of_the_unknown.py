@@ -2,13 +2,23 @@
 
 import re
 
+import pytest
+
 from analyzers.findings import FindingsResult
+from analyzers.serving import load
 from app.questions import question
 from app.questions.asking import ask
 from app.questions.findings import words as findings_words
+from app.questions.load import words as load_words
+from errors import format as fmt
+from errors.options import parse_options
 from runs.ledger import Account, Ledger
+from runs.run import facts_of
+from tests.analyzers.load_tests import open_loop, summaries
 from tests.analyzers.stopped_jobs import Attempt, Job, S
+from tests.analyzers.worlds import World
 from tests.app import ledgers, made_runs
+from tests.app.headlines import jumbled
 
 
 def found(ledger: Ledger, **more) -> FindingsResult:
@@ -79,3 +89,29 @@ def test_what_each_chip_lost_is_no_chip_time_and_no_dollars_of_a_job(place):
     found = ask(question("findings"), run, {}, place.registry)
     assert found.findings and all(f["gain_usd"] is None for f in found.to_dict()["findings"])
     assert all("chip-" not in cell for row in question("findings").table(found).rows for cell in row[1:4])
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [(32, "32"), (32.114, "32.11"), (9999.7, "10,000"), (131_072.4, "131,072"), (0.5, "0.5"), (6.14e-5, "0.00006140")],
+)
+def test_a_number_of_few_digits_has_no_exponent(value, said):
+    assert fmt.at_most(value, 4) == said
+
+
+def test_prompts_of_long_contexts_are_told_whole():
+    loads = [one | {"input_tokens": 32_768 * 60 * 4**n} for n, one in enumerate(open_loop([1, 2], 100))]
+    found = load.analyze(summaries(loads), {}, parse_options(load.OPTIONS, {}))
+    assert load_words.verdict(found) == (
+        "Loads differ in the length of their prompts (32,768 to 65,536 tokens): no one curve, and no knee is told."
+    )
+
+
+def test_chip_seconds_of_padding_have_no_exponent():
+    products = {"m": [4096], "k": [4096], "n": [65], "count": [1], "op": ["dot.1"]}
+    for flops, ms in ((3e12, 60), (2e17, 1e6)):
+        world = World(executed_flops=flops, compute_ms=ms, matmuls=products)
+        options = parse_options(question("ledger").options, {})
+        found = question("ledger").analyze(world.tables(), facts_of({"chip": "TPU v5p", "chips": 4}), options)
+        notes = [note for note in found.notes if "Padding is modelled" in note]
+        assert notes and not any(jumbled(note) for note in notes), notes

@@ -25,6 +25,7 @@ from analyzers.ranks.stragglers.verdict import Finding, Patterns, finding, inter
 from analyzers.subject import devices_per_chip
 from analyzers.time.step_changes import StepChanges, step_changes
 from errors import QuestionError
+from errors import format as fmt
 from errors.options import Option
 from runs.tables import Tables
 
@@ -396,4 +397,4 @@ def _notes(met: Meetings, x: Lateness, found: Finding, causes: pd.DataFrame, cha
 
 
 def _time(seconds: float) -> str:
-    return f"{seconds * 1e3:.3g} ms" if seconds >= 1e-4 else f"{seconds * 1e6:.3g} µs"
+    return f"{fmt.at_most(seconds * 1e3)} ms" if seconds >= 1e-4 else f"{seconds * 1e6:.3g} µs"

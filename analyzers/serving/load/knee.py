@@ -19,6 +19,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from errors import format as fmt
+
 KEEPS_UP = 0.95
 CHANCE = 2.0  # standard deviations of the number of arrivals
 OUT_OF_PROPORTION = 1.1
@@ -120,7 +122,7 @@ def _unlike(table: pd.DataFrame) -> str:
     for column, words in (("prompt_tokens_mean", "prompts"), ("output_tokens_mean", "answers")):
         known = table[column].dropna()
         if len(known) and known.min() > 0 and known.max() > ALIKE * known.min():
-            lengths = f"{known.min():,.4g} to {known.max():,.4g} tokens"
+            lengths = f"{fmt.at_most(known.min(), 4)} to {fmt.at_most(known.max(), 4)} tokens"
             return f"Loads differ in the length of their {words} ({lengths}): no one curve, and no knee is told."
     return ""
 

@@ -22,6 +22,7 @@ from catalog import inference
 from catalog.formats import FLOATS, kept
 from catalog.models import parameters
 from errors import QuestionError
+from errors import format as fmt
 
 CAP = "most in flight that the tool allowed"
 LITTLE = 0.05  # a difference by less is rounding, ramp and drain
@@ -138,8 +139,9 @@ def little(table: pd.DataFrame, engine_level: float | None) -> list[str]:
     below = (table["little_from"] == CAP) & (table["little_difference"] < 0)
     odd = table[(table["little_difference"].abs() > LITTLE) & ~below]
     return [
-        f"Little's law does not hold for {row['stage']}: rate x latency gives {row['in_flight']:,.4g} requests in "
-        f"flight, the {row['little_from']} {row['in_flight_measured']:,.4g} ({row['little_difference']:+.0%})."
+        f"Little's law does not hold for {row['stage']}: rate x latency gives {fmt.at_most(row['in_flight'], 4)} "
+        f"requests in flight, the {row['little_from']} {fmt.at_most(row['in_flight_measured'], 4)} "
+        f"({row['little_difference']:+.0%})."
         for _, row in odd.head(5).iterrows()
     ]
 
