@@ -2,19 +2,22 @@
 
 import re
 
+import numpy as np
 import pytest
 
 from analyzers.findings import FindingsResult
-from analyzers.serving import load
+from analyzers.serving import latency, load
 from app.questions import question
 from app.questions.asking import ask
 from app.questions.findings import words as findings_words
+from app.questions.latency import words as latency_words
 from app.questions.load import words as load_words
 from errors import format as fmt
 from errors.options import parse_options
 from runs.ledger import Account, Ledger
 from runs.run import facts_of
-from tests.analyzers.load_tests import open_loop, summaries
+from tests.analyzers.load_tests import open_loop, requests, summaries
+from tests.analyzers.served_worlds import world
 from tests.analyzers.stopped_jobs import Attempt, Job, S
 from tests.analyzers.worlds import World
 from tests.app import ledgers, made_runs
@@ -110,8 +113,21 @@ def test_prompts_of_long_contexts_are_told_whole():
 def test_chip_seconds_of_padding_have_no_exponent():
     products = {"m": [4096], "k": [4096], "n": [65], "count": [1], "op": ["dot.1"]}
     for flops, ms in ((3e12, 60), (2e17, 1e6)):
-        world = World(executed_flops=flops, compute_ms=ms, matmuls=products)
+        job = World(executed_flops=flops, compute_ms=ms, matmuls=products)
         options = parse_options(question("ledger").options, {})
-        found = question("ledger").analyze(world.tables(), facts_of({"chip": "TPU v5p", "chips": 4}), options)
+        found = question("ledger").analyze(job.tables(), facts_of({"chip": "TPU v5p", "chips": 4}), options)
         notes = [note for note in found.notes if "Padding is modelled" in note]
         assert notes and not any(jumbled(note) for note in notes), notes
+
+
+def test_one_answer_has_no_hundredth():
+    of = world(n=2, fail_every=2).without_passes
+    said = latency_words.verdict(latency.analyze(of, {}, parse_options(latency.OPTIONS, {}))).whole
+    assert "The one request that completed had its first token within 59.0 ms." in said and "hundred" not in said
+
+
+def test_no_more_is_answered_than_was_asked():
+    at = np.arange(4) * 2.0
+    of = requests(at, at + 0.1, at + 0.5, np.full(4, 9))
+    said = load_words.verdict(load.analyze(of, {}, parse_options(load.OPTIONS, {})))
+    assert said.startswith("One load: 0.615 requests/s answered, as fast as they were asked, 5.54 tokens/s")

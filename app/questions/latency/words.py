@@ -121,8 +121,9 @@ def _main(load: Load) -> tuple[str, str]:
         return text + (f"; a usual answer took {fmt.duration(whole)}." if whole is not None else "."), ""
     whose = "requests that completed" if load.failed else "requests"
     text = f"Half of the {whose} had their first token within {fmt.duration(first)}"
-    if load.requests == 1:
-        text, high = f"The one request had its first token within {fmt.duration(first)}", None
+    if load.requests is not None and load.requests - (load.failed or 0) == 1:
+        which = "request that completed" if load.failed else "request"
+        text, high = f"The one {which} had its first token within {fmt.duration(first)}", None
     text += f", one in a hundred waited longer than {fmt.duration(high)}." if high is not None else "."
     rate = f"Tokens then came every {fmt.duration(each)}, {fmt.number(1 / each)} a second to one user." if each else ""
     return text, rate

@@ -126,7 +126,9 @@ def _single(result: LoadResult) -> str:
     if not row["request_rate_per_s"] >= 0:  # nobody told how many requests there were, or how long they took
         text = "One load"
     if result.axis == "rate" and row["keeping_up"] == row["keeping_up"]:
-        text += f" of {fmt.number(row['load'])} asked"
+        # Of few requests the last answer comes sooner than one more request would have: as many as were asked for.
+        kept_up = row["request_rate_per_s"] >= row["load"]
+        text += ", as fast as they were asked" if kept_up else f" of {fmt.number(row['load'])} asked"
     elif result.axis == "concurrency":
         text += f" with {level(result.axis, row['load'])} in flight allowed"
     tail = f", p99 TTFT {fmt.duration(row['ttft_p99_s'])}" if row["ttft_p99_s"] > 0 else ""
