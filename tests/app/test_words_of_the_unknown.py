@@ -5,11 +5,13 @@ import re
 import numpy as np
 import pytest
 
+from analyzers.device import input
 from analyzers.findings import FindingsResult
 from analyzers.serving import latency, load
 from app.questions import question
 from app.questions.asking import ask
 from app.questions.findings import words as findings_words
+from app.questions.input import words as input_words
 from app.questions.latency import words as latency_words
 from app.questions.load import words as load_words
 from errors import format as fmt
@@ -131,3 +133,10 @@ def test_no_more_is_answered_than_was_asked():
     of = requests(at, at + 0.1, at + 0.5, np.full(4, 9))
     said = load_words.verdict(load.analyze(of, {}, parse_options(load.OPTIONS, {})))
     assert said.startswith("One load: 0.615 requests/s answered, as fast as they were asked, 5.54 tokens/s")
+
+
+@pytest.mark.parametrize(("steps", "said"), [(1, "the step that was profiled is no usual one"), (2, "a usual step")])
+def test_a_fetch_in_each_step_is_not_in_few_of_them_only(steps, said):
+    of = World(steps=steps, fetch_ms=50).tables(goodput=False)
+    told = input_words.verdict(input.analyze(of, facts_of({"chips": 4}), parse_options(input.OPTIONS, {}))).whole
+    assert said in told and "40 % of" in told and "only" not in told

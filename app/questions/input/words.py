@@ -16,6 +16,15 @@ def verdict(result: InputResult) -> Verdict:
     if result.verdict == "hidden":
         return headline(_hidden(result))
     limit = result.at_most_share
+    profiled = result.rows["devices"].gt(0)
+    if result.usual_waited_share is None and result.waited_share is not None and profiled.any():
+        none = "the step that was profiled is no usual one"
+        if profiled.sum() > 1:
+            none = "of the steps that were profiled none is a usual one"
+        return headline(
+            f"Whether the run waits for input cannot be told: {none}.",
+            f"There devices wait for it {fmt.whole_share(result.waited_share)} of the time.",
+        )
     text = "Whether the run waits for input cannot be told: nothing says when a batch was fetched."
     if (fetched := result.rows["fetch_s"].gt(0)).any():
         text = (
