@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from analyzers.base import OPTION, Facts, fact
 from analyzers.subject import devices_per_chip
 from catalog.chip_count import chips_held, chips_seen
+from errors import format as fmt
 from errors.numbers import USD
 from errors.options import Option
 from runs.devices import seen_devices
@@ -47,5 +48,8 @@ def held(tables: Tables, facts: Facts) -> Held:
     if chips is None:
         notes.append("No input says how many chips were held: counted as one. Say it under Facts.")
     elif stated and seen > stated:
-        notes.append(f"{int(stated)} chips were stated, but the profile shows {seen}: counted as {seen}.")
+        notes.append(
+            f"{fmt.count(int(stated), 'chip was', 'chips were')} stated, but the profile shows {seen}: counted as "
+            f"{seen}."
+        )
     return Held(chips, seen, per_chip, tuple(notes))

@@ -23,6 +23,7 @@ from analyzers.time.history import History
 from analyzers.time.job_past import steps_taken
 from analyzers.time.steps import median_step_s
 from errors import QuestionError
+from errors import format as fmt
 from errors.options import Option
 from runs.tables import Tables
 
@@ -362,8 +363,8 @@ def _notes(rows: pd.DataFrame, fed: bool, seen: _Seen, past: History, verdict: s
         )
     if fed and (unseen := int((rows["devices"] == 0).sum())):
         notes.append(
-            f"{unseen:,} steps were not profiled: of them only stalls are counted, by how much their fetch and "
-            "their step exceed the usual ones."
+            f"{fmt.count(unseen, 'step was', 'steps were')} not profiled: only stalls are counted there, by how much "
+            "fetch and step exceed the usual ones."
         )
     if len(rows):
         notes.append(

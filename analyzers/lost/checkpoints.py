@@ -23,6 +23,7 @@ from analyzers.time.calendar import CODE, HEADINGS, Calendar
 from analyzers.time.history import History
 from analyzers.time.job_past import job_past
 from errors import QuestionError
+from errors import format as fmt
 from errors.numbers import USD
 from errors.options import Option
 from runs.tables import Tables
@@ -279,5 +280,8 @@ def _notes(
         count = "one failure" if len(found) == 1 else f"{len(found)} failures"
         notes.append(f"Only {count}: the mean time to failure is known within its interval and no better.")
     if days.open_ended:
-        notes.append(f"{days.open_ended} recorded intervals have no end: phases were entered up to the next event.")
+        notes.append(
+            f"{fmt.count(days.open_ended, 'recorded interval has', 'recorded intervals have')} no end: phases were "
+            "entered up to the next event."
+        )
     return tuple(notes)

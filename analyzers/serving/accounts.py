@@ -29,6 +29,7 @@ from analyzers.time.source_clocks import meeting
 from analyzers.time.training_accounts import Book, leaf, parent
 from catalog.models import Model
 from errors import QuestionError
+from errors import format as fmt
 from runs.ledger import Account, LedgerError
 from runs.tables import Tables, frame
 
@@ -206,7 +207,8 @@ def _perhaps_open(asked: Served | None, end: int) -> tuple[Spans, tuple[str, ...
     begun = rows.loc[endless, "arrival_ns"].to_numpy(dtype=np.int64)
     longest = float(asked.timed["e2e_s"].max()) if len(asked.timed) else np.nan
     until = np.full(len(begun), end) if np.isnan(longest) else np.minimum(begun + round(longest * 1e9), end)
-    said = f"{len(begun):,} requests failed and do not say when: that they were open is no idle time, and not known."
+    failed = fmt.count(len(begun), "request failed and does", "requests failed and do")
+    said = f"{failed} not say when: while any was open is no idle time, and not known."
     return union(spans(begun, np.maximum(until, begun))), (said,) if len(begun) else ()
 
 

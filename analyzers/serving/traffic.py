@@ -18,6 +18,7 @@ from analyzers.serving.loads_told_twice import without
 from analyzers.serving.own_clocks import put_in_turn
 from analyzers.serving.served import ADVICE, has_requests, served, summary
 from errors import QuestionError
+from errors import format as fmt
 from errors.numbers import FROM_ZERO
 from errors.options import Option
 from runs.tables import Tables, frame
@@ -329,7 +330,9 @@ def _notes(rows: pd.DataFrame, times: np.ndarray, between: Gaps | None, output: 
     if fact(facts, "arrival_unit"):
         notes.append(f"The trace does not say the unit of its times; they are read as {fact(facts, 'arrival_unit')}.")
     if nothing := int((output == 0).sum()):
-        notes.append(f"{nothing:,} requests got an answer of 0 tokens: in traces of traffic these usually failed.")
+        notes.append(
+            f"{fmt.count(nothing, 'request')} got an answer of 0 tokens: in traces of traffic these usually failed."
+        )
     if rows["status"].isin(LOST).any():
         notes.append("Answers of requests that failed have no length.")
     return notes

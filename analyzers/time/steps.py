@@ -159,7 +159,8 @@ def _places(steps: pd.DataFrame) -> pd.Series:
 def _notes(rows: pd.DataFrame, past: History) -> tuple[str, ...]:
     notes = [f"Steps are taken from {past.origin}.", *past.notes]
     if count := int((~rows["kept"].astype(bool)).sum()):
-        notes.append(f"{count:,} steps were taken again after a restart; they are not in the figures.")
+        were, they = ("step was", "it is") if count == 1 else ("steps were", "they are")
+        notes.append(f"{count:,} {were} taken again after a restart; {they} not in the figures.")
     if count := int((rows["implausible"] != "").sum()):
         notes.append(f"{count} printed steps cannot be true and are not in the figures.")
     if not past.timed:

@@ -127,8 +127,8 @@ def from_time(
             )
         if days.open_ended:
             notes.append(
-                f"{days.open_ended} recorded intervals have no end: phases were entered up to their attempt's "
-                "next event, custom events and saves left out."
+                f"{fmt.count(days.open_ended, 'recorded interval has', 'recorded intervals have')} no end: phases were "
+                "entered up to their attempt's next event, custom events and saves left out."
             )
         parts += _outside_steps(days, machine)
     if unstepped:

@@ -19,6 +19,7 @@ from errors.options import parse_options
 from runs.ledger import Account, Ledger
 from runs.run import facts_of
 from tests.analyzers.load_tests import open_loop, requests, summaries
+from tests.analyzers.pipelines import Pipelines
 from tests.analyzers.served_worlds import world
 from tests.analyzers.stopped_jobs import Attempt, Job, S
 from tests.analyzers.worlds import World
@@ -140,3 +141,19 @@ def test_a_fetch_in_each_step_is_not_in_few_of_them_only(steps, said):
     of = World(steps=steps, fetch_ms=50).tables(goodput=False)
     told = input_words.verdict(input.analyze(of, facts_of({"chips": 4}), parse_options(input.OPTIONS, {}))).whole
     assert said in told and "40 % of" in told and "only" not in told
+
+
+def test_one_is_one_in_notes(place):
+    columns = Job([Attempt(60, 1), Attempt(60)]).columns()
+    run = made_runs.write(place.store, "one", {k: v for k, v in columns.items() if k != "evidence"}, {"chips": 4})
+    assert "1 step was taken again after a restart; it is not in the figures." in notes_of(run, "steps", place)
+    run = made_runs.write(place.store, "replayed", {"pipeline": Pipelines(1, 1, steps=1).rows()}, {"chips": 1})
+    assert any(n.startswith("1 step of 1 rank was replayed;") for n in notes_of(run, "slowdown", place))
+    tables = World(steps=2).tables(goodput=False)
+    asked = question("ledger")
+    found = asked.analyze(tables, facts_of({"chips": 1, "chip": "TPU v5p"}), parse_options(asked.options, {}))
+    assert "1 chip was stated, but the profile shows 4: counted as 4." in found.notes
+
+
+def notes_of(run, name: str, place) -> tuple[str, ...]:
+    return tuple(ask(question(name), run, {}, place.registry).notes)

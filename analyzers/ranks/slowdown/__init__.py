@@ -28,6 +28,7 @@ from analyzers.ranks.slowdown.one_step import timeline
 from analyzers.ranks.slowdown.ops import PipelineOps, load
 from analyzers.ranks.slowdown.times import NAMES, PART_OPS, Replays, ideal_durations
 from errors import QuestionError
+from errors import format as fmt
 from errors.numbers import FROM_ZERO
 from errors.options import Option
 from runs.tables import Tables
@@ -319,15 +320,17 @@ def _shown(trace: _Trace, by_dp: dict[int, float], options: dict[str, Any]) -> t
 def _notes(trace: _Trace, shares: Shares, validity: dict[str, Any], chips_known: bool) -> tuple[str, ...]:
     ops, notes = trace.ops, []
     notes.append(
-        f"{validity['steps']} steps of {ops.workers} ranks were replayed; with their launch delays they differ from "
-        f"the trace by {validity['replay_error']:.3%}, without by {validity['error_without_launch_delays']:.2%}."
+        f"{fmt.count(validity['steps'], 'step')} of {fmt.count(ops.workers, 'rank')} "
+        f"{'was' if validity['steps'] == 1 else 'were'} replayed; with launch delays the replay differs from the trace "
+        f"by {validity['replay_error']:.3%}, without by {validity['error_without_launch_delays']:.2%}."
     )
     notes.append("Launch delays (between the end of what an operation waits for and its start) are no part of S.")
     if not validity["trusted"]:
         notes.append("Replay and trace differ by more than 5 %: S cannot be trusted, and no cause is named.")
     if validity["steps_left_out"]:
         notes.append(
-            f"{validity['steps_left_out']} steps were left out: their operations wait for each other in a circle."
+            f"{fmt.count(validity['steps_left_out'], 'step was', 'steps were')} left out: operations "
+            "there wait for each other in a circle."
         )
     if validity["lone_sends_and_receives"]:
         notes.append(

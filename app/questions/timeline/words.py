@@ -25,11 +25,10 @@ def verdict(result: TimelineResult) -> Verdict:
     """How much there is, and that all of it is drawn."""
     of = result.timeline
     told = result.to_dict()
-    held = (
-        f"{of.stored:,} events in {fmt.count(len(of.lanes), 'lane')} over {fmt.duration(told['first_to_last_event_s'])}"
-    )
+    span = fmt.duration(told["first_to_last_event_s"])
+    held = f"{fmt.count(of.stored, 'event')} in {fmt.count(len(of.lanes), 'lane')} over {span}"
     lost = told["events_stored"] - told["events_in_tiles"]
-    drawn = "all of them are drawn" if not lost else f"{lost:,} of them have no place"
+    drawn = "all of them are drawn" if not lost else f"{lost:,} of them {'has' if lost == 1 else 'have'} no place"
     return headline(f"{held}: {drawn}.", _busiest(result))
 
 
