@@ -78,7 +78,9 @@ def _inside(told: pd.DataFrame, tables: Tables) -> pd.DataFrame:
         inside = _union(mine if len(mine) else steps)
         at = some["ts_ns"].to_numpy(dtype=np.int64)
         place = np.searchsorted(inside.start, at, "right") - 1
-        kept.append(some[(place >= 0) & (at < inside.end[np.maximum(place, 0)])])
+        within = place >= 0  # none where steps took no time
+        within[within] = at[within] < inside.end[place[within]]
+        kept.append(some[within])
     return pd.concat(kept) if kept else told
 
 

@@ -49,6 +49,8 @@ def _of_device(
 ) -> pd.DataFrame:
     """(step, flops) of each step that one device took, by the start of its operations."""
     taken = steps.sort_values("start_ns")
+    if not len(taken):  # its host marked no steps, others did
+        return pd.DataFrame({"step": taken["step"], "flops": np.zeros(0)})
     begin, end = (taken[c].to_numpy(dtype=np.int64) for c in ("start_ns", "end_ns"))
     done = np.zeros(len(taken))
     for capture, start_ns in zip(captures["capture"], captures["start_ns"], strict=True):

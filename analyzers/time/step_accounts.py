@@ -120,7 +120,8 @@ def _kept_steps(trace: DeviceTrace, shift: int, past: History, days: Calendar | 
     out["end_ns"] = out["start_ns"] + rows["dur_ns"]
     seen = union(shifted(trace.windows, shift))
     at = np.searchsorted(seen.start, out["start_ns"].to_numpy(), side="right") - 1
-    whole = (at >= 0) & (out["end_ns"].to_numpy() <= seen.end[np.maximum(at, 0)])
+    whole = at >= 0  # there may be no window: of a capture without an end, in which this device did nothing
+    whole[whole] = out["end_ns"].to_numpy()[whole] <= seen.end[at[whole]]
     first = set(past.rows.loc[past.rows["first"].astype(bool), "step"].dropna().astype(int))
     if days is not None:
         kept = days.painting.spans(CODE["kept"])

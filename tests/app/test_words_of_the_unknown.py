@@ -8,6 +8,7 @@ import pytest
 from analyzers.device import input
 from analyzers.findings import FindingsResult
 from analyzers.serving import latency, load
+from app.comparing.answer import Compared
 from app.questions import question
 from app.questions.asking import ask
 from app.questions.findings import words as findings_words
@@ -18,6 +19,8 @@ from errors import format as fmt
 from errors.options import parse_options
 from runs.ledger import Account, Ledger
 from runs.run import facts_of
+from runs.schema import SCHEMAS
+from runs.tables import MemoryTables
 from tests.analyzers.load_tests import open_loop, requests, summaries
 from tests.analyzers.pipelines import Pipelines
 from tests.analyzers.served_worlds import world
@@ -144,8 +147,8 @@ def test_a_fetch_in_each_step_is_not_in_few_of_them_only(steps, said):
 
 
 def test_one_is_one_in_notes(place):
-    columns = Job([Attempt(60, 1), Attempt(60)]).columns()
-    run = made_runs.write(place.store, "one", {k: v for k, v in columns.items() if k != "evidence"}, {"chips": 4})
+    job = Job([Attempt(60, 1), Attempt(60)]).columns()
+    run = made_runs.write(place.store, "one", {k: v for k, v in job.items() if k != "evidence"}, {"chips": 4})
     assert "1 step was taken again after a restart; it is not in the figures." in notes_of(run, "steps", place)
     run = made_runs.write(place.store, "replayed", {"pipeline": Pipelines(1, 1, steps=1).rows()}, {"chips": 1})
     assert any(n.startswith("1 step of 1 rank was replayed;") for n in notes_of(run, "slowdown", place))
@@ -157,3 +160,31 @@ def test_one_is_one_in_notes(place):
 
 def notes_of(run, name: str, place) -> tuple[str, ...]:
     return tuple(ask(question(name), run, {}, place.registry).notes)
+
+
+def columns(job: World) -> dict:
+    """What profiles of this job tell, as columns of tables."""
+    told = job.tables(goodput=False)
+    return {name: told.arrow(name).to_pydict() for name in SCHEMAS if told.rows(name)}
+
+
+def test_a_host_that_marked_no_steps_leaves_those_of_the_others_told():
+    tables = columns(World(executed_flops=3e12))
+    marked = [k for k, host in enumerate(tables["steps"]["host"]) if host != "host 2"]
+    tables["steps"] = {c: [values[k] for k in marked] for c, values in tables["steps"].items()}
+    asked = question("mfu")
+    facts, options = facts_of({"chip": "TPU v5p", "chips": 4}), parse_options(asked.options, {})
+    found = asked.analyze(MemoryTables(tables), facts, options)
+    assert found.mfu == pytest.approx(3e12 / 77e-3 / 459e12, rel=0.01)
+
+
+def test_a_device_that_did_nothing_in_a_capture_without_an_end_took_no_step(place):
+    runs = []
+    for name, idle in (("all", None), ("one idle", 2)):
+        tables = columns(World(steps=40, jitter_ms=1))
+        del tables["captures"]["stop_ns"]
+        events = tables["op_events"]
+        kept = [k for k, capture in enumerate(events["capture"]) if capture != idle]
+        tables["op_events"] = {c: [values[k] for k in kept] for c, values in events.items()}
+        runs.append(made_runs.write(place.store, name, tables, {"chips": 4, "chip": "TPU v5p"}))
+    assert Compared(*runs, place).verdict.startswith("No difference of a step between all and one idle")
