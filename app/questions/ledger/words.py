@@ -121,8 +121,8 @@ def verdict(result: LedgerResult) -> Verdict:
         sentences.append(f"None {of_what} went into steps that were kept.")
     if found := losses(ledger):
         name, amount = found[0]
-        priced = ledger.usd is not None and ledger.chips_known
-        dollars = f", about {fmt.usd(ledger.usd * amount / whole)}" if priced else ""
+        usd = ledger.usd if ledger.chips_known else None
+        dollars = "" if usd is None else f", about {fmt.usd(usd * amount / whole)}"
         phrase = PHRASES.get(name, f"The event “{short(theme.title(name))}”")
         if name == "device_idle" and ledger.find("profiled"):
             phrase = "An idle device"  # whether inside a step is not known

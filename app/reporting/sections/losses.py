@@ -37,9 +37,8 @@ def losses(about: About) -> Iterator[Block]:
 def _amount(about: About, loss: Loss) -> str:
     """What it took, how that is known, and what it is."""
     ledger = about.ledger.result.ledger
-    priced = ledger.usd is not None and ledger.chips_known
-    usd = ledger.usd * loss.chip_seconds / ledger.chip_seconds if priced else None
-    dollars = "" if usd is None else f", {fmt.usd(usd)}"
+    usd = ledger.usd if ledger.chips_known else None
+    dollars = "" if usd is None else f", {fmt.usd(usd * loss.chip_seconds / ledger.chip_seconds)}"
     mark = theme.mark(theme.weakest(a.basis for _, a in ledger.account.walk() if a.name == loss.account))
     share = fmt.share(loss.chip_seconds / ledger.chip_seconds)
     held = fmt.held_time(loss.chip_seconds, ledger.chips_known)
