@@ -23,6 +23,7 @@ NOT_COMPUTE = ("collective", "copy", "control", "infeed", "outfeed", "host", "an
 COMPUTE, COLLECTIVE, INFEED, COPY = 1, 2, 3, 4
 _OPERATION = ("module", "op", "shape")  # columns of `ops` that kernels of one operation share
 PRODUCTS = ("matmul", "convolution")  # what holds nearly all FLOPs of a model
+CUSTOM = "custom-call"  # the rest of them: fused attention, and what else a program has of libraries
 
 
 @dataclass(frozen=True)
@@ -32,9 +33,10 @@ class DeviceTrace:
     `windows`: when it was profiled. `compute`, `collective`, `copy` (within the memory, or to and from the host) and
     `input` (infeed, or the host fetching data) may overlap.
     `waits`: rows of `Waits` for this device. `steps`: the profiled steps that it took (step, start_ns, dur_ns).
-    `flops_at`, `flops`: start and FLOPs of each executed operation that has any. `uncounted`: while matrix products and
-    convolutions ran of which nobody tells the FLOPs, though others' are told. `host_work`: what the thread that feeds
-    the device did, by kind (see `launches.feeding`), those that give way first; empty where that is not known.
+    `flops_at`, `flops`: start and FLOPs of each executed operation that has any. `uncounted`: while matrix products,
+    convolutions and custom calls (fused attention, as a rule) ran of which nobody tells the FLOPs, though others' are
+    told. `host_work`: what the thread that feeds the device did, by kind (see `launches.feeding`), those that give way
+    first; empty where that is not known.
     """
 
     host: str
@@ -146,11 +148,14 @@ def _capture(tables: Tables, capture: int, start_ns: int, device: int) -> dict:
 
 
 def _uncounted(ops: pd.DataFrame) -> np.ndarray:
-    """Which rows are products of which no FLOPs are told. Of several kernels of one operation one carries the FLOPs of
-    all."""
-    lacks = ops["category"].astype(str).isin(PRODUCTS) & ops["flops"].isna()
-    if not lacks.any() or not ops["flops"].notna().any():
+    """Which rows are products or custom calls of which no FLOPs are told: compilers count 0 for what they do not look
+    into. Of several kernels of one operation one carries the FLOPs of all."""
+    category = ops["category"].astype(str)
+    unseen = (category == CUSTOM) & ~(ops["flops"] > 0).fillna(False).astype(bool)
+    lacks = (category.isin(PRODUCTS) & ops["flops"].isna()) | unseen
+    told = ops["flops"].notna() & ~unseen
+    if not lacks.any() or not told.any():
         return np.zeros(len(ops), dtype=bool)  # all or none are told: nothing is in between
     texts = ops[list(_OPERATION)].astype(object).where(ops[list(_OPERATION)].notna(), "")
-    known = pd.MultiIndex.from_frame(texts[ops["flops"].notna()]).unique()
+    known = pd.MultiIndex.from_frame(texts[told]).unique()
     return (lacks & ~pd.MultiIndex.from_frame(texts).isin(known)).to_numpy()
