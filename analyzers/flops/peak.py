@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from analyzers.base import Facts, fact
 from analyzers.flops.formats import PRECISIONS, format_said
+from analyzers.flops.formats_ran import formats_ran, mixed, native_peak
 from analyzers.held import held
 from analyzers.subject import chip_of, devices_per_chip
 from catalog.chips import Chip
@@ -39,12 +40,17 @@ def doubts(chip: Chip, formats: Iterable[str]) -> str:
 
 def peak(tables: Tables, facts: Facts) -> tuple[float | None, str]:
     """(peak FLOP/s of one chip, its source): what people declared; else the catalogue's peak of a format other than
-    BF16, if one ran; else the trace's, of devices of several kinds their mean; else the catalogue's of BF16, of a chip
-    without BF16 that of FP16."""
+    BF16, if one ran, as the job says or else as the products of profiled programs do; else the trace's, of devices of
+    several kinds their mean; else the catalogue's of BF16, of a chip without BF16 that of FP16."""
     known, per_chip = chip_of(facts), devices_per_chip(facts)
     stated = fact(facts, "peak_flops_per_s")
     if stated and facts["peak_flops_per_s"].basis == "declared":
         return float(stated), f"declared peak, {stated / 1e12:.4g} TFLOP/s"
+    said = fact(facts, "quantization") or fact(facts, "precision")
+    if known and not said and (mix := formats_ran(tables, known)):
+        value = native_peak(known, mix)
+        source = f"catalogue peak of {known.name}, {mixed(mix)} dense, {value / 1e12:.4g} TFLOP/s"
+        return value, source + doubts(known, mix)
     word = format_said(facts) or "bf16"
     value = known.value(PRECISIONS[word]) if known else None
     if word == "bf16" or not value:  # traces state the BF16 peak, whatever ran

@@ -10,6 +10,7 @@ from typing import Any
 
 from analyzers.base import Facts, FactValue, fact
 from analyzers.flops.formats import PRECISIONS, format_of
+from analyzers.flops.formats_ran import formats_ran, mixed, native_peak
 from analyzers.flops.peak import doubts, peak
 from analyzers.subject import chip_of
 from catalog.chips import Chip, chip
@@ -70,14 +71,9 @@ def parse_mix(text: str) -> dict[str, float]:
     return mix
 
 
-def native_peak(one: Chip, mix: Mapping[str, float]) -> float:
-    """FLOP/s of a chip whose FLOPs are so mixed: 1/P = sum of f_i / P_i. Raises QuestionError for an unknown peak."""
-    used = [(float(one.need(PRECISIONS[word])), share) for word, share in mix.items() if share]
-    return used[0][0] if len({peak for peak, _ in used}) == 1 else 1 / sum(share / peak for peak, share in used)
-
-
 def peaks(tables: Tables, facts: Facts, options: Mapping[str, Any]) -> Peaks:
-    """What is asked wins over what was declared, that over the trace, that over the catalogue.
+    """What is asked wins over what was declared, that over the trace, that over the catalogue. In which formats the
+    maths ran, products that profiled programs executed tell where nobody said it.
 
     Raises QuestionError for a chip that the catalogue does not have and for a precision that its chip does not do.
     """
@@ -86,7 +82,8 @@ def peaks(tables: Tables, facts: Facts, options: Mapping[str, Any]) -> Peaks:
     written = fact(facts, "quantization") or fact(facts, "precision")
     word = format_of(written) if written else None
     stated = word if word and (known is None or known.value(PRECISIONS[word])) else None  # else: emulated in BF16
-    mix = parse_mix(asked) if asked else {stated: 1.0} if stated else {}
+    ran = {} if asked or written else formats_ran(tables, known)
+    mix = parse_mix(asked) if asked else {stated: 1.0} if stated else ran
     label = ",".join(f"{w}={s:.3g}" for w, s in mix.items()) if len(mix) > 1 else next(iter(mix), None)
     bf16 = known and (known.value("bf16_flops_per_s") or known.value("fp16_flops_per_s"))
     fastest = max((float(known.value(key) or 0) for key in PRECISIONS.values()), default=0.0) if known else 0.0
@@ -94,13 +91,13 @@ def peaks(tables: Tables, facts: Facts, options: Mapping[str, Any]) -> Peaks:
         native, source = options["peak_flops_per_s"], f"peak given, {options['peak_flops_per_s'] / 1e12:.4g} TFLOP/s"
     elif asked and known is None:
         raise QuestionError("no chip is known whose peak this precision has", advice="Ask with --option chip=NAME too.")
-    elif known and (asked or options.get("chip") or (not _declared(facts) and stated not in (None, "bf16"))):
+    elif known and (asked or options.get("chip") or (not _declared(facts) and (ran or stated not in (None, "bf16")))):
         native, source = _catalogued(known, mix, bf16)
     else:
         native, source = peak(tables, {**facts, "precision": FactValue(stated or "bf16", "derived", "")})
     if known is None and word == "bf16":
         bf16 = native
-    most = max(native or 0.0, fastest if not mix or native is None else 0.0) or None
+    most = max(native or 0.0, fastest if ran or not mix or native is None else 0.0) or None
     return Peaks(known, label or (str(written) if written else None), native, bf16 and float(bf16), most, source)
 
 
@@ -121,5 +118,5 @@ def _catalogued(known: Chip, mix: Mapping[str, float], bf16: float | None) -> tu
         doubt = doubts(known, ("bf16",))
         return bf16, f"catalogue peak of {known.name}, {kind} dense, {bf16 / 1e12:.4g} TFLOP/s{doubt}"
     native = native_peak(known, mix)
-    words = " + ".join(f"{s * 100:.3g} % {w.upper()}" if s < 1 else w.upper() for w, s in mix.items())
-    return native, f"catalogue peak of {known.name}, {words} dense, {native / 1e12:.4g} TFLOP/s{doubts(known, mix)}"
+    said = f"catalogue peak of {known.name}, {mixed(mix)} dense, {native / 1e12:.4g} TFLOP/s"
+    return native, said + doubts(known, mix)
