@@ -13,6 +13,7 @@ import pandas as pd
 
 from analyzers.base import Facts, fact
 from analyzers.device.memory_spaces import hbm_bytes
+from analyzers.flops.formats_ran import format_of_ops
 from errors import QuestionError
 from errors.numbers import FROM_ZERO, PER_SECOND
 from errors.options import Option
@@ -67,11 +68,12 @@ NEEDED = "Add a profile (*.xplane.pb, *.pt.trace.json), or a program compiled wi
 @dataclass(frozen=True)
 class Units:
     """`rows`: module, op, shape, category, source, kind (see KINDS), count (executions), self_s, total_s (NaN where
-    nobody timed them), flops, bytes (of all executions; NaN: not known), cycles. Where several kernels of a GPU carry
-    out one operation, category and source are those of the longest. `parts`: the same, apart by category: a kernel that
-    clears memory for a product is a copy. `placed`: the same, apart by scope and direction (see `ops`), `unit` being
-    the row of `rows` that each is a part of. `members`: every operation as the profile has it, longest first: capture,
-    op_id, unit, category, shape, direction, count, self_s, total_s.
+    nobody timed them), flops, bytes (of all executions; NaN: not known), cycles, format (in which its products ran, a
+    key of `PRECISIONS`; None: not told, or nothing ran). Where several kernels of a GPU carry out one operation,
+    category and source are those of the longest. `parts`: the same, apart by category: a kernel that clears memory for
+    a product is a copy. `placed`: the same, apart by scope and direction (see `ops`), `unit` being the row of `rows`
+    that each is a part of. `members`: every operation as the profile has it, longest first: capture, op_id, unit,
+    category, shape, direction, count, self_s, total_s.
 
     `basis` of the seconds: measured; modelled from estimated cycles and a clock; unattributed where there are none.
     `device_steps`: steps profiled, each counted on each of its host's devices; None where none are.
@@ -114,6 +116,8 @@ def op_units(tables: Tables, facts: Facts, options: Mapping[str, Any]) -> Units:
         raise QuestionError("the operations of this run have no times", advice=NEEDED)
     spaces = hbm_bytes(tables)
     rows, parts, placed, members, lacking = _summed(ops, spaces)
+    for table in (rows, parts, placed):
+        table["format"] = None if compiled else format_of_ops(tables, table)
     return Units(
         rows=rows,
         parts=parts,

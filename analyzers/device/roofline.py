@@ -216,7 +216,8 @@ def _chosen(spec: Roof, reached: Roof, name: str) -> tuple[Roof, list[str]]:
 def place(rows: pd.DataFrame, roof: Roof, near: float) -> pd.DataFrame:
     """Rows of `Units` with rates, least seconds at the roof, and what binds them: columns of `RooflineResult.points`.
 
-    What reaches more than CREDIBLE of its roof is `above` it, and no measure of the device.
+    What reaches more than CREDIBLE of its roof is `above` it, and no measure of the device. A product is held against
+    the peak of the format that it ran in.
     """
     work = (rows["kind"] == "work").to_numpy()
     count = np.maximum(rows["count"].to_numpy(dtype=float), 1.0)
@@ -224,7 +225,7 @@ def place(rows: pd.DataFrame, roof: Roof, near: float) -> pd.DataFrame:
     # what an operation that is no work is said to move or compute is not done in the time it shows
     flops = np.where(work | (rows["kind"] == "uncounted"), rows["flops"].to_numpy(dtype=float), np.nan)
     moved = np.where(work | (rows["kind"] == "uncounted"), rows["bytes"].to_numpy(dtype=float), np.nan)
-    least, by_memory = bound_s(np.where(work, flops, np.nan), np.where(work, moved, np.nan), roof)
+    least, by_memory = bound_s(np.where(work, flops / roof.pace(rows), np.nan), np.where(work, moved, np.nan), roof)
     with np.errstate(divide="ignore", invalid="ignore"):
         reach = np.where(seconds > 0, least / seconds, np.nan)
         intensity = np.where(moved > 0, flops / moved, np.nan)

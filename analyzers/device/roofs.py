@@ -4,7 +4,7 @@ A device is what a framework counts as one. Where a chip shows as two, each has 
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ import pandas as pd
 
 from analyzers.base import Facts, FactValue, fact
 from analyzers.flops.formats import PRECISIONS
+from analyzers.flops.formats_ran import paces
 from analyzers.flops.precision import PEAK, PRECISION, Peaks, format_of, peaks
 from analyzers.subject import CHIP
 from catalog.chips import Chip
@@ -51,11 +52,13 @@ class Rate:
 
 @dataclass(frozen=True)
 class Roof:
-    """`flops`: FLOP/s of one device; `bytes`: bytes/s of its memory; None where not known."""
+    """`flops`: FLOP/s of one device; `bytes`: bytes/s of its memory; None where not known. `paces`: by format, times
+    `flops` at which products run in it."""
 
     name: str
     flops: Rate | None
     bytes: Rate | None
+    paces: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def ridge(self) -> float | None:
@@ -69,7 +72,13 @@ class Roof:
 
     def filled(self, other: "Roof | None") -> "Roof":
         """This roof with what it lacks taken from another."""
-        return self if other is None else Roof(self.name, self.flops or other.flops, self.bytes or other.bytes)
+        if other is None:
+            return self
+        return Roof(self.name, self.flops or other.flops, self.bytes or other.bytes, self.paces or other.paces)
+
+    def pace(self, rows: pd.DataFrame) -> np.ndarray:
+        """Times `flops` at which each operation may run, by its `format`; 1 where none is told."""
+        return rows["format"].map(dict(self.paces)).astype(float).fillna(1.0).to_numpy()
 
     def to_dict(self) -> dict[str, Any]:
         rates = [r for r in (self.flops, self.bytes) if r]
@@ -123,7 +132,9 @@ def spec_roof(tables: Tables, facts: Facts, options: Mapping[str, Any]) -> tuple
         )
     if per_chip > 1 and (flops or moved):
         notes.append(f"A chip shows as {per_chip} devices: each has 1/{per_chip} of the chip's peaks.")
-    return Roof("spec", flops, moved), notes
+    usual = not any(options.get(o.name) for o in (PEAK, PRECISION)) and "peak_flops_per_s" not in bare
+    usual = usual and format_of(sheet.precision or "bf16") in (None, "bf16", "fp16")
+    return Roof("spec", flops, moved, paces(sheet.chip) if flops and usual else {}), notes
 
 
 def devices_per_chip(facts: Facts, known: Chip | None) -> int:
@@ -209,21 +220,31 @@ def reached_roof(units: pd.DataFrame, spec: Roof) -> tuple[Roof, list[str]]:
     binds at the specified roofs, for bytes/s those that memory binds; all, where a specified roof is lacking. A rate
     beyond what the hardware is specified for is not believed: such bytes stayed on the chip, such FLOPs were counted
     too high; what is a little beyond it counts as the specified rate. A peak that people declared is no such limit.
+    Products in formats of another rate count as if they had run at the roof's own.
     """
+    pace = spec.pace(units)
+    units = units.assign(flops=units["flops"].to_numpy(dtype=float) / pace)
     total = float(units["self_s"].sum())
     seconds, runs = units["self_s"].to_numpy(dtype=float), units["count"].to_numpy(dtype=float)
     runs = np.maximum(runs, 1)
     enough = (seconds >= ENOUGH_SHARE * total) & (seconds > 0) & (runs >= ENOUGH_RUNS) & (seconds / runs >= ENOUGH_S)
     least, by_memory = bound_s(units["flops"].to_numpy(dtype=float), units["bytes"].to_numpy(dtype=float), spec)
     told = ~np.isnan(least) if spec.ridge else np.zeros(len(units), dtype=bool)
-    flops, note = _best(units[enough & ~(told & by_memory)], "flops", spec.flops)
+    flops, note = _best(units[enough & ~(told & by_memory)], "flops", spec.flops, spec.paces)
     moved, other = _best(units[enough & ~(told & ~by_memory)], "bytes", spec.bytes)
     if flops and moved and not spec.flops and flops.source == moved.source:
         flops = None  # one operation shows one roof, and its FLOPs may well have waited for memory
-    return Roof("reached", flops, moved), [n for n in (note, other) if n]
+    held = [
+        f"Products in {word.upper()} are held against {spec.paces[word]:.3g} times the peak FLOP/s, as the catalogue "
+        "has it of this chip."
+        for word in sorted(set(units["format"][pace != 1.0]))
+    ]
+    return Roof("reached", flops, moved, spec.paces), [*(n for n in (note, other) if n), *held]
 
 
-def _best(units: pd.DataFrame, column: str, limit: Rate | None) -> tuple[Rate | None, str]:
+def _best(
+    units: pd.DataFrame, column: str, limit: Rate | None, paces: Mapping[str, float] | None = None
+) -> tuple[Rate | None, str]:
     """The highest credible rate of a column, and what is to be said of incredible ones."""
     rate = units[column].to_numpy(dtype=float) / units["self_s"].to_numpy(dtype=float)
     rate = np.where(np.isfinite(rate), rate, 0.0)
@@ -238,4 +259,7 @@ def _best(units: pd.DataFrame, column: str, limit: Rate | None) -> tuple[Rate | 
     if not len(rate) or rate.max() <= 0:
         return None, note
     best = int(rate.argmax())
-    return Rate(float(rate[best]), "derived", f"reached in this run by {units['op'].iloc[best]}"), note
+    word = units["format"].iloc[best]
+    times = (paces or {}).get(word)
+    said = f", in {word.upper()} at {times:.3g} times that" if times else ""
+    return Rate(float(rate[best]), "derived", f"reached in this run by {units['op'].iloc[best]}{said}"), note

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from analyzers.device import roofline
+from analyzers.device import operations, roofline
 from analyzers.device.memory_spaces import hbm_of
 from analyzers.device.roofs import Rate, Roof, bound_s, spec_roof
 from catalog import chip
@@ -48,6 +48,27 @@ def test_a_matmul_at_half_peak_and_a_copy_at_full_bandwidth():
     assert result.time_by_bound["compute"] == pytest.approx(0.020)
     assert result.time_by_bound["memory"] == pytest.approx(0.010)
     assert result.whole["flops_per_s"] == pytest.approx(PEAK * 0.010 / 0.030)
+
+
+def test_a_product_is_held_against_the_peak_of_the_format_that_it_ran_in():
+    """H100: 989.4 TFLOP/s in BF16 and 1,978.9 in FP8, in which 1,100 are no impossible rate."""
+    facts, done = {"chip": "H100 SXM"}, 1.1e15 * 0.010
+    rows = [matmul(10, done, op="aten::_scaled_mm", count=9, **{"total_ns": 90 * MS, "self_ns": 90 * MS})]
+    rows.append(matmul(10, 989.4e12 * 0.005, op="aten::mm"))
+    ran = {"capture": [0] * 3, "program": [0] * 3, "op": ["aten::_scaled_mm"] * 2 + ["aten::mm"]}
+    more = {"matmuls": {**ran, "dtype": ["f8e4m3fn", "f8e5m2", "bf16"]}}
+    for question in (roofline, operations):
+        result = ask_with(question, rows, facts, more)
+        table = result.points if question is roofline else result.rows
+        shares = dict(zip(table["op"], table["roof_share"], strict=True))
+        assert shares == {"aten::_scaled_mm": pytest.approx(1100 / 1978.9), "aten::mm": pytest.approx(0.5)}
+        assert not any("beyond the specified roof" in n for n in result.notes)
+        assert any(n.startswith("Products in FP8 are held against 2 times the peak") for n in result.notes)
+    reached = ask_with(roofline, rows, facts, more, roof="reached")
+    assert reached.roof.flops.per_s == pytest.approx(1.1e15 * 989.4 / 1978.9)
+    assert "aten::_scaled_mm, in FP8 at 2 times that" in reached.roof.flops.source
+    asked = ask_with(roofline, rows, facts, more, precision="fp8").points.set_index("op")["roof_share"]
+    assert asked["aten::mm"] == pytest.approx(0.5 * 989.4 / 1978.9)  # as it was asked
 
 
 def test_what_the_hardware_counted_is_told_of_steps_alone():
