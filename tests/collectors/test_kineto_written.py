@@ -146,6 +146,10 @@ OTHERS = {
     "void flashinfer::BatchPrefillWithRaggedKVCacheKernel<x>(y)": "custom-call",
     "BatchDecodeWithPagedKVCacheKernel": "custom-call",
     "void flash_fwd_splitkv_kernel<x>(y)": "custom-call",
+    "cudnn_generated_fort_native_sdpa_sm90_flash_fprop_wgmma_f16_knob_7_64x128x128_4x1x1_kernel0_0": "custom-call",
+    "cudnn_generated_fort_native_sdpa_sm90_flash_bprop_wgmma_f16_knob_26_64x64x128_1x1x1_kernel0_0": "custom-call",
+    "sm90_xmma_fprop_implicit_gemm_bf16bf16_bf16f32_f32_nhwckrsc_nhwc": "convolution",
+    "void vllm::reshape_and_cache_flash_kernel<__nv_bfloat16>(x)": "data-movement",
 }
 
 

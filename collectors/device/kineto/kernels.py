@@ -17,8 +17,8 @@ _NCCL = re.compile(
     re.IGNORECASE,
 )
 _ATTENTION = re.compile(
-    # FlashInfer's name is that of norms and of sampling too
-    r"flash(?!infer)|fmha|attention|attn|paged_|mha_(fwd|bwd|varlen)|sdpa|efficient_attention|"
+    # FlashInfer's name is that of norms and of sampling too; vLLM's reshape_and_cache_flash fills the cache
+    r"(?<!cache_)flash(?!infer)|fmha|attention|attn|paged_|mha_(fwd|bwd|varlen)|sdpa|efficient_attention|"
     r"(prefill|decode)\w*KV_?Cache",
     re.IGNORECASE,
 )
@@ -94,10 +94,12 @@ def category(kernel: str, call: str, copies: bool) -> str:
         return "copy"
     if _GENERATED.match(kernel):
         return "fusion"
-    if _CONVOLUTION.search(kernel) or _CONVOLUTION_CALLS.match(call):
+    if _CONVOLUTION_CALLS.match(call):
         return "convolution"
-    if _ATTENTION.search(kernel):
+    if _ATTENTION.search(kernel):  # before convolutions: cuDNN calls its forward pass `sdpa_sm90_flash_fprop`
         return "custom-call"
+    if _CONVOLUTION.search(kernel):
+        return "convolution"
     if _MATMUL.search(kernel) or _MATMUL_CALLS.match(call):
         return "matmul"
     if _TRITON.search(kernel):
