@@ -205,3 +205,19 @@ def test_attention_has_flops_and_is_no_product(tmp_path):
     rows = read(kineto, source_of(tmp_path, trace(events))).rows
     (made,) = (o for o in rows["ops"] if o["device"] is not None)
     assert made["flops"] == rows["modules"][0]["flops"] == 4 * 2 * 4 * 32 * 32 * 8 / 2 and "matmuls" not in rows
+
+
+@pytest.mark.parametrize(
+    ("type_", "dtype", "packed", "width"),
+    [("c10::Float4_e2m1fn_x2", "f4e2m1fn", 2, 0.5), ("c10::Float8_e5m2fnuz", "f8e5m2fnuz", 1, 1)],
+)
+def test_products_of_numbers_that_share_a_byte_are_whole(tmp_path, type_, dtype, packed, width):
+    """PyTorch holds two numbers of FP4 as one element, and tells its shapes so."""
+    m, k, n = 64, 512, 32
+    called = op("aten::_scaled_mm", 0, 20, [[m, k // packed], [k // packed, n]], [type_] * 2)
+    rows = read(kineto, source_of(tmp_path, trace([called, launch(2, 1, 1), kernel("nvjet_x", 30, 5, 1)]))).rows
+    (made,) = (o for o in rows["ops"] if o["device"] is not None)
+    (product,) = rows["matmuls"]
+    assert made["flops"] == 2 * m * k * n and made["bytes"] == (m * k + k * n + m * n) * width
+    assert (product["m"], product["k"], product["n"], product["dtype"]) == (m, k, n, dtype)
+    assert made["shape"] == f"{dtype}[{m},{k // packed}], {dtype}[{k // packed},{n}]"

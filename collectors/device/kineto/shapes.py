@@ -30,26 +30,32 @@ _DTYPES = {
     "c10::float8_e5m2": ("f8e5m2", 1),
     "float8_e5m2": ("f8e5m2", 1),
     "c10::float8_e5m2fnuz": ("f8e5m2fnuz", 1),
+    "float8_e5m2fnuz": ("f8e5m2fnuz", 1),
+    "c10::float8_e8m0fnu": ("f8e8m0fnu", 1),
+    "float8_e8m0fnu": ("f8e8m0fnu", 1),
+    "c10::float4_e2m1fn_x2": ("f4e2m1fn", 1),  # an element is a byte that holds two numbers
+    "float4_e2m1fn_x2": ("f4e2m1fn", 1),
     "c10::complex<float>": ("c64", 8),
     "c10::complex<double>": ("c128", 16),
     "complexfloat": ("c64", 8),
 }
 _FIRST = {"aten::mm": 0, "aten::bmm": 0, "aten::addmm": 1, "aten::baddbmm": 1, "aten::_scaled_mm": 0}
 _FIRST |= {"aten::_addmm_activation": 1, "aten::addmm_": 1, "aten::mm_out": 0, "aten::_int_mm": 0}
+_PAIRS = frozenset({"f4e2m1fn"})  # of which each element holds two numbers that follow in the contracted dimension
 _MOST_SHOWN = 8
 _LARGEST = 1 << 40  # a dimension beyond it is damage
 
 
 @dataclass(frozen=True)
 class Product:
-    """A matrix product of `batch` times (m, k) by (k, n)."""
+    """A matrix product of `batch` times (m, k) by (k, n). `itemsize`: bytes of a number of its operands."""
 
     m: int
     k: int
     n: int
     batch: int
     dtype: str | None
-    itemsize: int | None
+    itemsize: float | None
 
     @property
     def flops(self) -> float:
@@ -121,4 +127,7 @@ def product(call: str, dims: list[Any], types: list[Any]) -> Product | None:
     m, k, n, batch = a[-2], a[-1], b[-1], math.prod(a[:-2])
     if not m * k * n * batch:
         return None
-    return Product(m, k, n, batch, kind[0] if kind else None, kind[1] if kind else None)
+    name, size = kind or (None, None)
+    if name in _PAIRS and size:
+        return Product(m, 2 * k, n, batch, name, size / 2)
+    return Product(m, k, n, batch, name, size)
