@@ -47,7 +47,7 @@ def recomputed_share(tables: Tables) -> float | None:
         return None
     programs = modules(tables, "remat_flops").drop_duplicates(KEY)
     if programs["remat_flops"].isna().all():
-        return None  # a trace of PyTorch does not say what is computed again
+        return None  # most traces of PyTorch do not say what is computed again
     runs, _ = program_runs(tables)
     rows = runs.merge(programs, on=KEY, how="left")
     each = rows["runs"].fillna(0.0).astype(float)

@@ -198,6 +198,32 @@ def test_gradients_are_shared_by_the_kernels_that_make_them(tmp_path):
     assert 2 * product["m"] * product["k"] * product["n"] * product["batch"] == flops
 
 
+@pytest.mark.parametrize("node", ["CheckpointFunctionBackward", "MmBackward0"])
+def test_what_a_checkpoint_computes_again_is_told_apart(tmp_path, node):
+    """Of four products one is computed again, where a checkpoint's node is around it; else nothing tells of any."""
+    engine, shapes = "autograd::engine::evaluate_function: ", ([[64, 64]] * 2, [HALF] * 2)
+    events = [op("aten::mm", 0, 20, *shapes), launch(2, 1, 1), kernel("nvjet_x", 300, 5, 1)]
+    events += [
+        op(f"{engine}{node}", 100, 100, tid=2),
+        op("aten::mm", 105, 20, *shapes, tid=2),
+        launch(110, 1, 2, tid=2),
+    ]
+    events += [kernel("nvjet_x", 310, 5, 2), op(f"{engine}MmBackward0", 130, 60, tid=2)]
+    for n, at in ((3, 135), (4, 160)):
+        events += [
+            op("aten::mm", at, 20, *shapes, tid=2),
+            launch(at + 5, 1, n, tid=2),
+            kernel("nvjet_x", 300 + 10 * n, 5, n),
+        ]
+    rows = read(kineto, source_of(tmp_path, trace(events))).rows
+    (module,), each = rows["modules"], 2 * 64**3
+    told = node.startswith("Checkpoint")
+    assert module["flops"] == 4 * each and module["remat_flops"] == (each if told else None)
+    assert sorted((p["count"], p["remat"]) for p in rows["matmuls"]) == (
+        [(1, True), (3, None)] if told else [(4, None)]
+    )
+
+
 def test_attention_has_flops_and_is_no_product(tmp_path):
     called = op("aten::_scaled_dot_product_flash_attention", 0, 20, [[2, 4, 32, 8]] * 3, [HALF] * 3)
     called["args"]["Concrete Inputs"] = ["", "", "", "0.", "True", "False", "0.125"]

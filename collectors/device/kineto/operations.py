@@ -100,7 +100,7 @@ def device_ops(
     products = Products()
     for d, calls_made in zip(described, carried.tolist(), strict=True):
         if d["work"] and calls_made:
-            products.add(d["op"], d["work"], d["source"], calls_made)
+            products.add(d["op"], d["work"], d["source"], calls_made, again=d["direction"] == "recompute")
     yield from products.rows(capture)
     for at in range(0, len(described), _BATCH):
         part = described[at : at + _BATCH]
