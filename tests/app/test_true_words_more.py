@@ -78,6 +78,21 @@ def test_all_of_it_is_all_of_it(seconds, said):
     assert said in text if said else ("part" not in text and "All of" not in text)
 
 
+@pytest.mark.parametrize(
+    ("kinds", "said"),
+    [
+        (1, "All of it went into all-to-alls, of 1.00 kB to 50.0 kB."),
+        (2, "The largest part, 83 %, went into all-to-alls, of 1.00 kB to 50.0 kB."),
+    ],
+)
+def test_exchanges_of_another_size_each_time_are_the_largest_part_together(kinds, said):
+    """50 exchanges of experts of 20 ms each, and one all-reduce of 200 ms, which is the longest row."""
+    told = of_sizes(*[0.02] * 50, *[0.2] * (kinds - 1))
+    told["kind"][:50] = ["all-to-all"] * 50
+    text = collectives_words.verdict(ask(collectives, MemoryTables({"collectives": told})))
+    assert said in text and "into all-reduce" not in text and "bus bandwidth" not in text
+
+
 def test_one_stall_is_once_and_steps_taken_again_are_no_stretch():
     world = World(steps=40, fetch_ms=1.0)
     result = ask(input, world.tables(), {"chips": 4})

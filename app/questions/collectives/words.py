@@ -47,11 +47,12 @@ def verdict(result: CollectivesResult) -> Verdict:
         text += f", {fmt.whole_share(waited / whole)} of it waiting for the last rank"
     if whole and (t["unknown_s"] or 0.0) / whole >= MUCH:
         text += f", {fmt.whole_share(t['unknown_s'] / whole)} where it is not known when the other ranks came"
-    sentences = [text + ".", *([_largest(top, whole, len(result.rows) == 1)] if whole else [])]
+    spread = _of_many_sizes(result.rows, whole) if whole else ""
+    sentences = [text + ".", *([spread or _largest(top, whole, len(result.rows) == 1)] if whole else [])]
     bound = result.rows[result.rows["latency_bound"].fillna(False).astype(bool)]
     if whole and (share := float(bound["total_s"].sum()) / whole) >= MUCH:
         sentences.append(f"{sentence(fmt.whole_share(share))} went into small ones bound by latency: merge them.")
-    sentences += _rates(top) if whole else []
+    sentences += _rates(top) if whole and not spread else []
     if whole and waited / whole >= MUCH:
         moved = (t["transfer_s"] or 0.0) - (t["unknown_s"] or 0.0)
         said = f"Data moved for {fmt.number(moved)} device-seconds; ranks waited for the last one for "
@@ -68,6 +69,28 @@ def _largest(top: dict[str, Any], whole: float, alone: bool) -> str:
     share = top["total_s"] / whole
     part = "All of it" if alone else f"The largest part, {fmt.whole_share(share)},"
     return f"{part} went into {name(top)}."
+
+
+def _of_many_sizes(rows: pd.DataFrame, whole: float) -> str:
+    """That the largest part went into one kind whatever its size, where no row of it shows that: experts' exchanges are
+    of another size each time. Empty where the longest row is one of the largest kind, and worth a sentence by itself.
+    """
+    key = ["kind", "axis", "group_size"]
+    most = rows.assign(**{name: rows[name].astype(object).where(rows[name].notna(), None) for name in key})
+    number = most.groupby(key, dropna=False, sort=False).ngroup()
+    spent = most["total_s"].groupby(number).sum()
+    mine = most[number == spent.idxmax()]
+    first = mine.iloc[0].to_dict()
+    if len(mine) < 2 or (number.iloc[0] == spent.idxmax() and first["total_s"] >= MUCH * whole):
+        return ""
+    what = f"{first['kind']}s" if first["kind"] else kind_name(None)
+    over = f" over {short(first['axis'])}" if first["axis"] else ""
+    ranks = f" among {fmt.count(int(first['group_size']), 'rank')}" if first["group_size"] else ""
+    sizes = mine["bytes"].dropna().astype(float)
+    of = f", of {fmt.size(sizes.min())} to {fmt.size(sizes.max())}" if sizes.nunique() > 1 else ""
+    share = float(spent.max()) / whole
+    part = "All of it" if len(mine) == len(rows) else f"The largest part, {fmt.whole_share(share)},"
+    return f"{part} went into {what}{over}{ranks}{of}."
 
 
 def _rates(top: dict[Any, Any]) -> list[str]:
