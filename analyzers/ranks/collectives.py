@@ -99,7 +99,8 @@ class CollectivesResult:
     matched           whether executions were compared across ranks, so that waiting is known; else it is still
                       inside and the rates are lower bounds (`notes` say why)
     link_bytes_per_s  what a device can send one way over `network`; share_of_link = busbw / link
-    latency_bound     takes hardly longer than the smallest of its kind and group; null where sizes do not tell
+    latency_bound     takes hardly longer than the smallest of its kind and group; null where sizes do not tell, and
+                      where not `matched`
     bound_s           least seconds of one execution by that link
     `ledger`: what the ledger books of kept steps. What is not known is null. `measured` False: nothing ran, rows tell
     what the program does in one run.
@@ -360,17 +361,24 @@ def _bucket(size: float) -> str | None:
     return None if np.isnan(size) else next(words for limit, words in BUCKETS if size <= limit)
 
 
+def sizes_differ(sizes: pd.Series) -> bool:
+    """Whether sizes of one kind and group differ so much that the quickest tells of latency."""
+    return len(sizes) > 1 and bool(sizes.max() >= 4 * sizes.min())
+
+
 def _latency_bound(rows: pd.DataFrame) -> pd.Series:
-    """Nullable: of each kind and group size, where sizes differ by a factor of 4 at least, which take hardly longer
-    than the quickest, and by more than twice what the link alone would need."""
+    """Nullable: of each kind and group size, where sizes differ, which take hardly longer than the quickest, and more
+    than twice what the link alone would need; where that is not known, what their bytes take at the rate of the
+    largest. Of those in which waiting may still be inside nothing tells."""
     out = pd.Series(pd.NA, index=rows.index, dtype="boolean")
-    for _, some in rows.groupby(["kind", "group_size"], dropna=False):
-        timed = some[some["transfer_median_s"].notna() & some["bytes"].notna() & (some["bytes"] > 0)]
-        if len(timed) < 2 or timed["bytes"].max() < 4 * timed["bytes"].min():
+    known = rows["matched"].fillna(False).astype(bool) & rows["transfer_median_s"].notna() & (rows["bytes"] > 0)
+    for _, timed in rows[known.fillna(False).astype(bool)].groupby(["kind", "group_size"], dropna=False):
+        size, took = timed["bytes"].astype(float), timed["transfer_median_s"].astype(float)
+        if not sizes_differ(size):
             continue
-        near = timed["transfer_median_s"] <= LATENCY_FACTOR * timed["transfer_median_s"].min()
-        wire = timed["bound_s"].fillna(0) * LATENCY_FACTOR < timed["transfer_median_s"]
-        out.loc[timed.index] = near & wire & (timed["bytes"] < timed["bytes"].max())
+        near = took <= LATENCY_FACTOR * took.min()
+        wire = timed["bound_s"].astype(float).fillna(size * (took / size)[size.idxmax()])
+        out.loc[timed.index] = near & (LATENCY_FACTOR * wire < took) & (size < size.max())
     return out
 
 

@@ -31,7 +31,7 @@ TERMS = (
     Term(
         "Bound by latency",
         "Takes no more than twice the quickest of its kind and group, though the link alone would "
-        "need less than half of that: drawn hollow.",
+        "need less than half of that: drawn hollow. Not told where waiting for other ranks may be inside.",
     ),
     Term(
         "Not covered",

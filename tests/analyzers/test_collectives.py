@@ -58,6 +58,12 @@ def timed(kind, size, dur_ns, ranks=4, op="op.1"):
     return [(r, f"host {r}", 0, kind, group, size, 0, dur_ns + (r > 0), op, 0) for r in range(ranks)]
 
 
+def compared(rows):
+    """The same again in a second step of the capture, of which it is known when the others came."""
+    later = 10**9
+    return [*rows, *((*r[:6], r[6] + later, r[7] + later, r[8], 1) for r in rows)]
+
+
 def rows_of(rows, **facts):
     hosts = sorted({r[1] for r in rows})
     work = [(h, 0, "compute", "fusion", [(0, 1)]) for h in hosts]
@@ -84,10 +90,24 @@ def test_against_the_links_of_the_chip():
 
 def test_small_ones_are_bound_by_latency_and_said_so_only_where_sizes_differ():
     small, large = timed("all-reduce", 1e3, MS // 10), timed("all-reduce", 100e6, 10 * MS, op="op.2")
-    rows = rows_of([*small, *large], chip="v5p", chips=4)
+    rows = rows_of(compared([*small, *large]), chip="v5p", chips=4)
     assert bool(rows.loc[("all-reduce", 1e3), "latency_bound"]) is True
     assert bool(rows.loc[("all-reduce", 100e6), "latency_bound"]) is False
-    assert rows_of(small, chip="v5p", chips=4)["latency_bound"].isna().all()
+    assert rows_of(compared(small), chip="v5p", chips=4)["latency_bound"].isna().all()
+
+
+def test_a_message_that_may_wait_for_others_is_not_told_to_be_bound_by_latency():
+    """3 kB that take 30 ms in a trace of one rank, whose peers came late: larger messages would change nothing."""
+    every = compared([*timed("all-reduce", 3e3, 30 * MS), *timed("all-reduce", 400e6, 60 * MS, op="op.2")])
+    assert rows_of([r for r in every if r[0] == 0], chip="v5p", chips=4)["latency_bound"].isna().all()
+
+
+def test_where_no_link_is_known_the_largest_tells_what_bytes_take():
+    """Of 400 MB in 10 ms, 300 MB take 7.5 ms: in 9 ms they are not bound by latency, though 1 kB takes 6 ms."""
+    times = enumerate({1e3: 6 * MS, 300e6: 9 * MS, 400e6: 10 * MS}.items())
+    rows = rows_of(compared([r for n, (size, ns) in times for r in timed("all-reduce", size, ns, op=f"op.{n}")]))
+    told = {size: bool(bound) for (_, size), bound in rows["latency_bound"].items()}
+    assert told == {1e3: True, 300e6: False, 400e6: False}
 
 
 def test_what_was_not_seen_on_all_ranks_is_a_lower_bound():

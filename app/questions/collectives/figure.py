@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
-from analyzers.ranks.collectives import CollectivesResult, bus_factor
+from analyzers.ranks.collectives import CollectivesResult, bus_factor, sizes_differ
 from app import theme
 from app.figures.axes import time_unit
 from app.figures.base import GRID, layout, plain
@@ -112,9 +112,11 @@ def _limits(result: CollectivesResult, rows: pd.DataFrame) -> list[tuple[float, 
 def _floor(figure: go.Figure, rows: pd.DataFrame) -> None:
     """What a collective would reach if it took as long as the quickest of its kind and group: the latency floor."""
     for (kind, size), some in rows.groupby(["kind", "group_size"]):
-        if not some["latency_bound"].notna().any():
+        known = some[some["latency_bound"].notna()]  # else the quickest may have waited, and its time is a bound
+        known = known if len(known) else some[some["transfer_median_s"].notna() & (some["bytes"] > 0)]
+        if not sizes_differ(known["bytes"].astype(float)):
             continue
-        quickest, factor = float(some["transfer_median_s"].min()), bus_factor(str(kind), float(size))
+        quickest, factor = float(known["transfer_median_s"].min()), bus_factor(str(kind), float(size))
         if not factor or quickest <= 0:
             continue
         x = np.array([float(some["message_bytes"].min()), float(some["message_bytes"].max())])
