@@ -76,11 +76,19 @@ def _shares(tables: Tables, known: Chip, own: Mapping[str, float]) -> Mapping[st
 
 
 def format_of_ops(tables: Tables, ops: pd.DataFrame) -> np.ndarray:
-    """Of each operation (op) the format of its products, where that is one and the same in all programs; else None."""
+    """Of each operation (op) the format of its products, where that is one and the same in all programs; else None.
+    None of any where no product ran in another format than the usual ones."""
     out = np.full(len(ops), None, dtype=object)
     if not tables.rows("matmuls"):
         return out
-    rows = frame(tables, "matmuls", ["op", "dtype"]).astype(object).dropna().drop_duplicates()
-    rows = rows.assign(word=[format_of_element(str(dtype)) for dtype in rows["dtype"]])
-    each = rows.groupby("op")["word"].agg(lambda words: words.iloc[0] if words.nunique(dropna=False) == 1 else None)
-    return ops["op"].astype(object).map(each.to_dict()).astype(object).where(lambda word: word.notna(), None).to_numpy()
+    dtypes = frame(tables, "matmuls", ["dtype"])["dtype"].dropna().unique().tolist()
+    words = {dtype: format_of_element(str(dtype)) for dtype in dtypes}
+    if not {*words.values()} - {None, "bf16", "fp16"}:
+        return out
+    rows = frame(tables, "matmuls", ["op", "dtype"]).astype(object).dropna()
+    rows = rows.assign(word=rows["dtype"].map(words))[["op", "word"]].drop_duplicates()
+    rows = rows.drop_duplicates("op", keep=False).dropna()
+    found = ops["op"].astype(object).map(dict(zip(rows["op"], rows["word"], strict=True)))
+    told = found.notna().to_numpy()
+    out[told] = found[told]
+    return out
