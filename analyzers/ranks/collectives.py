@@ -377,7 +377,7 @@ def _latency_bound(rows: pd.DataFrame) -> pd.Series:
         if not sizes_differ(size):
             continue
         near = took <= LATENCY_FACTOR * took.min()
-        wire = timed["bound_s"].astype(float).fillna(size * (took / size)[size.idxmax()])
+        wire = timed["bound_s"].astype(float).fillna(size * (took / size).iloc[int(size.argmax())])
         out.loc[timed.index] = near & (LATENCY_FACTOR * wire < took) & (size < size.max())
     return out
 

@@ -112,11 +112,11 @@ def _limits(result: CollectivesResult, rows: pd.DataFrame) -> list[tuple[float, 
 def _floor(figure: go.Figure, rows: pd.DataFrame) -> None:
     """What a collective would reach if it took as long as the quickest of its kind and group: the latency floor."""
     for (kind, size), some in rows.groupby(["kind", "group_size"]):
-        known = some[some["latency_bound"].notna()]  # else the quickest may have waited, and its time is a bound
-        known = known if len(known) else some[some["transfer_median_s"].notna() & (some["bytes"] > 0)]
-        if not sizes_differ(known["bytes"].astype(float)):
+        told = some[some["latency_bound"].notna()]  # else the quickest may have waited, and its time is a bound
+        told = told if len(told) else some[some["transfer_median_s"].notna() & (some["bytes"] > 0)]
+        if not sizes_differ(told["bytes"].astype(float)):
             continue
-        quickest, factor = float(known["transfer_median_s"].min()), bus_factor(str(kind), float(size))
+        quickest, factor = float(told["transfer_median_s"].min()), bus_factor(str(kind), float(size))
         if not factor or quickest <= 0:
             continue
         x = np.array([float(some["message_bytes"].min()), float(some["message_bytes"].max())])

@@ -47,8 +47,10 @@ def verdict(result: CollectivesResult) -> Verdict:
         text += f", {fmt.whole_share(waited / whole)} of it waiting for the last rank"
     if whole and (t["unknown_s"] or 0.0) / whole >= MUCH:
         text += f", {fmt.whole_share(t['unknown_s'] / whole)} where it is not known when the other ranks came"
+    sentences = [text + ".", *([_largest(top, whole, len(result.rows) == 1)] if whole else [])]
     spread = _of_many_sizes(result.rows, whole) if whole else ""
-    sentences = [text + ".", *([spread or _largest(top, whole, len(result.rows) == 1)] if whole else [])]
+    if spread:
+        sentences[1:] = [spread]
     bound = result.rows[result.rows["latency_bound"].fillna(False).astype(bool)]
     if whole and (share := float(bound["total_s"].sum()) / whole) >= MUCH:
         sentences.append(f"{sentence(fmt.whole_share(share))} went into small ones bound by latency: merge them.")
