@@ -216,9 +216,10 @@ def _left_out(rows: pd.DataFrame) -> list[str]:
     notes = []
     out = rows[rows["out_of"] != ""]
     for reason, mine in out.groupby("out_of", sort=False):
+        named = _some(mine["id"].dropna().astype(str))  # tables that people write often name no request
         notes.append(
-            f"{len(mine):,} of {len(rows):,} requests are left out of the statistics of time: {reason} "
-            f"({_some(mine['id'].astype(str))})."
+            f"{len(mine):,} of {len(rows):,} requests are left out of the statistics of time: {reason}"
+            f"{f' ({named})' if named else ''}."
         )
     if failed := int(rows["failed"].sum()):
         notes.append(f"{failed:,} of {len(rows):,} requests did not complete: they have no latency.")

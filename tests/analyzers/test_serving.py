@@ -263,6 +263,12 @@ def test_times_that_cannot_be_are_named_and_left_out():
     assert any("its answer took no time" in n and "(b)" in n for n in result.notes)
 
 
+def test_times_that_cannot_be_are_left_out_also_where_no_request_has_a_name():
+    result = ask(MemoryTables({"requests": _requests(id=[None] * 3, e2e_ns=[2 * S, -S, 2 * S])}))
+    assert result.load.statistic("e2e_s", "mean") == pytest.approx(2.0)
+    assert "1 of 3 requests are left out of the statistics of time: its answer took no time, or less." in result.notes
+
+
 def test_requests_that_all_failed_have_no_latency():
     result = ask(MemoryTables({"requests": _requests(status=["failed"] * 3)}))
     said = result.to_dict()
