@@ -6,11 +6,11 @@ in every order. Slices are cut by one logical axis or by several together, in ev
 that differ only in which of two equal physical axes is taken count once, and say how many they stand for.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import chain, islice, permutations, product, zip_longest
 from math import gcd
-from typing import NamedTuple
 
 import numpy as np
 
@@ -103,16 +103,21 @@ class Costing:
         return (low if self.overlap == "full" else high), low, high
 
 
-class _Way(NamedTuple):
-    """A placement while searching: what it costs, then what is better among equals, and how many are alike."""
+Nest = tuple[tuple[int, int], ...]
+"""What one physical axis is shared by: (logical axis, devices), outermost first."""
+Way = tuple[Nest, ...]
+"""A placement while searching: the nest of each physical axis, which tells its shares and its nesting."""
 
+
+@dataclass
+class _Cost:
+    """What the first of those ways costs that are alike, and how many these are."""
+
+    way: Way
     step_s: float
-    high_s: float
-    split: bool
-    shares: Shares
-    nesting: Nesting
     low_s: float
-    alike: int
+    high_s: float
+    alike: int = 1
 
 
 def search(costing: Costing) -> Found:
@@ -120,31 +125,28 @@ def search(costing: Costing) -> Found:
     machine, sizes = costing.machine, [a.size for a in costing.axes]
     chosen, splits = jax_shares(machine, costing.axes)
     tables = _nested_tables(machine, sizes) if machine.levels else _tables(machine, costing.axes)
-    first = [] if chosen is None else [(chosen, _later_inside(machine, chosen))]
-    kinds, outer = _kinds(machine), len(machine.axes) - len(machine.slice_dims)
-    best: dict[tuple, _Way] = {}
+    first = [] if chosen is None else [_later_inside(chosen)]
+    key, pieces = _keys(machine), _Pieces(len(sizes))
+    best: dict[tuple, _Cost] = {}
     known: dict = {}
-    seen: set[tuple[Shares, Nesting]] = set()
-    for shares, nesting in chain(first, tables):
-        if (shares, nesting) in seen:
+    seen: set[Way] = set()
+    for way in chain(first, tables):
+        if way in seen:
             continue
         if len(seen) == MOST_WAYS:
             break
-        seen.add((shares, nesting))
-        key = _key(kinds, shares, nesting)
-        had = best.get(key)
-        if had:
-            best[key] = had._replace(alike=had.alike + 1)
+        seen.add(way)
+        same = key(way)
+        if had := best.get(same):
+            had.alike += 1
         else:
-            step, low, high = costing.seconds(_pieces(shares, nesting), known)
-            split = any(1 < n < k for s in shares for n, k in zip(s[outer:], machine.slice_dims, strict=True))
-            best[key] = _Way(step, high, split, shares, nesting, low, 1)
-    ranked = sorted(best.values(), key=_rank)
-    jax = None if chosen is None else best[_key(kinds, *first[0])]
-    kept = {id(w): _placement(w, known) for w in (*ranked[:MOST_KEPT], *([jax] if jax else []))}
+            best[same] = _Cost(way, *costing.seconds(pieces.of(way), known))
+    ranked = _ranked([*best.values()], machine, sizes)
+    jax = None if chosen is None else best[key(first[0])]
+    kept = {id(c): _placement(c, pieces.of(c.way), known) for c in (*ranked, *([jax] if jax else []))}
     return Found(
-        tuple(kept[id(w)] for w in ranked[:MOST_KEPT]),
-        len(ranked),
+        tuple(kept[id(c)] for c in ranked),
+        len(best),
         len(seen),
         len(seen) < MOST_WAYS,
         kept[id(jax)] if jax else None,
@@ -152,17 +154,16 @@ def search(costing: Costing) -> Found:
     )
 
 
-def _placement(way: _Way, known: dict) -> Placement:
-    pieces = _pieces(way.shares, way.nesting)
+def _placement(cost: _Cost, pieces: tuple[tuple[Piece, ...], ...], known: dict) -> Placement:
     return Placement(
-        shares=way.shares,
-        nesting=way.nesting,
+        shares=_shares(cost.way, len(pieces)),
+        nesting=tuple(tuple(q for q, _ in nest) for nest in cost.way),
         pieces=pieces,
-        alike=way.alike,
-        step_s=way.step_s,
+        alike=cost.alike,
+        step_s=cost.step_s,
         by_axis_s=tuple(known[key][0] for key in enumerate(pieces)),
-        low_s=way.low_s,
-        high_s=way.high_s,
+        low_s=cost.low_s,
+        high_s=cost.high_s,
     )
 
 
@@ -173,7 +174,7 @@ def jax_shares(machine: Machine, axes: Sequence[LogicalAxis]) -> tuple[Shares | 
     if machine.levels and (machine.chip or "").startswith("TPU"):
         return None, False  # how JAX numbers the devices of a Boardfly is not known
     if machine.levels:
-        return next((shares for shares, _ in _nested_tables(machine, sizes)), None), False
+        return next((_shares(way, len(sizes)) for way in _nested_tables(machine, sizes)), None), False
     across = next(_across(machine, axes), None)
     if across is None or jax_tray(machine, axes) is not None or machine.device_kind in jax_order.BY_HOST:
         return None, False
@@ -207,18 +208,16 @@ def _across(machine: Machine, axes: Sequence[LogicalAxis]) -> Iterator[tuple[int
     yield from sorted(cuts, key=lambda cut: [-cut[i] for i in order])
 
 
-def _tables(machine: Machine, axes: Sequence[LogicalAxis]) -> Iterator[tuple[Shares, Nesting]]:
-    """Every table of shares on a mesh or torus. Where slices can be cut in several ways, those of the first and of all
-    others by turns: the others are many, and not all may be tried."""
+def _tables(machine: Machine, axes: Sequence[LogicalAxis]) -> Iterator[Way]:
+    """Every way on a mesh or torus. Where slices can be cut in several ways, those of the first and of all others by
+    turns: the others are many, and not all may be tried."""
     across = _across(machine, axes)
     by_hand = _tables_of(machine, axes, [*islice(across, 1)])
-    for tables in zip_longest(by_hand, _tables_of(machine, axes, [*across])):
-        yield from (table for table in tables if table is not None)
+    for ways in zip_longest(by_hand, _tables_of(machine, axes, [*across])):
+        yield from (way for way in ways if way is not None)
 
 
-def _tables_of(
-    machine: Machine, axes: Sequence[LogicalAxis], cuts: Sequence[tuple[int, ...]]
-) -> Iterator[tuple[Shares, Nesting]]:
+def _tables_of(machine: Machine, axes: Sequence[LogicalAxis], cuts: Sequence[tuple[int, ...]]) -> Iterator[Way]:
     """Of these ways to cut the slices: first with later axes inside on each physical axis, then otherwise."""
     outer = len(machine.axes) - len(machine.slice_dims)
 
@@ -226,7 +225,7 @@ def _tables_of(
         if logical == len(axes):
             yield ()
             return
-        for ways in jax_order.parts(axes[logical].size // across[logical], room):
+        for ways in _parts(axes[logical].size // across[logical], room):
             left = tuple(k // n for k, n in zip(room, ways, strict=True))
             for rest in tables(across, logical + 1, left):
                 yield ((across[logical],) * outer + ways, *rest)
@@ -234,21 +233,24 @@ def _tables_of(
     def all_tables() -> Iterator[Shares]:
         return chain.from_iterable(tables(across, 0, machine.slice_dims) for across in cuts)
 
+    yield from map(_later_inside, all_tables())
     for shares in all_tables():
-        yield shares, _later_inside(machine, shares)
-    for shares in all_tables():
-        on_each = _later_inside(machine, shares)
-        if any(len(on) > 1 for on in on_each[outer:]):  # which slices are next to one another makes no difference
-            inside = product(*(permutations(on) for on in on_each[outer:]))
-            yield from ((shares, (*on_each[:outer], *nesting)) for nesting in inside)
+        way = _later_inside(shares)
+        if any(len(nest) > 1 for nest in way[outer:]):  # which slices are next to one another makes no difference
+            yield from product(*((nest,) for nest in way[:outer]), *map(_orders, way[outer:]))
 
 
-def _nested_tables(machine: Machine, sizes: Sequence[int]) -> Iterator[tuple[Shares, Nesting]]:
+@lru_cache(maxsize=1 << 12)  # axes before leave the same room in many ways
+def _parts(size: int, room: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
+    return tuple(jax_order.parts(size, room))
+
+
+def _nested_tables(machine: Machine, sizes: Sequence[int]) -> Iterator[Way]:
     """Logical axes nested in one another over the levels, in the order of the mesh first, then in every other."""
     for order in permutations(range(len(sizes))):
         shares = _nested(machine, sizes, order)
         if shares is not None:
-            yield shares, tuple(tuple(q for q in order if shares[q][p] > 1) for p in range(len(machine.axes)))
+            yield tuple(tuple((q, shares[q][p]) for q in order if shares[q][p] > 1) for p in range(len(machine.axes)))
 
 
 def _nested(machine: Machine, sizes: Sequence[int], order: Sequence[int]) -> Shares | None:
@@ -271,39 +273,75 @@ def _nested(machine: Machine, sizes: Sequence[int], order: Sequence[int]) -> Sha
     return tuple(map(tuple, shares))
 
 
-def _later_inside(machine: Machine, shares: Shares) -> Nesting:
-    return tuple(tuple(q for q in range(len(shares)) if shares[q][p] > 1) for p in range(len(machine.axes)))
+def _later_inside(shares: Shares) -> Way:
+    return tuple(map(_nest, zip(*shares, strict=True)))
 
 
-def _pieces(shares: Shares, nesting: Nesting) -> tuple[tuple[Piece, ...], ...]:
-    """What each logical axis holds, by physical axis."""
-    found: list[list[Piece]] = [[] for _ in shares]
-    for p, nest in enumerate(nesting):
-        stride = 1
-        for q in reversed(nest):
-            found[q].append(Piece(p, shares[q][p], stride))
-            stride *= shares[q][p]
-    return tuple(map(tuple, found))
+@lru_cache(maxsize=1 << 12)  # few of them make many ways
+def _nest(counts: tuple[int, ...]) -> Nest:
+    """Of the devices of each logical axis along one physical axis: later ones inside."""
+    return tuple((q, n) for q, n in enumerate(counts) if n > 1)
 
 
-def _kinds(machine: Machine) -> list[int]:
-    """A number for each physical axis, the same for those that are equal; each its own in a twisted torus."""
-    if any(a.twisted_with for a in machine.axes):
-        return list(range(len(machine.axes)))
+@lru_cache(maxsize=1 << 12)
+def _orders(nest: Nest) -> tuple[Nest, ...]:
+    return tuple(permutations(nest))
+
+
+def _shares(way: Way, logical: int) -> Shares:
+    by_axis = [dict(nest) for nest in way]
+    return tuple(tuple(held.get(q, 1) for held in by_axis) for q in range(logical))
+
+
+class _Pieces:
+    """What each logical axis holds, by physical axis; the pieces of each nest are made once."""
+
+    def __init__(self, logical: int):
+        self.logical = logical
+        self.made: dict[tuple[int, Nest], list[tuple[int, Piece]]] = {}
+
+    def of(self, way: Way) -> tuple[tuple[Piece, ...], ...]:
+        found: list[list[Piece]] = [[] for _ in range(self.logical)]
+        for placed in enumerate(way):
+            for q, piece in self.made.get(placed) or self._make(*placed):
+                found[q].append(piece)
+        return tuple(map(tuple, found))
+
+    def _make(self, p: int, nest: Nest) -> list[tuple[int, Piece]]:
+        made, stride = [], 1
+        for q, n in reversed(nest):
+            made.append((q, Piece(p, n, stride)))
+            stride *= n
+        self.made[p, nest] = made
+        return made
+
+
+def _keys(machine: Machine) -> Callable[[Way], tuple]:
+    """What is the same for ways that differ only in which of two equal physical axes is taken; in a twisted torus each
+    is its own."""
     unnamed = [replace(a, name="") for a in machine.axes]
-    return [unnamed.index(a) for a in unnamed]
+    kinds = [unnamed.index(a) for a in unnamed]
+    if len(set(kinds)) == len(kinds) or any(a.twisted_with for a in machine.axes):
+        return lambda way: way
+    return lambda way: tuple(sorted(zip(kinds, way, strict=True)))
 
 
-def _key(kinds: Sequence[int], shares: Shares, nesting: Nesting) -> tuple:
-    """The same for ways that differ only in which of two equal physical axes is taken."""
-    return tuple(sorted((kinds[p], *((q, shares[q][p]) for q in nest)) for p, nest in enumerate(nesting)))
+def _ranked(costs: Sequence[_Cost], machine: Machine, sizes: Sequence[int]) -> list[_Cost]:
+    """The best MOST_KEPT, the best first."""
+    steps = np.array([c.step_s for c in costs])
+    if len(costs) > MOST_KEPT:  # what is slower than so many by more than the digits that count is none of them
+        most = np.partition(steps, MOST_KEPT - 1)[MOST_KEPT - 1]
+        costs = [costs[k] for k in np.flatnonzero(steps <= most * (1 + 1e-7)).tolist()]
+    return sorted(costs, key=lambda cost: _rank(cost, machine, sizes))[:MOST_KEPT]
 
 
-def _rank(way: _Way) -> tuple:
+def _rank(cost: _Cost, machine: Machine, sizes: Sequence[int]) -> tuple:
     """By the step to nine digits; among equals what exposes least, then whole axes, then as JAX, later ones first."""
+    outer = len(machine.axes) - len(machine.slice_dims)
+    split = any(1 < n < k for nest, k in zip(cost.way[outer:], machine.slice_dims, strict=True) for _, n in nest)
     return (
-        float(f"{way.step_s:.9g}"),
-        float(f"{way.high_s:.9g}"),
-        way.split,
-        tuple(-n for s in reversed(way.shares) for n in s),
+        float(f"{cost.step_s:.9g}"),
+        float(f"{cost.high_s:.9g}"),
+        split,
+        tuple(-n for s in reversed(_shares(cost.way, len(sizes))) for n in s),
     )

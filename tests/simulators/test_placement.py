@@ -11,6 +11,7 @@ from catalog.models import model, parameters
 from errors import QuestionError
 from simulators import topology
 from simulators.placement import jax_order
+from simulators.placement import search as placing
 from simulators.placement.build import Given, machine
 from simulators.placement.cost import seconds
 from simulators.placement.fit import nearest
@@ -205,6 +206,24 @@ def test_of_more_ways_than_are_tried_half_are_those_that_cut_the_slices_by_hand(
     monkeypatch.setattr("simulators.placement.search.MOST_WAYS", 2 * ways)
     some = found(*asked)
     assert every.complete and not some.complete and by_hand(some) == by_hand(every)
+
+
+def test_of_many_ways_few_are_ranked_and_few_pieces_made(monkeypatch):
+    """And those that are kept are the first of all of them."""
+    asked = "v5p:4x4x4:slices=4", "data=4,fsdp=4,context=4,tensor=4"
+    every = found(*asked)
+    monkeypatch.setattr(placing, "MOST_KEPT", 20)
+    ranked, made = spied(monkeypatch, placing, "_rank"), spied(monkeypatch, placing, "Piece")
+    some = found(*asked)
+    assert some.placements == every.placements[:20]
+    assert (some.different, some.ways, some.jax) == (every.different, every.ways, every.jax) and some.different > 200
+    assert 20 <= len(ranked) < some.different and len(made) < some.different
+
+
+def spied(monkeypatch, module, name):
+    calls, real = [], getattr(module, name)
+    monkeypatch.setattr(module, name, lambda *given: calls.append(given) or real(*given))
+    return calls
 
 
 def test_axes_cut_slices_together():
