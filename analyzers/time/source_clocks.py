@@ -54,13 +54,23 @@ def _middle(gap: np.ndarray) -> int:
 
 
 def _to_nearest(step: np.ndarray, at: np.ndarray, other_step: np.ndarray, other_at: np.ndarray) -> np.ndarray:
-    """For each row whose step the other has, the time to the nearest row of it there, ns."""
-    mine = pd.DataFrame({"step": step, "at": at, "mine": np.arange(len(at))}).sort_values("at", kind="stable")
-    theirs = pd.DataFrame({"step": other_step, "at": other_at, "theirs": np.arange(len(other_at))})
-    theirs = theirs.sort_values("at", kind="stable")
-    both = pd.merge_asof(mine, theirs, on="at", by="step", direction="nearest").dropna(subset="theirs")
-    mine, theirs = (both[c].to_numpy(dtype=np.int64) for c in ("mine", "theirs"))
-    return other_at[theirs] - at[mine]
+    """For each row whose step the other has, the time to the nearest row of it there, ns; of two as near the one
+    before. In no order that means anything."""
+    mine = np.repeat([False, True], [len(other_at), len(at)])
+    steps, times = np.concatenate((other_step, step)), np.concatenate((other_at, at))
+    order = np.lexsort((mine, times, steps))
+    mine, steps, times = mine[order], steps[order], times[order]
+    place = np.arange(len(order))
+    before = np.maximum.accumulate(np.where(mine, -1, place))
+    after = np.minimum.accumulate(np.where(mine, len(order), place)[::-1])[::-1]
+    gaps, known = [], []
+    for other in (before, after):
+        found = other.clip(0, len(order) - 1)
+        known.append(mine & (other == found) & (steps[found] == steps))
+        gaps.append(times[found] - times)
+    (back, ahead), (had, has) = gaps, known
+    nearer = had & (~has | (-back <= ahead))
+    return np.where(nearer, back, ahead)[had | has]
 
 
 def _most_common(step: np.ndarray, at: np.ndarray, other_step: np.ndarray, other_at: np.ndarray, slack: int) -> int:

@@ -9,6 +9,7 @@ is counted once.
 import re
 from collections import Counter
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -82,12 +83,13 @@ def streams(
     tell a step once more. `starts`: of the job, after which a step is told anew.
     """
     code, keys = _keys(rows)
+    told = _Told.of(rows)
     order = np.argsort(code, kind="stable") if len(keys) > 1 else np.arange(len(rows))
     bounds = np.searchsorted(code[order], np.arange(len(keys) + 1))
     found, notes = [], []
     for k in sorted(range(len(keys)), key=lambda k: [natural_key(part) for part in (keys[k][1], keys[k][2])]):
-        for mine in _by_clock(rows, order[bounds[k] : bounds[k + 1]]):
-            one, doubled, said = _one(rows, mine, keys[k], starts)
+        for mine in _by_clock(told, order[bounds[k] : bounds[k + 1]]):
+            one, doubled, said = _one(told, mine, keys[k], starts)
             found.append(one)
             notes += said
             if again is not None:
@@ -107,20 +109,53 @@ def _keys(rows: pd.DataFrame) -> tuple[np.ndarray, list[tuple[str, str, str]]]:
     return code, names
 
 
-def _by_clock(rows: pd.DataFrame, mine: np.ndarray) -> list[np.ndarray]:
+class _Told(NamedTuple):
+    """What rows of `steps` say, each column taken out once for all streams, of which there may be ten thousand."""
+
+    step: np.ndarray  # -1: not told
+    start: np.ndarray  # UNTIMED: not told
+    took: np.ndarray  # -1: not told
+    place: np.ndarray
+    attempt: np.ndarray
+    logged: np.ndarray  # UNTIMED: not told
+    numbered: np.ndarray
+    lasting: np.ndarray
+    placed: np.ndarray
+
+    @classmethod
+    def of(cls, rows: pd.DataFrame) -> "_Told":
+        def told(name: str, unknown: int) -> np.ndarray:
+            return rows[name].to_numpy(dtype=np.int64, na_value=unknown)
+
+        return cls(
+            step=told("step", -1),
+            start=told("start_ns", UNTIMED),
+            took=told("dur_ns", -1),
+            place=told("order", -1),
+            attempt=told("attempt", 0),
+            logged=told("logged_ns", UNTIMED),
+            numbered=rows["step"].notna().to_numpy(),
+            lasting=rows["dur_ns"].notna().to_numpy(),
+            placed=rows["order"].notna().to_numpy(),
+        )
+
+    def at(self, mine: np.ndarray) -> "_Told":
+        return _Told(*(column[mine] for column in self))
+
+
+def _by_clock(told: _Told, mine: np.ndarray) -> list[np.ndarray]:
     """The rows of each host where one file holds the logs of several, one behind the other and by other clocks: where
     the step number and the clock both go back, and what follows is what went before by a clock that is off by half
     hours. No restart goes back in time."""
-    part = rows.iloc[mine]
-    place, start, step = part["order"], part["start_ns"], part["step"]
-    if place.isna().any() or start.isna().any() or step.isna().any():
+    part = told.at(mine)
+    if not (part.placed.all() and (part.start != UNTIMED).all() and part.numbered.all()):
         return [mine]
-    mine = mine[np.argsort(place.to_numpy(dtype=np.int64), kind="stable")]
-    step, start = (rows[c].iloc[mine].to_numpy(dtype=np.int64) for c in ("step", "start_ns"))
+    order = np.argsort(part.place, kind="stable")
+    mine, step, start = mine[order], part.step[order], part.start[order]
     back = np.flatnonzero((np.diff(step) < 0) & (np.diff(start) < -ANOTHER_CLOCK_NS)) + 1
     if not 0 < len(back) <= MOST_CLOCKS:
         return [mine]
-    usual = _usual(step, start, rows["dur_ns"].iloc[mine].to_numpy(dtype=np.int64, na_value=-1))
+    usual = _usual(step, start, part.took[order])
     cuts = [0]
     for at in back.tolist():
         if apart(step[:at], start[:at], step[at:], start[at:], usual) is not None:
@@ -129,9 +164,10 @@ def _by_clock(rows: pd.DataFrame, mine: np.ndarray) -> list[np.ndarray]:
 
 
 def _one(
-    rows: pd.DataFrame, mine: np.ndarray, key: tuple[str, str, str], starts: np.ndarray | None
+    told: _Told, mine: np.ndarray, key: tuple[str, str, str], starts: np.ndarray | None
 ) -> tuple[Stream, int, list[str]]:
-    one = _as_written(rows, mine, *key)
+    part = told.at(mine)
+    one = _as_written(part, mine, *key)
     if not one.timed:
         one, doubled = _once(one, _in_turns(one.step))
         return one, doubled, []
@@ -143,28 +179,26 @@ def _one(
     one = _counted_anew(one.at(by_time)) if turned else one
     one, doubled = _once(one, _while_running(one))
     one, more = _once(one, _in_turns(one.step))
-    one, notes = _onward(one, whole_seconds(rows.iloc[mine]))
+    rounded = bool(part.lasting.all()) and whole_seconds(part.logged[part.logged != UNTIMED])
+    one, notes = _onward(one, rounded)
     return one, doubled + more, notes
 
 
-def _as_written(rows: pd.DataFrame, mine: np.ndarray, form: str, source: str, host: str) -> Stream:
+def _as_written(part: _Told, mine: np.ndarray, form: str, source: str, host: str) -> Stream:
     """The rows at `mine` in the order in which they were written; without places, by attempt as they stand."""
-    part = rows.iloc[mine]
-    place, attempt = part["order"], part["attempt"].to_numpy(dtype=np.int64, na_value=0)
-    by = attempt if place.isna().any() else place.to_numpy(dtype=np.int64)
+    placed = bool(part.placed.all())
+    by = part.place if placed else part.attempt
     if (np.diff(by) < 0).any():
         order = np.argsort(by, kind="stable")
-        part, mine, attempt, by = part.iloc[order], mine[order], attempt[order], by[order]
-    step = part["step"].to_numpy(dtype=np.int64, na_value=-1)
-    start = part["start_ns"].to_numpy(dtype=np.int64, na_value=UNTIMED)
-    took = part["dur_ns"].to_numpy(dtype=np.int64, na_value=-1)
-    start = _laid_beside(start, took, attempt)
+        part, mine, by = part.at(order), mine[order], by[order]
+    step, took, attempt = part.step, part.took, part.attempt
+    start = _laid_beside(part.start, took, attempt)
     usual = _usual(step, start, took)
     lasts = np.where(took >= 0, took, int(SAME_STEP * usual))
     end = np.where(start == UNTIMED, UNTIMED, start + np.maximum(lasts, 1))
     fresh = np.diff(attempt, prepend=attempt[:1]) > 0
     announced = fresh & (np.diff(step, prepend=step[:1]) > 0)
-    written = by if place.notna().all() else mine
+    written = by if placed else mine
     return Stream(source, host, form, mine, written, step, start, end, fresh, announced, usual)
 
 

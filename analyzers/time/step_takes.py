@@ -20,6 +20,7 @@ import pandas as pd
 from analyzers.time.clocks_put_back import moved_said, put_back, put_back_said
 from analyzers.time.log_names import ages
 from analyzers.time.source_clocks import COARSE_NS, apart
+from analyzers.time.step_chains import chains, joined
 from analyzers.time.step_streams import NS_PER_S, UNTIMED, Stream, natural_key, streams
 
 PAUSE_NS, PAUSE_STEPS = 60 * NS_PER_S, 10  # a new log that begins after a longer pause is that of a new start
@@ -111,8 +112,8 @@ def on_one_clock(told: Sequence[Stream], clock: Stream | None = None) -> tuple[l
     firsts = [clock] if clock is not None else []  # of those that share steps, each by its own clock
     more: list[tuple[int, Stream]] = []  # others, by the clock of the first whose steps they share
     alike: list[list[tuple[int, list[int]]]] = [[] for _ in firsts]  # gaps from that clock, and whose they are
-    for parts in sorted(_chains(told), key=lambda parts: -sum(len(told[k]) for k in parts)):
-        whole = _joined([told[k] for k in parts])
+    for parts in sorted(chains(told), key=lambda parts: -sum(len(told[k]) for k in parts)):
+        whole = joined([told[k] for k in parts])
         known = chain(enumerate(firsts), more)
         k, gap = next(((k, g) for k, other in known if (g := _gap(whole, other)) is not None), (len(firsts), 0))
         if k == len(firsts):  # shares no step with those before: its clock is believed, and later ones may go by it
@@ -133,44 +134,6 @@ def on_one_clock(told: Sequence[Stream], clock: Stream | None = None) -> tuple[l
     shifts = {one.source: gap for one, gap in reversed(far) if one.source and one.source not in right}
     notes = put_back_said(told, behind, moves) + moved_said(told, moved, moves)
     return [one.moved(gap) for one, gap in zip(told, moves, strict=True)], shifts, notes
-
-
-def _chains(told: Sequence[Stream]) -> list[list[int]]:
-    """Positions of streams of which each goes on where the one before ended, at the next step and within a few usual
-    ones: parts of a log that was rotated, or of hosts of one clock. Others stand alone."""
-    by_start: dict[int, list[tuple[int, int]]] = {}
-    for k, one in enumerate(told):
-        by_start.setdefault(int(one.step[0]), []).append((int(one.start_ns[0]), k))
-    chains, within = [], set()
-    for _, first in sorted((int(one.start_ns[0]), k) for k, one in enumerate(told)):
-        if first in within:
-            continue
-        parts = [first]
-        within.add(first)
-        while (after := _goes_on(told, parts[-1], by_start, within)) is not None:
-            parts.append(after)
-            within.add(after)
-        chains.append(parts)
-    return chains
-
-
-def _goes_on(
-    told: Sequence[Stream], k: int, by_start: dict[int, list[tuple[int, int]]], within: set[int]
-) -> int | None:
-    """The stream that goes on nearest to where this one ended; None where none does."""
-    one = told[k]
-    reach = max(COARSE_NS, 2 * one.usual_ns)
-    near = [(abs(at - int(one.end_ns[-1])), i) for at, i in by_start.get(int(one.step[-1]) + 1, ()) if i not in within]
-    gap, after = min(near, default=(reach + 1, -1))
-    return after if gap <= reach else None
-
-
-def _joined(parts: Sequence[Stream]) -> Stream:
-    """Streams one after the other, as one."""
-    if len(parts) == 1:
-        return parts[0]
-    names = ("row", "place", "step", "start_ns", "end_ns", "fresh", "announced")
-    return replace(max(parts, key=len), **{name: np.concatenate([getattr(s, name) for s in parts]) for name in names})
 
 
 def _gap(one: Stream, other: Stream) -> int | None:

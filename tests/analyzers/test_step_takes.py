@@ -6,6 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from analyzers.time.source_clocks import _to_nearest
+from analyzers.time.step_chains import chains
 from analyzers.time.step_streams import UNTIMED, Stream
 from analyzers.time.step_takes import lines_taken, takes
 
@@ -198,3 +200,64 @@ def test_of_hosts_that_write_one_log_the_slowest_tells_how_long_a_step_lasts():
     ).astype({c: "Int64" for c in ("step", "start_ns", "dur_ns", "order", "attempt", "logged_ns")})
     found = lines_taken(rows.astype({"loss": "float64"}))
     assert len(found.row) == n and found.took_ns(np.full(n, 9 * S)).tolist() == [10 * S] * n
+
+
+def test_parts_of_logs_go_on_nearest_to_where_each_ended():
+    """Against looking at every other stream each time."""
+    rng = np.random.default_rng(3)
+    for _ in range(60):
+        told = [
+            stream(f"{k}.log", range(first, first + 4), first * 10 + float(rng.integers(-3, 4)) / 2)
+            for k, first in enumerate(rng.choice([0, 4, 8, 12], int(rng.integers(2, 14))).tolist())
+        ]
+        expected, within = [], set()
+        for _, first in sorted((int(one.start_ns[0]), k) for k, one in enumerate(told)):
+            parts = [] if first in within else [first]
+            while parts:
+                within.add(parts[-1])
+                end, following = int(told[parts[-1]].end_ns[-1]), int(told[parts[-1]].step[-1]) + 1
+                near = min(
+                    (abs(int(one.start_ns[0]) - end), k)
+                    for k, one in enumerate([*told, stream("", [following], 1e9)])
+                    if one.step[0] == following and k not in within
+                )
+                if near[0] > 20 * S:
+                    break
+                parts.append(near[1])
+            expected += [parts] if parts else []
+        assert chains(told) == expected
+
+
+def test_a_step_taken_twice_is_held_against_the_take_nearest_in_time():
+    """Against looking at every row of the other input."""
+    rng = np.random.default_rng(5)
+    for _ in range(200):
+        step, other = (rng.integers(0, 6, int(rng.integers(1, 9))) for _ in range(2))
+        at, other_at = (rng.integers(-9, 9, len(x)) * S for x in (step, other))
+        gaps = [
+            [int(b - a) for t, b in zip(other, other_at, strict=True) if t == s] for s, a in zip(step, at, strict=True)
+        ]
+        expected = [min(g, key=lambda x: (abs(x), x)) for g in gaps if g]
+        assert sorted(_to_nearest(step, at, other, other_at).tolist()) == sorted(expected)
+
+
+def test_of_hundreds_of_logs_each_column_is_taken_out_once(monkeypatch):
+    hosts, steps = 200, 5
+    rows = pd.DataFrame(
+        {
+            "step": np.tile(np.arange(steps), hosts),
+            "start_ns": np.tile(np.arange(steps) * 10 * S, hosts) + np.repeat(np.arange(hosts), steps),
+            "dur_ns": np.full(hosts * steps, 10 * S),
+            "order": np.tile(np.arange(steps), hosts),
+            "source": np.repeat([f"{h}.log" for h in range(hosts)], steps),
+            "host": None,
+            "format": "log",
+            "attempt": 0,
+            "logged_ns": None,
+            "loss": 1.0,
+        }
+    ).astype({"logged_ns": "Int64"})
+    taken_out, real = [], pd.Series.to_numpy
+    monkeypatch.setattr(pd.Series, "to_numpy", lambda self, *a, **k: taken_out.append(self.name) or real(self, *a, **k))
+    assert lines_taken(rows).step.tolist() == list(range(steps))
+    assert len(taken_out) < 50
