@@ -26,7 +26,7 @@ from collectors.ingesting.order import natural
 from collectors.ingesting.parts.records import Stored
 from collectors.ingesting.parts.spread import Spread, many
 from collectors.ingesting.settling import contradictions, held, seats_by_input, settled
-from collectors.ingesting.told import Files, FileTold, Tell, line, unknown, why, with_others
+from collectors.ingesting.told import Files, FileTold, Tell, line, unknown, why, with_others, without_frames
 from collectors.ingesting.unpack import BROKEN, SafeSource
 from collectors.own import sidecar
 from collectors.reading import server_ran
@@ -277,7 +277,7 @@ class _Ingest:
                 except InputError as e:
                     if job.collector is sidecar:
                         raise  # what a person declared must not be dropped with a warning
-                    failures.append(e)
+                    failures.append(without_frames(e))
                     self._failed(job, e, kept)
                     partly |= {job.source.name: e} if kept else {}
                     break

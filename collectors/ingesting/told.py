@@ -126,6 +126,15 @@ def refusal(unknown: Sequence[Unknown]) -> InputError:
     return InputError(f"no file of a known format: {told}{more}", where=f"{len(unknown):,} files", advice=advice)
 
 
+def without_frames(error: InputError) -> InputError:
+    """The error without the frames in which it rose: these hold on to what was read of the file, until all files are
+    read."""
+    one: BaseException | None = error
+    while one is not None:
+        one.__traceback__, one = None, one.__cause__ or one.__context__
+    return error
+
+
 def with_others(error: InputError, others: int) -> InputError:
     """The first fault, where others gave nothing either."""
     if others < 1:

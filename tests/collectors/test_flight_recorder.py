@@ -6,6 +6,7 @@ import os
 import pickle
 import time
 import tracemalloc
+import weakref
 
 import pytest
 from hypothesis import given, settings
@@ -378,3 +379,23 @@ def test_many_numbers_of_groups_are_paired_in_time():
     began = time.monotonic()
     assert paired([*known.values(), "7"], [*numbers, 7], known) == {**known, 7: "7"}
     assert time.monotonic() - began < 10
+
+
+def test_of_dumps_that_are_refused_none_is_held_until_all_are_read(store, tmp_path, monkeypatch):
+    """An error holds the frames in which it rose, and those all that was read."""
+    held, most = weakref.WeakSet(), []
+
+    class Dump(reader._Dump):
+        def __init__(self, *given):
+            held.add(self)
+            most.append(len(held))
+            super().__init__(*given)
+
+    monkeypatch.setattr(reader, "_Dump", Dump)
+    (tmp_path / "dumps").mkdir()
+    for rank in range(6):
+        content = pickled(dump({"0": [0, 1], "1": [2, 3]}, [entry("all_reduce", seq=rank)]))
+        (tmp_path / "dumps" / f"{rank}.dump").write_bytes(content)
+    with pytest.raises(InputError, match="which rank wrote it.*5 other files"):
+        ingest([tmp_path / "dumps"], store)
+    assert len(most) == 6 and max(most) <= 2
