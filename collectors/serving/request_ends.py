@@ -3,13 +3,14 @@
 import math
 import re
 from collections import Counter
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
 import numpy as np
 
 from collectors.reading.textlog import Tally, clean
 
+T = TypeVar("T")
 _WORDS = {  # of letters and digits alone
     "completed": re.compile(
         r"completed?|success(?:ful)?|succeeded|ok|done|finish(?:ed)?|pass(?:ed)?|true|yes|y|t|noerrors?"
@@ -40,8 +41,8 @@ def ends(
     errors says. A word that is not known decides nothing: a row with a latency was answered, another was not. An error
     that is told outweighs a latency, which may be of what came before it.
     """
-    said = [None] * len(told) if status is None else [_ended(value, column) for value in status]
-    wrong = [False] * len(told) if errors is None else [_is_error(value) for value in errors]
+    said = [None] * len(told) if status is None else of_each(status, lambda value: _ended(value, column))
+    wrong = [False] * len(told) if errors is None else of_each(errors, _is_error)
     unknown: Counter[str] = Counter()
     found: list[str | None] = []
     for has_latency, end, bad in zip(told.tolist(), said, wrong, strict=True):
@@ -58,6 +59,21 @@ def ends(
     for n, (word, count) in enumerate(unknown.most_common()):
         what = f"status {word!r}" if n < NAMED else "status, other words"
         tally.add(what, "what it means is not known: who has it was answered if it has a latency", count=count)
+    return found
+
+
+def of_each(values: Sequence[Any], judge: Callable[[Any], T]) -> list[T]:
+    """What is judged of each value; once of those that are alike, since a million rows have few ends."""
+    known: dict[tuple[type, Any], T] = {}
+    found = []
+    for value in values:
+        if isinstance(value, list | dict):
+            found.append(judge(value))
+            continue
+        key = type(value), value  # 1, 1.0 and True are alike, and do not say the same
+        if key not in known:
+            known[key] = judge(value)
+        found.append(known[key])
     return found
 
 

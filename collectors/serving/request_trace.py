@@ -32,7 +32,7 @@ from collectors.reading.encodings import Utf8
 from collectors.reading.json_stream import objects
 from collectors.reading.textlog import BATCH_ROWS, DATED, Tally, clean, moment_ns
 from collectors.serving.request_columns import LATENCIES, ROLES, UNITS_NS
-from collectors.serving.request_ends import ends
+from collectors.serving.request_ends import ends, of_each
 from errors import InputError
 from runs.schema import SCHEMAS
 
@@ -289,7 +289,7 @@ class _Trace:
         parts = [values[r] for r in (("tenant",) if "tenant" in values else ("model", "log")) if r in values]
         if not parts:
             return None
-        lists = [[_word(v) for v in _list(part, used)] for part in parts]
+        lists = [of_each(_list(part, used), _word) for part in parts]
         return [" ".join(w for w in words if w) or None for words in zip(*lists, strict=True)]
 
     def _hashes(self, lists: list[Any], prompt: np.ndarray) -> list[list[int] | None]:

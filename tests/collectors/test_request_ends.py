@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from collectors.reading.textlog import Tally
+from collectors.serving import request_ends
 from collectors.serving.request_ends import ends
 from tests.collectors.test_request_trace import columns, trace
 
@@ -84,3 +85,14 @@ def test_words_without_end_are_told_together():
 def test_objects_for_errors():
     said = ends(np.array([True, True, False]), None, "", [{"code": 5}, {}, True], Tally())
     assert said == ["failed", "completed", "failed"]
+
+
+def test_of_many_rows_each_end_is_judged_once(monkeypatch):
+    judged, real = [], request_ends._ended
+    monkeypatch.setattr(request_ends, "_ended", lambda value, column: judged.append(value) or real(value, column))
+    status = [200, "200", 200.0, True, 1, 0, False, None, "aborted", ["x"]] * 300
+    told = np.ones(len(status), dtype=bool)
+    found = ends(told, status, "success", None, Tally())
+    assert len(judged) == 9 + 300  # what is a list is judged each time
+    assert found[:10] == ["completed"] * 5 + ["failed"] * 2 + ["completed", "aborted", "completed"]
+    assert found == found[:10] * 300
