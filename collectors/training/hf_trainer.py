@@ -22,7 +22,7 @@ HELP = (
     "evaluations."
 )
 
-_DICT = re.compile(r"\{('[\w/ .-]{1,80}': .*)\}\s*$", re.ASCII)
+_DICT = re.compile(r"\{(?='[\w/ .-]{1,80}': )", re.ASCII)  # how one begins; it ends with the line
 _PAIR = re.compile(r"'([\w/ .-]{1,80})': '?([-+]?(?:\d+(?:\.\d*)?(?:e[-+]?\d+)?|nan|inf))'?(?=, '|$)", re.ASCII)
 _BAR = re.compile(
     r"^\s*\d{1,3}%\|[^|]{0,200}\| (\d{1,12})/(\d{1,12}) \[(?:(\d{1,6}):)?(\d\d):(\d\d)"
@@ -75,8 +75,9 @@ class _Log(StepLines):
         if bar := _BAR.match(line):
             hours, minutes, seconds = (int(bar[n] or 0) for n in (3, 4, 5))
             self.bar(int(bar[1]), int(bar[2]), hours * 3600 + minutes * 60 + seconds)
-        elif found := _DICT.search(line):
-            self.numbers(offset, line[: found.start()], {n: float(v) for n, v in _PAIR.findall(found[1])})
+        elif (text := line.rstrip()).endswith("}") and (found := _DICT.search(text)):
+            pairs = _PAIR.findall(text[found.end() : -1])
+            self.numbers(offset, line[: found.start()], {n: float(v) for n, v in pairs})
 
     def bar(self, step: int, total: int, seconds: int) -> None:
         if total == self.total:

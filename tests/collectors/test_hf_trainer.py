@@ -1,5 +1,7 @@
 """Output of Hugging Face's Trainer; every line here was written for these tests."""
 
+from time import perf_counter
+
 import pytest
 
 from collectors.training import hf_trainer
@@ -99,3 +101,11 @@ def test_a_killed_job_says_why(tmp_path):
 def test_the_last_seconds_of_a_log_are_no_time_of_a_step(tmp_path):
     got = log(tmp_path, bar(0, 0) + bar(1, 30) + logged(10, 120) + logged(11, 123))
     assert got.column("steps", "dur_ns") == [10 * S] * 9 + [None]
+
+
+def test_a_line_of_many_dicts_that_is_none_is_read_once(tmp_path):
+    """Such as samples of the data set: each of them looked for its end through all that stands behind it."""
+    line = "[" + ", ".join("{'role': 'user', 'content': 'hello there'}" for _ in range(12_000)) + "]\n"
+    began = perf_counter()
+    got = log(tmp_path, RUN + line)
+    assert perf_counter() - began < 5 and got.column("steps", "step") == list(range(2, 31))
