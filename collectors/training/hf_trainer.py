@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from collectors.base import Item, Source
+from collectors.reading.line_prefix import bare
 from collectors.reading.textlog import is_text_log, seconds_to_ns
 from collectors.training.step_lines import StepLines, Told
 
@@ -72,7 +73,7 @@ class _Log(StepLines):
         self.handlers = (("{'", self.piece), ("it/s", self.piece), ("s/it", self.piece))
 
     def piece(self, offset: int, line: str, whole: bool) -> None:
-        if bar := _BAR.match(line):
+        if bar := _BAR.match(bare(line)):
             hours, minutes, seconds = (int(bar[n] or 0) for n in (3, 4, 5))
             self.bar(int(bar[1]), int(bar[2]), hours * 3600 + minutes * 60 + seconds)
         elif (text := line.rstrip()).endswith("}") and (found := _DICT.search(text)):

@@ -109,3 +109,20 @@ def test_a_line_of_many_dicts_that_is_none_is_read_once(tmp_path):
     began = perf_counter()
     got = log(tmp_path, RUN + line)
     assert perf_counter() - began < 5 and got.column("steps", "step") == list(range(2, 31))
+
+
+@pytest.mark.parametrize(
+    "prefix, host",
+    [
+        ("0: ", "0"),  # srun --label
+        ("[default0]:", "default0"),
+        ("[pod/w-3/train] ", "w-3"),
+        ("2026-03-04T05:06:07.1Z ", None),
+    ],
+)
+def test_a_launchers_prefix(tmp_path, prefix, host):
+    text = "".join(f"{prefix}{line}\n" for line in RUN.split("\n") if line)
+    got = log(tmp_path, text)
+    assert got.column("steps", "step") == list(range(2, 31)) and set(got.column("steps", "host")) == {host}
+    assert got.column("steps", "dur_ns") == [10 * S] * 29
+    assert (got.column("steps", "start_ns")[-1] is None) == (host is not None)
