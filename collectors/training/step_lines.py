@@ -34,12 +34,14 @@ class Told:
 @dataclass
 class Host:
     """How far one host's log has come. `begun_ns`, `begun_step`: when an attempt began to train, with which step;
-    `paused_ns`: saves since the last step line."""
+    `paused_ns`: saves since the last step line, or since the clock of its mean began anew behind one; `apart_ns`: those
+    before that, which are in the time between the lines alone."""
 
     lanes: Lanes = field(default_factory=Lanes)
     begun_ns: int | None = None
     begun_step: int | None = None
     paused_ns: int = 0
+    apart_ns: int = 0
 
 
 class StepLines:
@@ -109,7 +111,7 @@ class StepLines:
         taken = host.lanes.take(step, at)
         if host.lanes.attempt > before:
             host.begun_ns = host.begun_step = None
-            host.paused_ns = 0
+            host.paused_ns = host.apart_ns = 0
         self.attempt, self.last_step = max(one.lanes.attempt for one in self.hosts.values()), step
         return name, host, at, taken
 
@@ -119,7 +121,7 @@ class StepLines:
         if host.lanes.now:
             host.lanes.restart()
             self.attempt = max(self.attempt, host.lanes.attempt)
-        host.begun_ns, host.begun_step, host.paused_ns = at, step, 0
+        host.begun_ns, host.begun_step, host.paused_ns, host.apart_ns = at, step, 0, 0
 
     def enter(
         self,

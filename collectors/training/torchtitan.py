@@ -2,7 +2,9 @@
 
     dur_ns                  the mean since the line before: tokens of a step and device over `tps`, where the log tells
                             the batch, the sequence and the mesh; else the time between the lines. What a save took that
-                            the trainer waited for is taken off. Of the first line no longer than since training began.
+                            the trainer waited for is taken off, but of `tps` where a validation behind it, from which
+                            on that is counted anew, has left it out. Of the first line no longer than since training
+                            began.
     tokens_per_s_per_chip   `tps`: tokens per second and device, of which the saves are taken off too
     model_flops_per_chip    `tflops` times the mean, else `mfu` times the peak that the log names
     start_ns                from the line's own time, which is when the step ended
@@ -84,6 +86,9 @@ class _Log(StepLines):
         if not (match := _STEP.search(line)):
             return
         prefix, step, fields = line[: match.start()], int(match[2]), _fields(match[3], whole)
+        if match[1]:  # from it on `tps` is counted anew
+            host = self.hosts[host_prefix(prefix)]
+            host.apart_ns, host.paused_ns = host.apart_ns + host.paused_ns, 0
         if not fields or (taken := None if match[1] else self.taken(offset, prefix, step)) is None:
             if match[1] and fields and step == self.last_step:
                 self.values(self.clock.time_ns(prefix, offset), step, {f"eval/{n}": v for n, v in fields.items()})
@@ -94,7 +99,7 @@ class _Log(StepLines):
         told = self._told(host, at, place.lane.took_ns if place.before is not None else None, count, fields)
         self.enter(name, place, step, count, at, told, EVERY)
         self.values(at, step, {n: v for n, v in fields.items() if n not in _OWN})
-        host.begun_ns, host.paused_ns = None, 0
+        host.begun_ns, host.paused_ns, host.apart_ns = None, 0, 0
 
     def _told(self, host: Host, at: int | None, gap: int | None, count: int, fields: dict) -> Told:
         """Of `count` steps whose line was written at `at`, `gap` ns behind the one before."""
@@ -107,8 +112,9 @@ class _Log(StepLines):
         if mean is None and gap is not None and whole:
             mean = whole / count / 1e9
         each = None if whole is None else whole // count
-        if each and 0 < host.paused_ns < (whole or 0):
-            each = ((whole or 0) - host.paused_ns) // count
+        paused = host.paused_ns + (host.apart_ns if whole != printed else 0)
+        if each and 0 < paused < (whole or 0):
+            each = ((whole or 0) - paused) // count
         tokens = rate if rate is None or not each or mean is None else rate * mean * 1e9 / each
         return Told(each, tokens, self._flops(fields, mean), loss)
 

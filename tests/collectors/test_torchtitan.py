@@ -88,6 +88,17 @@ def test_a_run(tmp_path, dress):
     }
 
 
+@pytest.mark.parametrize("head, took", [(HEAD, 1.0), (said(5, "Training starts at step 1"), 1.8)])
+def test_a_save_before_a_validation_is_not_in_what_is_counted_anew_behind_it(tmp_path, head, took):
+    """Of the time between the lines, where nothing else tells it, the save is taken off all the same."""
+    saved, validated = SAVED.format("5.00"), "validate step: 10  loss:  3.50000  memory: 66.91GiB(37.51%)  tps: 9,000"
+    text = head + said(25, step(1, 20)) + said(35, step(10, 10 / 9)) + said(40, saved) + said(48, validated)
+    got = log(tmp_path, text + said(58, step(20, 1.0)))
+    assert [ns / S for ns in got.column("steps", "dur_ns")[-10:]] == pytest.approx([took] * 10, rel=1e-3)
+    rates = got.column("steps", "tokens_per_s_per_chip")[-10:]
+    assert head != HEAD or rates == pytest.approx([TOKENS / took] * 10, rel=1e-3)
+
+
 def test_of_ranks_without_names_a_step_is_entered_once(tmp_path):
     """As `srun --label` shows them: of each task, which is a node, all ranks print, some a little otherwise."""
     text = "".join(
