@@ -30,6 +30,7 @@ _BAR = re.compile(
     r"<[^,\]]{1,20}, *(?:\?|[\d.]+)?(?:it/s|s/it)",
     re.ASCII,
 )
+_EVALUATED = re.compile(r"eval_(?:.{1,70}_)?runtime")  # of one set, or of each of several by its name
 _SNIFF_DICT = re.compile(rb"\{'loss': '?-?[\d.naif]")
 _SNIFF_BAR = re.compile(rb"\d{1,3}%\|[^|\r\n]{0,200}\| \d+/\d+ \[[\d:]+<[^,\]]{1,20}, *(?:\?|[\d.]+)?(?:it/s|s/it)")
 _LEAST_S = 60  # of a bar that counts whole seconds: a mean over less is off by more than some per cent
@@ -101,7 +102,7 @@ class _Log(StepLines):
             self.told = offset, prefix, found
             return
         if self.window:
-            self.window.paused_s += found.get("eval_runtime", 0.0)
+            self.window.paused_s += sum(took for name, took in found.items() if _EVALUATED.fullmatch(name))
         self.values(self.clock.time_ns(prefix, offset), self.last_step, {n: (v, None) for n, v in found.items()})
 
     def _logged(self, offset: int, prefix: str, step: int, seconds: int, found: dict[str, float]) -> None:

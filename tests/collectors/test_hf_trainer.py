@@ -126,3 +126,9 @@ def test_a_launchers_prefix(tmp_path, prefix, host):
     assert got.column("steps", "step") == list(range(2, 31)) and set(got.column("steps", "host")) == {host}
     assert got.column("steps", "dur_ns") == [10 * S] * 29
     assert (got.column("steps", "start_ns")[-1] is None) == (host is not None)
+
+
+def test_evaluations_of_several_sets_are_no_time_of_steps(tmp_path):
+    sets = "".join(EVAL.replace("eval_", f"eval_{name}_") for name in ("g0", "held_out"))
+    got = log(tmp_path, BEGIN + logged(10, 120) + sets + logged(20, 260) + logged(30, 360))
+    assert got.column("steps", "dur_ns") == [10 * S] * 29
