@@ -2,9 +2,9 @@
 
 The dicts name no step and no time; the progress bar of training, which is drawn anew right behind each, tells both:
 `45/360 [07:52<51:52, 9.88s/it]`. It counts whole seconds, so steps take the mean over a minute and more. What an
-evaluation took, as its dict says, is taken off. The first step that a bar shows may be the one behind that at which a
-job was resumed: nothing tells how long it took, nor those before it. Without a bar (it goes to standard error) nothing
-tells the steps.
+evaluation took, as its dict says, is taken off. Of dicts that come together, as output that is kept back does, nothing
+tells the steps. The first step that a bar shows may be the one behind that at which a job was resumed: nothing tells
+how long it took, nor those before it. Without a bar (it goes to standard error) nothing tells the steps.
 """
 
 import re
@@ -71,6 +71,7 @@ class _Log(StepLines):
         self.again = False  # it began anew: the job was started again
         self.window: _Window | None = None
         self.told: tuple[int, str, dict[str, float]] | None = None  # a dict that waits for its bar
+        self.together = False  # others stand before it without one: they were kept back, and the bar has gone on
         self.handlers = (("{'", self.piece), ("it/s", self.piece), ("s/it", self.piece))
 
     def piece(self, offset: int, line: str, whole: bool) -> None:
@@ -92,13 +93,17 @@ class _Log(StepLines):
         if step and self.told and (self.total is None or total == self.total):
             self.total = total
             offset, prefix, found = self.told
-            self.told = None
+            if self.together:
+                self.tally.add("lines of numbers", UNSEEN, offset)
+                found = {}
+            self.told, self.together = None, False
             self._logged(offset, prefix, step, seconds, found)
 
     def numbers(self, offset: int, prefix: str, found: dict[str, float]) -> None:
         if "loss" in found:
             if self.told:
                 self.tally.add("lines of numbers", UNSEEN, self.told[0])
+                self.together = True
             self.told = offset, prefix, found
             return
         if self.window:
@@ -109,7 +114,8 @@ class _Log(StepLines):
         """A dict of this step, at which the bar had counted so many seconds."""
         window = self.window = self.window or _Window(*self.begun.get(self.total or 0, (step, seconds)))
         self.last_step = step
-        window.losses[step] = found["loss"]
+        if "loss" in found:
+            window.losses[step] = found["loss"]
         if step > window.step:
             window.last = step, seconds, prefix, offset
         at = self.clock.time_ns(prefix, offset)

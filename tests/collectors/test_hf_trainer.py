@@ -90,7 +90,7 @@ def test_without_a_bar_nothing_tells_the_steps(tmp_path):
     with pytest.raises(InputError, match="no training step in it"):
         log(tmp_path, text)
     got = log(tmp_path, text + RUN)
-    assert got.column("steps", "step") == list(range(2, 31)) and "lines of numbers (29)" in got.reasons()
+    assert got.column("steps", "step") == list(range(2, 31)) and "lines of numbers (30)" in got.reasons()
 
 
 def test_a_killed_job_says_why(tmp_path):
@@ -132,3 +132,14 @@ def test_evaluations_of_several_sets_are_no_time_of_steps(tmp_path):
     sets = "".join(EVAL.replace("eval_", f"eval_{name}_") for name in ("g0", "held_out"))
     got = log(tmp_path, BEGIN + logged(10, 120) + sets + logged(20, 260) + logged(30, 360))
     assert got.column("steps", "dur_ns") == [10 * S] * 29
+
+
+def test_dicts_that_come_together_are_not_of_the_step_of_the_bar_behind_them(tmp_path):
+    """Output that is kept back until there is much of it: the bar, which is not, has gone on meanwhile."""
+    text = BEGIN + "".join(bar(n, 12 * n) for n in range(1, 31)) + "\n"
+    text += "".join(dicts(5 - n / 10, n / 120) + "\n" for n in (10, 20, 30)) + bar(37, 444) + logged(47, 564, 1.5)
+    got = log(tmp_path, text)
+    losses = zip(got.column("steps", "step"), got.column("steps", "loss"), strict=True)
+    assert [(step, loss) for step, loss in losses if loss is not None] == [(47, 1.5)]
+    assert {r["step"] for r in got.rows["scalars"] if r["name"] == "grad_norm"} == {47}
+    assert "lines of numbers (3): no progress bar stands behind them" in got.reasons()
