@@ -60,7 +60,12 @@ _HOSTS = tuple(
         rf"\bipmi: {_NAME}:|\b(?:on|from) (?=\S*-){_NAME}(?<!\.py)(?=[\s:,;)<]|\.?$)",
     )
 )
-_PARTED = re.compile(r"([,;|{}()]|(?<!\s)\s++(?=[\w.]+=))")  # between the counts of a line
+_PARTED = re.compile(  # between the counts of a line: `nvlink errors=0` is one, what stands behind it no part of it
+    r"([,;|{}()]|(?<==0)\s++"
+    r"|(?<!\s)(?<!nvlink)(?<!ecc)(?<!xid)(?<!pcie)(?<!crc)(?<!fatal)(?<!uncorrectable)(?<!uncorrected)(?<!error)"
+    r"(?<!errors:)(?<!counters:)(?<!counts:)\s++(?=[\w.]+=))",
+    re.IGNORECASE,
+)
 _DEVICE = re.compile(
     r"(?<![a-z])(?:gpu|cuda|tpu|chip|accelerator|/dev/nvidia|/dev/accel|local[_ ]?rank)"
     r"(?:[ _-]?(?:id|index|device|chip))?(?: ?[:=#] ?| |-)?(\d{1,3})(?![\d.x]|:[0-9a-f]{2}|-bit)",
