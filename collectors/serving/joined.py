@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 STARTED = "process_start_time_seconds"
 LATER_S = 1.0  # the same process may tell its start a little differently
+GOES_ON = 2  # times the most that one counts between two answers: behind a clock that was set back it goes on there
 MOST_PARTS = 64  # of a file of which times go back: more are no files of servers, but scrapes in no order
 JOINED = (
     "each is of one of several servers whose scrapes lie in one file: they are told apart by {}. A file for each, or a "
@@ -142,5 +143,15 @@ def _of_one(before: Sequence[Answer], after: Sequence[Answer]) -> bool:
     if len({count for _, count in both}) > 1 and all(a == b for a, b in both):
         return True
     counts = before[-1].tokens, after[0].tokens
+    if None in counts:
+        return False
+    if _falls(sorted((*before, *after), key=_at)) == 0:  # two captures of it
+        return True
     lasts = min(_at(part[-1]) - _at(part[0]) for part in (before, after))
-    return None not in counts and _falls((before[-1], after[0])) == 0 and 2 * shared < lasts
+    ahead = (counts[1] or 0.0) - (counts[0] or 0.0)
+    return ahead >= 0 and (2 * shared < lasts or ahead <= GOES_ON * max(_largest_step(before), _largest_step(after)))
+
+
+def _largest_step(answers: Sequence[Answer]) -> float:
+    counts = [a.tokens for a in answers if a.tokens is not None]
+    return max((b - a for a, b in pairwise(counts)), default=0.0)

@@ -98,8 +98,8 @@ STARTS = FIRST, SECOND
 ANSWERS = range(20)  # of each of two pods, one each 15 s: of 1 and 2 requests a second
 
 
-def answer(pod: int, n: int, starts: bool = True) -> str:
-    told = exposition((50_000, 7)[pod] + 15 * n * (pod + 1), STARTS[pod])
+def answer(pod: int, n: float, starts: bool = True) -> str:
+    told = exposition(round((50_000, 7)[pod] + 15 * n * (pod + 1)), STARTS[pod])
     return "".join(x for x in told.splitlines(keepends=True) if starts or "process_start" not in x)
 
 
@@ -141,7 +141,15 @@ def test_servers_whose_scrapes_lie_in_one_file_are_told_apart(tmp_path, how, sta
     ]  # a file that was rotated, the newer first
     + ["".join(under(1, n, starts=s) for part in (ANSWERS, ANSWERS[5:]) for n in part) for s in (True, False)]  # copied
     + ["".join(f"# scraped_at {AT + 15 * n - 40 * (n > 9)}\n{answer(1, n, False)}" for n in ANSWERS)]  # set back
-    + ["".join(f"# scraped_at {AT + n // 2}\n{answer(1, n, False)}" for n in ANSWERS)],  # twice a second
+    + ["".join(f"# scraped_at {AT + n // 2}\n{answer(1, n, False)}" for n in ANSWERS)]  # twice a second
+    + [  # by two who captured it: one after the other began, and one within the time of the other; behind summer time
+        "".join(f"# scraped_at {AT + k - back}\n{answer(1, k / 15, False)}" for k, back in told)
+        for told in (
+            [(k, 0) for k in (*range(0, 600, 10), *range(303, 900, 10))],
+            [(k, 0) for k in (*range(0, 600, 10), *range(203, 400, 10))],
+            [(k, 3600 * (k >= 3600)) for k in range(0, 7200, 60)],
+        )
+    ],
 )
 def test_a_server_whose_scrapes_are_in_no_order_is_one(tmp_path, text):
     got = metrics(tmp_path, text)
