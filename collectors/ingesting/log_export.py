@@ -60,6 +60,7 @@ _HOST_KEYS = (
     "instance_id",
     "_HOSTNAME",
 )
+_SEVERITY_KEYS = ("level", "severity", "levelname", "log.level", "lvl", "PRIORITY", "reason")  # or of an event
 _POD, _MACHINES = ("kubernetes", "pod", "name"), (("kubernetes", "node", "name"), ("host", "name"))  # of Beats and ECS
 _ENTRY = re.compile(
     rb'"(?:textPayload|jsonPayload|log|message|line|msg|MESSAGE|_raw|@message|resultType)"\s*:|"field"\s*:\s*"@message"'
@@ -86,13 +87,13 @@ class LinesTakenOut(SafeSource):
 
 @dataclass(frozen=True)
 class Found:
-    """What an export held: lines of output, entries of a goodput log, and what is to be said of both. `dated`: each
-    entry has a time."""
+    """What an export held: lines of output, entries of a goodput log, and what is to be said of both. `logged`: each
+    entry has a time, and says how severe it is or whose output, as no other list of messages does."""
 
     count: int
     goodput: int
     notes: tuple[str, ...]
-    dated: bool
+    logged: bool
 
 
 def is_export(source: Source) -> bool:
@@ -122,7 +123,7 @@ def take_out(source: Source, out: Path, check: Callable[[], None] = lambda: None
             _write(entries, order, written)
     count = len(order) - int(entries.pieces.goes_on()[order].sum())
     said = (*(f"{lost.what}: {lost.reason}" for lost in tally.lost()), *there.notes, *notes)
-    return Found(count, entries.goodput, said, NONE not in entries.time)
+    return Found(count, entries.goodput, said, entries.logged == len(entries.time) and NONE not in entries.time)
 
 
 def _entries(source: Source, f: BinaryIO, tally: Tally) -> Iterator[tuple[int, dict]]:
@@ -172,6 +173,7 @@ class _Entries:
     places: dict[str, int] = field(default_factory=dict)
     goodput: int = 0
     silent: int = 0
+    logged: int = 0
     pieces: Pieces = field(default_factory=Pieces)
 
     def add(self, entry: dict) -> None:
@@ -187,6 +189,7 @@ class _Entries:
         self.texts.write(raw)
         self.time.append(NONE if at is None else at)
         self.place.append(place := self.places.setdefault(_place(entry), len(self.places)))
+        self.logged += bool(_place(entry)) or any(name in entry for name in _SEVERITY_KEYS)
         self.pieces.add(entry, key, text, place)
         self.key.append(hash(name) if name else 0)
         self.ids += name.encode("utf-8", "replace")[:_ID_BYTES].ljust(_ID_BYTES, b"\0")

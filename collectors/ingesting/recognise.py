@@ -172,13 +172,13 @@ def _deeper(found: SafeSource, best: Recognised) -> Recognised:
 
 
 def _taken_out(found: SafeSource, unknown: bool, scratch: Path, check: Callable[[], None]) -> Recognised:
-    """The lines of an export, where a collector of logs knows what they are. Of a file that is `unknown` otherwise, and
-    gives a time for each, they may be any log's, whatever its name."""
+    """The lines of an export, where a collector of logs knows what they are. Of a file that is `unknown` otherwise, but
+    dates each and says how severe or whose it is, they may be any log's, whatever its name."""
     nothing = Recognised(0.0, collector(ANY_LOG), found)
     out = _unused(scratch)
     try:
         sample = take_out(found, out, check, SAMPLE_BYTES)
-        name = f"{found.name}.log" if unknown and sample.dated else found.name
+        name = f"{found.name}.log" if unknown and sample.logged else found.name
         sure = _surest(DeepSource(out, name), _named((*TEXT_LOGS, ANY_LOG)))
         if sure.score < SURE:
             out.unlink()

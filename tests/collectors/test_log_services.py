@@ -335,3 +335,10 @@ def test_an_export_of_no_log_of_a_known_program_is_one_whatever_its_name(folder,
         del one["time"]
     with pytest.raises(InputError, match="no file of a known format"):
         run_of(folder, store, "\n".join(map(json.dumps, lines)), "prompts.json")
+
+
+def test_a_list_of_messages_that_is_no_log_is_none(folder, store):
+    """Commits, an answer of a chat: dated, and neither how severe nor whose output."""
+    told = [{"date": f"2026-03-04T05:0{n}:00Z", "message": "Fix CUDA error: out of memory"} for n in range(3)]
+    with pytest.raises(InputError, match="no file of a known format"):
+        run_of(folder, store, json.dumps(told), "commits.json")
