@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from catalog.causes import LINE_LIMIT, cause_of, device_of, host_of, telling
 from catalog.settings import gate
 from collectors.base import Rows, Source
-from collectors.reading.line_prefix import Clock, bare, host_prefix, pieces, plain, severity
+from collectors.reading.line_prefix import Clock, bare, behind, host_prefix, plain, severity
 from collectors.reading.settings import LONGEST, Settings, gated
 from collectors.reading.textlog import Buffer, Tally, clean
 
@@ -54,9 +54,9 @@ class Evidence:
         """Look at a line; `attempt` and `step` are those that it stands in."""
         if len(line) > LINE_LIMIT:
             if "\r" in line:  # a progress bar, behind which what ended the job may stand
-                *_, last = pieces(line)
+                last = line[line.rindex("\r") + 1 :]
                 if len(last) <= LINE_LIMIT:
-                    self.see(offset, last, attempt, step)
+                    self.see(offset, behind(line, last), attempt, step)
             self._long.append(len(self._waiting))
         line = plain(line[:LONGEST])
         self._waiting.append((offset, line, attempt, step))

@@ -100,10 +100,19 @@ def pieces(line: str) -> Iterator[str]:
     behind that of the line."""
     first, *others = line.split("\r")
     yield first
-    end = _leading(line)[0] if others else 0
-    begin = line[: end if end <= _LONGEST_LEADING else 0]  # it is copied as often as the line was drawn
+    begin = _begin(line) if others else ""
     for other in others:
         yield other if _leading(other)[0] else begin + other
+
+
+def behind(line: str, other: str) -> str:
+    """What a line that was drawn anew showed after this, as `pieces` gives it."""
+    return other if _leading(other)[0] else _begin(line) + other
+
+
+def _begin(line: str) -> str:
+    end = _leading(line)[0]
+    return line[: end if end <= _LONGEST_LEADING else 0]  # it is copied as often as the line was drawn
 
 
 def _leading(line: str) -> tuple[int, str | None]:
