@@ -82,12 +82,15 @@ class _Log(StepLines):
         if not whole or not (match := _TIMED.search(line)):
             return
         try:
-            self.rate = int(match[1]), float(match[2])
+            rate = int(match[1]), float(match[2])
         except ValueError:
             return
+        if self.waiting and self.waiting[2] != rate[0]:
+            self._settle()  # its own stood before it
+        self.rate = rate
         found = {name: (float(value), "GB") for name, value in _MEMORY.findall(line)}
-        self.values(self.waiting[3] if self.waiting else None, self.rate[0], found)
-        if self.waiting and self.waiting[2] == self.rate[0]:
+        self.values(self.waiting[3] if self.waiting else None, rate[0], found)
+        if self.waiting:
             self._settle()
 
     def settings(self, offset: int, line: str, whole: bool) -> None:

@@ -66,8 +66,10 @@ class _Log(StepLines):
     def __init__(self, source: Source):
         super().__init__(source, NAME)
         self.total: int | None = None  # of the bar of training: evaluations draw others
-        self.begun: dict[int, tuple[int, int]] = {}  # by total, the first step that a bar showed, and when
-        self.shown = (0, 0)  # where the bar of training stood
+        # by the total of a bar, the first step that it showed since it began anew, and the last, each with its seconds
+        self.begun: dict[int, tuple[int, int] | None] = {}
+        self.shown: dict[int, tuple[int, int]] = {}
+        self.logged: tuple[int, int] | None = None  # where the bar of training stood behind the last dict
         self.again = False  # it began anew: the job was started again
         self.window: _Window | None = None
         self.told: tuple[int, str, dict[str, float]] | None = None  # a dict that waits for its bar
@@ -83,20 +85,22 @@ class _Log(StepLines):
             self.numbers(offset, line[: found.start()], {n: float(v) for n, v in pairs})
 
     def bar(self, step: int, total: int, seconds: int) -> None:
-        if total == self.total:
-            if step < self.shown[0] or seconds < self.shown[1]:
-                self._settle()
-                self.begun, self.again = {}, True
-            self.shown = step, seconds
-        if step:
-            self.begun.setdefault(total, (step, seconds))
-        if step and self.told and (self.total is None or total == self.total):
-            self.total = total
+        begun, shown = self.begun.get(total), self.shown.get(total, (0, 0))
+        if begun is None or step < shown[0] or seconds < shown[1]:
+            begun = None
+        if step and begun is None:
+            begun = step, seconds
+        self.begun[total], self.shown[total] = begun, (step, seconds)
+        if step and self.told:  # the bar of training is drawn anew right behind a dict; evaluations draw others
             offset, prefix, found = self.told
             if self.together:
                 self.tally.add("lines of numbers", UNSEEN, offset)
                 found = {}
             self.told, self.together = None, False
+            if self.logged and (total != self.total or step < self.logged[0] or seconds < self.logged[1]):
+                self._settle()
+                self.again = True
+            self.total, self.logged = total, (step, seconds)
             self._logged(offset, prefix, step, seconds, found)
 
     def numbers(self, offset: int, prefix: str, found: dict[str, float]) -> None:
@@ -112,7 +116,10 @@ class _Log(StepLines):
 
     def _logged(self, offset: int, prefix: str, step: int, seconds: int, found: dict[str, float]) -> None:
         """A dict of this step, at which the bar had counted so many seconds."""
-        window = self.window = self.window or _Window(*self.begun.get(self.total or 0, (step, seconds)))
+        if self.window is None:
+            began = self.begun.get(self.total or 0)
+            self.window = _Window(*(began or (step, seconds)))
+        window = self.window
         self.last_step = step
         if "loss" in found:
             window.losses[step] = found["loss"]

@@ -13,6 +13,7 @@ Steps between two lines took the mean as well. `validate step` is told as scalar
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from math import isfinite
 
 from collectors.base import Item, Source
@@ -64,12 +65,23 @@ def read(source: Source) -> Iterator[Item]:
     yield from _Log(source).read(source, EXPECTED)
 
 
+@dataclass
+class _Pause:
+    """A save or a restore: its end (None: not dated), the step before it, and how long it was told to last, ns."""
+
+    end: int | None
+    step: int | None
+    took: int
+
+
 class _Log(StepLines):
     def __init__(self, source: Source):
         super().__init__(source, NAME)
         self.peak: float | None = None
         self.tokens: int | None = None  # of a step, over all devices
-        self.pauses: dict[str, int | None] = {}  # by kind: after which step the last was told
+        self.pauses: dict[tuple[str, str | None], _Pause] = {}  # the last of each kind, by host and of all
+        self.restores: list[tuple[int, int]] = []  # that wait to hear for which attempt
+        self.validated: int | None = None
         self.handlers = (
             ("step: ", self.step),
             ("Training starts at step", self.begin),
@@ -86,13 +98,12 @@ class _Log(StepLines):
         if not (match := _STEP.search(line)):
             return
         prefix, step, fields = line[: match.start()], int(match[2]), _fields(match[3], whole)
-        if match[1]:  # from it on `tps` is counted anew
-            host = self.hosts[host_prefix(prefix)]
-            host.apart_ns, host.paused_ns = host.apart_ns + host.paused_ns, 0
-        if not fields or (taken := None if match[1] else self.taken(offset, prefix, step)) is None:
-            if match[1] and fields and step == self.last_step:
-                self.values(self.clock.time_ns(prefix, offset), step, {f"eval/{n}": v for n, v in fields.items()})
+        if match[1]:
+            self._validated(offset, prefix, step, fields)
             return
+        if not fields or (taken := self.taken(offset, prefix, step)) is None:
+            return
+        self._restored()
         name, host, at, place = taken
         before = place.before if place.before is not None else host.begun_step and host.begun_step - 1
         count = steps_since(before, step)
@@ -100,6 +111,14 @@ class _Log(StepLines):
         self.enter(name, place, step, count, at, told, EVERY)
         self.values(at, step, {n: v for n, v in fields.items() if n not in _OWN})
         host.begun_ns, host.paused_ns, host.apart_ns = None, 0, 0
+
+    def _validated(self, offset: int, prefix: str, step: int, fields: dict[str, tuple[float, str | None]]) -> None:
+        """From a validation on `tps` is counted anew. All ranks tell of it."""
+        host = self.hosts[host_prefix(prefix)]
+        host.apart_ns, host.paused_ns = host.apart_ns + host.paused_ns, 0
+        if step != self.validated:
+            self.values(self.clock.time_ns(prefix, offset), step, {f"eval/{n}": v for n, v in fields.items()})
+        self.validated = step
 
     def _told(self, host: Host, at: int | None, gap: int | None, count: int, fields: dict) -> Told:
         """Of `count` steps whose line was written at `at`, `gap` ns behind the one before."""
@@ -132,32 +151,58 @@ class _Log(StepLines):
         if match := _BEGINS.search(line):
             prefix = line[: match.start()]
             self.begins(prefix, self.clock.time_ns(prefix, offset), int(match[1]))
+            self._restored()
             self.settings(offset, line, whole)
 
     def saved(self, offset: int, line: str, whole: bool) -> None:
-        self._pause("checkpoint_save", _SAVED.search(line), offset, line)
+        if (found := self._pause("save", _SAVED.search(line), offset, line)) is not None:
+            self.life.add("checkpoint_save", *found, self.attempt, self.last_step, None, self.order, self.source)
+            self.order += 1
 
     def loaded(self, offset: int, line: str, whole: bool) -> None:
-        self._pause("checkpoint_restore", _LOADED.search(line), offset, line)
+        if (found := self._pause("restore", _LOADED.search(line), offset, line)) is not None:
+            self.restores.append(found)
 
-    def _pause(self, kind: str, match: re.Match | None, offset: int, line: str) -> None:
-        """A save or a restore that the trainer waited for, which every rank tells of."""
+    def _restored(self) -> None:
+        """Enter what was restored, now that it is known for which attempt."""
+        for found in self.restores:
+            self.life.add("checkpoint_restore", *found, self.attempt, None, None, self.order, self.source)
+            self.order += 1
+        self.restores = []
+
+    def ended(self) -> None:
+        self._restored()
+
+    def _pause(self, what: str, match: re.Match | None, offset: int, line: str) -> tuple[int, int] | None:
+        """(start, end) of what the trainer waited for; None where nothing dates it, or another rank told of it."""
         took = seconds_to_ns(float(match[1])) if match else None
         if match is None or took is None:
-            return
+            return None
         prefix = line[: match.start()]
-        at = self.clock.time_ns(prefix, offset)
-        if kind == "checkpoint_save":
-            host = self.hosts[host_prefix(prefix)]
-            host.paused_ns = max(host.paused_ns, took)
-        if self.pauses.get(kind, -1) == self.last_step:
-            return
-        self.pauses[kind] = self.last_step
+        name, at = host_prefix(prefix), self.clock.time_ns(prefix, offset)
+        more = self._longer((what, name or ""), at, took)
+        if what == "save":
+            self.hosts[name].paused_ns += more
         if at is None:
             self.tally.add("saves and restores", "the log dates nothing: no place in the lifecycle", offset)
-            return
-        self.life.add(kind, at - took, at, self.attempt, self.last_step, None, self.order, self.source)
-        self.order += 1
+            return None
+        return (at - took, at) if self._longer((what, None), at, took) == took else None
+
+    def _longer(self, key: tuple[str, str | None], at: int | None, took: int) -> int:
+        """By how much a pause is longer than what was told of it before, by other ranks; ns."""
+        before = self.pauses.get(key)
+        if before is None:
+            same = False
+        elif at is None or before.end is None:
+            same = before.step == self.last_step
+        else:
+            same = at - took < before.end
+        if before is None or not same:
+            self.pauses[key] = _Pause(at, self.last_step, took)
+            return took
+        more = max(took - before.took, 0)
+        before.took += more
+        return more
 
     def settings(self, offset: int, line: str, whole: bool) -> None:
         for pattern, name in _NUMBERS.items():

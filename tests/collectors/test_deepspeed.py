@@ -88,3 +88,10 @@ def test_a_log_without_steps(tmp_path):
 def test_a_log_of_megatron_on_deepspeed_is_megatrons(tmp_path):
     line = " iteration 10/ 100 | elapsed time per iteration (ms): 1000.0 | lm loss: 1.0E+00 |\n"
     assert deepspeed.sniff(source_of(tmp_path, step(0, 10) + line)) == 0.0
+
+
+def test_timers_that_stand_before_the_line_of_their_step(tmp_path):
+    text = SET + "".join(timer(10 * n, 10 * n, 64.0 / n) + step(10 * n, 10 * n) for n in (1, 2, 3))
+    got = log(tmp_path, text)
+    rates = {r["step"]: r["value"] for r in got.rows["scalars"] if r["name"] == "samples per second"}
+    assert rates == {10: 64.0, 20: 32.0, 30: 64.0 / 3}

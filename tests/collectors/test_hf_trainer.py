@@ -143,3 +143,18 @@ def test_dicts_that_come_together_are_not_of_the_step_of_the_bar_behind_them(tmp
     assert [(step, loss) for step, loss in losses if loss is not None] == [(47, 1.5)]
     assert {r["step"] for r in got.rows["scalars"] if r["name"] == "grad_norm"} == {47}
     assert "lines of numbers (3): no progress bar stands behind them" in got.reasons()
+
+
+def test_an_evaluation_of_as_many_batches_as_training_has_steps_is_no_restart(tmp_path):
+    evaluation = "".join(bar(n, n) for n in range(21))
+    text = BEGIN + logged(10, 120) + evaluation + EVAL + logged(20, 240) + logged(30, 340)
+    got = log(tmp_path, text)
+    assert got.column("steps", "step") == list(range(2, 31)) and set(got.column("steps", "attempt")) == {0}
+    assert got.column("steps", "dur_ns") == [10 * S] * 29
+
+
+def test_another_training_in_the_same_log_is_an_attempt_of_its_own(tmp_path):
+    text = RUN + bar(0, 0, 100) + bar(1, 5, 100) + logged(10, 95, 1.5, 100) + logged(20, 195, 1.0, 100)
+    got = log(tmp_path, text)
+    assert got.column("steps", "step") == [*range(2, 31), *range(2, 21)]
+    assert got.column("steps", "attempt") == [0] * 29 + [1] * 19 and set(got.column("steps", "dur_ns")) == {10 * S}

@@ -170,3 +170,29 @@ def test_a_line_that_the_file_ends_in_gives_no_half_of_a_number(tmp_path):
 def test_a_log_that_never_trained_says_what_is_missing(tmp_path):
     with pytest.raises(InputError, match="no training step in it"):
         log(tmp_path, said(0, "Starting job: Llama 3 8B training"))
+
+
+def test_two_saves_between_two_lines_are_both_taken_off_and_told_of_by_all_ranks_once(tmp_path):
+    ranks = ("[rank0]:", "[rank1]:")
+    text = HEAD + "".join(said(35, step(10, 1), rank) for rank in ranks)
+    for at in (40, 47):
+        text += "".join(said(at + n / 10, SAVED.format(f"{5 + n / 10:.2f}"), rank) for n, rank in enumerate(ranks))
+    got = log(tmp_path, text + "".join(said(57, step(20, 2.2), rank) for rank in ranks))
+    saves = [(r["start_ns"] / S, r["end_ns"] / S) for r in got.rows["lifecycle"]]
+    begin = BEGIN.timestamp()
+    assert saves == [(begin + 35, begin + 40), (begin + 42, begin + 47)]
+    last = [r for r in got.rows["steps"] if r["step"] == 20 and r["host"] == "rank0"]
+    assert [r["dur_ns"] / S for r in last] == pytest.approx([1.2], rel=1e-2)
+
+
+def test_what_is_restored_before_training_begins_again_is_of_the_attempt_after(tmp_path):
+    restored = said(100, "Finished loading the checkpoint in 6.50 seconds.")
+    got = log(tmp_path, RUN + restored + said(101, "Training starts at step 21") + said(121, step(21, 20)))
+    told = [(r["kind"], r["attempt"], r["step"]) for r in got.rows["lifecycle"]]
+    assert told == [("checkpoint_save", 0, 10), ("checkpoint_restore", 1, None)]
+
+
+def test_a_validation_at_a_step_without_a_line_is_told_once(tmp_path):
+    lines = [said(51, "validate step: 25  loss:  3.40000  memory: 66.91GiB(37.51%)  tps: 9,000")] * 4
+    got = log(tmp_path, RUN + "".join(lines))
+    assert [(r["step"], r["value"]) for r in got.rows["scalars"] if r["name"] == "eval/loss"] == [(20, 3.5), (25, 3.4)]
