@@ -65,7 +65,7 @@ def _recorded(
     if steps["start_ns"].isna().any():
         return none, none
     start = steps["start_ns"].to_numpy(dtype=np.int64)
-    behind = int(start.min()) - max((shifts or {}).values(), default=0)
+    behind = int(start.min()) - max((0, *(shifts or {}).values()))  # most inputs are not moved
     life = frame(tables, "lifecycle", ["kind", "start_ns", "end_ns", "source"], [("end_ns", ">", behind)])
     life = of_the_job(life[life["start_ns"].notna() & ~life["kind"].isin(SPANS_MORE)], shifts, without)
     begun, ended = (life[c].to_numpy(dtype=np.int64) for c in ("start_ns", "end_ns"))

@@ -62,6 +62,26 @@ def test_what_the_job_recorded_is_no_hang():
     assert fetched.amount("hang") == 0 and fetched.amount("input_wait") > 7000
 
 
+@pytest.mark.parametrize("off_s", [-8 * 3600, 8 * 3600])
+@pytest.mark.parametrize("told_by", ["0.log", "other.log"])
+def test_what_was_recorded_is_no_hang_by_whichever_clock(off_s, told_by):
+    """An evaluation of 1,100 s in a log by the job's clock, beside one eight hours ahead, was told as a hang."""
+    told = [(s, n) for s in ("0.log", "1.log", "other.log") for n in range(60)]
+    at = [3 * n + (1197 if n > 40 else 0) + (off_s if s == "other.log" else 0) for s, n in told]
+    begun = EPOCH + (3 * 40 + 50 + (off_s if told_by == "other.log" else 0)) * S
+    steps = {
+        "source": [s for s, _ in told],
+        "attempt": [0] * len(told),
+        "step": [n for _, n in told],
+        "start_ns": [EPOCH + t * S for t in at],
+        "dur_ns": [(1200 if n == 40 else 3) * S for _, n in told],
+        "order": range(len(told)),
+    }
+    life = {"source": [told_by], "kind": ["eval"], "start_ns": [begun], "end_ns": [begun + 1100 * S]}
+    past = history(MemoryTables({"steps": steps, "lifecycle": life}), {})
+    assert past.shifts == {"other.log": -off_s * S} and past.rows["hung_ns"].max() == 0
+
+
 def test_a_first_step_compiles_and_few_steps_are_no_reference():
     assert history(marked(7200.0, at=0), {}).rows["hung_ns"].max() == 0
     assert history(marked(7200.0, at=2, count=4), {}).rows["hung_ns"].max() == 0
