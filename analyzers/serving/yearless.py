@@ -2,6 +2,7 @@
 
 Their times count from the start of an unknown year, taken for one that has a 29th of February. They are put into that
 year in which they lie nearest to the first sample that is dated; read as they stand, they would lie decades before it.
+What begins in the first hour counts from its own start (see `own_clocks`) and stays, however long it lasts.
 """
 
 import calendar
@@ -21,16 +22,18 @@ def in_their_year(tables: Tables, rows: pd.DataFrame, time: str = "ts_ns") -> pd
     """Rows with the times of such logs in the year of the run's samples; as they are where no sample is dated.
     Columns: source and that of the time (ns since the epoch, or since the start of a year)."""
     at = rows[time].astype("Int64")
-    mine = ((at >= FROM_ZERO_NS) & (at < CALENDAR_NS)).fillna(False).to_numpy(dtype=bool)
+    mine = (at < CALENDAR_NS).fillna(False).to_numpy(dtype=bool)
     if not mine.any():
         return rows
+    source = rows["source"].astype("string").fillna("").to_numpy(dtype=object)
+    begin = at[mine].groupby(source[mine]).min()
+    mine &= pd.Series(source).isin(begin.index[begin >= FROM_ZERO_NS]).to_numpy(dtype=bool)
     told = frame(tables, "engine", ["ts_ns"])["ts_ns"].dropna()
     told = told[told >= CALENDAR_NS]
-    if not len(told):
+    if not len(told) or not mine.any():
         return rows
     near = datetime.fromtimestamp(int(told.min()) // 10**9, UTC)
     times = at.to_numpy(dtype=np.int64, na_value=0)
-    source = rows["source"].astype("string").fillna("").to_numpy(dtype=object)
     for name in pd.unique(source[mine]):
         of = mine & (source == name)
         times[of] = _dated(times[of], _year(int(times[of].min()), near))

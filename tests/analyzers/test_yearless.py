@@ -75,3 +75,21 @@ def test_times_that_count_from_a_start_and_runs_without_a_year_stay():
     for told in (started, alone):
         rows = told.arrow("engine").to_pandas()
         assert np.array_equal(in_their_year(told, rows)["ts_ns"], rows["ts_ns"])
+
+
+def test_passes_that_count_from_their_start_for_hours_stay_together():
+    """Those after the first hour were put into the year of the scrapes: of two hours 56 years were told as held."""
+    dated = tables(of_a_log(5, 28), ns(2026, 5, 28)).arrow("engine").to_pydict()
+    dated = {name: cells[32:] for name, cells in dated.items()}
+    passes = {
+        "start_ns": [t * S for t in range(7200)],
+        "dur_ns": [S // 2] * 7200,
+        "order": range(7200),
+        "decode_requests": [4] * 7200,
+        "decode_tokens": [4] * 7200,
+        "source": ["passes.parquet"] * 7200,
+    }
+    told = MemoryTables({"engine": dated, "iterations": passes})
+    assert recorded(told, ())[0]["start_ns"].tolist() == passes["start_ns"]
+    held = ledger.analyze(told, {}, {**{o.name: o.default for o in ledger.OPTIONS}, "chips": 1})
+    assert held.to_dict()["chip_seconds"] == pytest.approx(7199.5)
