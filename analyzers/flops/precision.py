@@ -94,7 +94,8 @@ def peaks(tables: Tables, facts: Facts, options: Mapping[str, Any]) -> Peaks:
     elif known and (asked or options.get("chip") or (not _declared(facts) and (ran or stated not in (None, "bf16")))):
         native, source = _catalogued(known, mix, bf16)
     else:
-        native, source = peak(tables, {**facts, "precision": FactValue(stated or "bf16", "derived", "")})
+        known_format = {} if ran else {"precision": FactValue(stated or "bf16", "derived", "")}
+        native, source = peak(tables, {**facts, **known_format})
     if known is None and word == "bf16":
         bf16 = native
     most = max(native or 0.0, fastest if ran or not mix or native is None else 0.0) or None

@@ -4,7 +4,7 @@ import pytest
 
 from analyzers.flops.peak import peak
 from analyzers.flops.precision import peaks
-from runs.run import facts_of
+from runs.run import FactValue, facts_of
 from runs.tables import MemoryTables
 
 
@@ -72,6 +72,17 @@ def test_products_tell_in_which_formats_the_maths_ran(chip, dtypes, flops, said)
     of = peaks(tables, facts, {})
     assert of.native == pytest.approx(flops) and said.lower() in of.source.lower()
     assert of.most >= 989.4e12 or "H100" not in chip  # of a step that ran otherwise nothing is said to be impossible
+
+
+def test_the_peak_that_a_trace_states_is_that_of_bf16_whatever_ran():
+    """MFU was held against it and said to be of INT8, where the ledger took the peak of both formats."""
+    facts = facts_of({"chip": "TPU v5e"}) | {"peak_flops_per_s": FactValue(197e12, "measured", "t.xplane.pb")}
+    tables = _products("s8", "s8", captures={"capture": [0], "host": ["a"], "peak_flops_per_s": [197e12]})
+    of = peaks(tables, facts, {})
+    assert of.native == peak(tables, facts)[0] == pytest.approx(1e12 / (0.5 / 197 + 0.5 / 393), rel=1e-3)
+    assert of.precision == "bf16=0.5,int8=0.5" and "50 % INT8" in of.source
+    plain = peaks(_products("bf16"), facts, {})
+    assert (plain.native, plain.precision) == (197e12, None)
 
 
 def test_what_is_said_of_formats_counts_before_what_a_profile_shows():
