@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from analyzers.base import Facts, fact
+from analyzers.serving.loads_told_twice import without
 from analyzers.time.job_past import steps_taken
 from errors import ChipledgerError
 from errors import format as fmt
@@ -105,7 +106,7 @@ def side(tables: Tables, facts: Facts, ledger: Ledger, serving: bool) -> Side:
     """What of a run is compared."""
     work = {name: fact(facts, name) for name in SAME if fact(facts, name) is not None}
     if serving:
-        tokens = frame(tables, "requests", ["output_tokens"])["output_tokens"]
+        tokens = without(tables, frame(tables, "requests", ["stage", "output_tokens"]))["output_tokens"]
         return Side(ledger, "output token", float(tokens.fillna(0).sum()), 1, work)
     try:
         rows = steps_taken(tables, facts).rows

@@ -2,11 +2,15 @@
 
 import pytest
 
+from analyzers.receipts import side
 from analyzers.serving import latency, load, traffic
+from analyzers.serving.kv_cache.run import measured
+from analyzers.serving.kv_cache.setting import lengths_of
 from analyzers.serving.latency.summary import all_loads
 from analyzers.serving.loads import loads, printed, stage_names
 from analyzers.serving.served import served
 from app.whatif.serving.load import load_in
+from runs.ledger import Account, Ledger
 from runs.tables import MemoryTables
 from tests.analyzers.load_tests import ask, summaries
 
@@ -61,6 +65,8 @@ def kept_in_two_files(slower_ns: int = 0) -> MemoryTables:
     requests["e2e_ns"][-1] += slower_ns
     requests |= {"stage": ["bench"] * 300 + ["all.jsonl"] * 300, "status": ["completed"] * 600}
     requests |= {"source": ["bench.json"] * 300 + ["all.jsonl"] * 300, "gaps_ns": [[n] for n in range(600)]}
+    requests |= {"prompt_tokens": [128] * 600, "cached_tokens": [64] * 600, "output_tokens": [50] * 600}
+    requests |= {"preemptions": [1] * 600}
     return MemoryTables({n: run.arrow(n).to_pydict() for n in ("stages", "stage_stats")} | {"requests": requests})
 
 
@@ -73,6 +79,10 @@ def test_requests_that_two_files_keep_count_once():
     assert any("all.jsonl tells of the load bench too" in note for note in ask(load, tables).notes)
     of_one = load_in(tables, "run")
     assert of_one.tables.rows("requests") == 300 and of_one.notes == ()
+    held = Account(name="held", chip_seconds=1.0, basis="measured")
+    assert side(tables, {}, Ledger(chips=1, account=held), serving=True).units == 300 * 50
+    assert lengths_of(tables).tolist() == [178] * 300
+    assert measured(tables, {}).preemptions == 300
     other = kept_in_two_files(slower_ns=1000)  # which no printed digit shows
     assert len(loads(other)) == 2 and len(served(other).rows) == 600
 

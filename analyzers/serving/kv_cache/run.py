@@ -10,6 +10,7 @@ from analyzers.base import Facts, fact
 from analyzers.device.memory_run import rows_of
 from analyzers.serving.kv_cache.room import Room
 from analyzers.serving.kv_cache.setting import whole_fact
+from analyzers.serving.loads_told_twice import without
 from analyzers.serving.recorded import recorded
 from analyzers.serving.servers import samples_of_servers
 from runs.tables import Tables, frame
@@ -83,7 +84,7 @@ def _preemptions(tables: Tables) -> int | None:
     preempted = recorded(tables, ["preempted"])[0]["preempted"].dropna()
     if len(preempted):
         return int(preempted.sum())
-    times = frame(tables, "requests", ["preemptions"])["preemptions"].dropna()
+    times = without(tables, frame(tables, "requests", ["stage", "preemptions"]))["preemptions"].dropna()
     return int(times.sum()) if len(times) else None
 
 

@@ -8,6 +8,7 @@ import pandas as pd
 
 from analyzers.base import Facts, fact
 from analyzers.serving.kv_cache.room import ATTENTION, Setting
+from analyzers.serving.loads_told_twice import without
 from analyzers.subject import CHIP, MODEL, SEQ, chip_of, known_model, sequence_of
 from catalog.formats import FLOATS, FORMATS, WIDE, spelled, stated_format
 from catalog.formats import NAMES as WEIGHT_FORMATS
@@ -158,8 +159,8 @@ def spread(facts: Facts, options: Mapping[str, Any], assumed: list[str]) -> tupl
 
 def ended(tables: Tables) -> pd.DataFrame:
     """prompt_tokens, output_tokens of each request that states both and came to its end; of a trace of traffic all."""
-    rows = frame(tables, "requests", ["prompt_tokens", "output_tokens", "status"])
-    return rows[~rows["status"].isin(UNENDED).to_numpy()].drop(columns="status").dropna()
+    rows = without(tables, frame(tables, "requests", ["stage", "prompt_tokens", "output_tokens", "status"]))
+    return rows[~rows["status"].isin(UNENDED).to_numpy()].drop(columns=["stage", "status"]).dropna()
 
 
 def lengths_of(tables: Tables) -> np.ndarray:

@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 
 from analyzers.base import Facts, with_options
 from analyzers.serving.kv_cache.setting import KV_FACTS, cache_precision_of, first_fact, whole_fact
+from analyzers.serving.loads_told_twice import without
 from analyzers.serving.prefix_cache.measured import SOURCES, MeasuredPrefix, measured_prefix
 from analyzers.serving.prefix_cache.replay import Replay, replay, sizes_to_show
 from analyzers.serving.prefix_cache.saved import first_tokens, saved
@@ -309,7 +310,8 @@ def _saved(
         for name, blocks in (("size", size), ("infinite", None)):
             found = np.bincount(played.request, played.found(blocks), len(lengths)) * tokens
             result[name] = saved(model, lengths, found, peak)
-    rows = frame(tables, "requests", ["prompt_tokens", "cached_tokens"]).dropna()
+    rows = without(tables, frame(tables, "requests", ["stage", "prompt_tokens", "cached_tokens"]))
+    rows = rows.drop(columns="stage").dropna()
     rows = rows[rows["cached_tokens"].between(0, rows["prompt_tokens"])]
     if len(rows):
         result["measured"] = saved(model, *(rows[c].to_numpy(dtype=np.int64) for c in rows), peak)
