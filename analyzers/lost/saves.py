@@ -10,6 +10,7 @@ from analyzers.time.job_times import of_the_job
 from runs.tables import Tables, frame
 
 REMOTE = r"^[a-z0-9+.-]+://"  # gs://, s3://, abfs://: storage that outlives the machines
+TELLERS_NS = 10 * 10**9  # within which several processes tell of one end
 COLUMNS = ["attempt", "step", "tier", "start_ns", "end_ns", "blocked_s", "synchronous"]
 
 
@@ -51,7 +52,7 @@ def spread(seconds: np.ndarray) -> Spread:
 @dataclass(frozen=True)
 class Checkpoints:
     """`rows`: one per checkpoint in order of time, columns COLUMNS. `unended`: of which no end was recorded. `ends`:
-    one per checkpoint of which the end alone was, columns attempt, step, tier, start_ns and end_ns, which are that end.
+    one per further checkpoint of which the end alone was, columns attempt, step, tier, start_ns and end_ns: that end.
 
     attempt, step  Int64, null where the input does not tell
     tier           remote or local where a job uses both, else all
@@ -90,12 +91,25 @@ def checkpoints(
     known = found[ended].sort_values("start_ns", kind="stable").reset_index(drop=True)
     alone = alone.assign(start_ns=alone["end_ns"], tier="all")[["attempt", "step", "tier", "start_ns", "end_ns"]]
     known, alone = (_attempts_told(rows, starts_ns) for rows in (known, alone))
-    told_again = alone["step"].notna() & alone.duplicated(["attempt", "step"], keep="last")
     detail = known["detail"].astype("string")
     known["synchronous"] = detail.str.extract(r'"synchronous":\s*(true|false)')[0].map({"true": True, "false": False})
     known["tier"] = _tiers(detail.str.extract(r'"directory":\s*"([^"]*)"')[0])
     rows = _joined(known, np.sort(again_ns) if again_ns is not None else None)
-    return Checkpoints(rows, int((~ended).sum()), alone[~told_again].reset_index(drop=True))
+    return Checkpoints(rows, int((~ended).sum()), _told_by_ends_alone(alone.reset_index(drop=True), rows))
+
+
+def _told_by_ends_alone(ends: pd.DataFrame, rows: pd.DataFrame) -> pd.DataFrame:
+    """Ends, which are in order, of checkpoints that no row tells; each once, by the last of those who tell of it: of a
+    step in an attempt, or within TELLERS_NS where the step is not known."""
+    key, stepped, at = ["attempt", "step"], ends["step"].notna().to_numpy(), ends["end_ns"].to_numpy(dtype=np.int64)
+    whole = ends[key].merge(rows[key].drop_duplicates(), on=key, how="left", indicator=True)["_merge"].eq("both")
+    of_a_step = whole.to_numpy() | ends.duplicated(key, keep="last").to_numpy()
+    start, end = (rows[c].to_numpy(dtype=np.int64) for c in ("start_ns", "end_ns"))
+    place = np.searchsorted(start, at, side="right") - 1
+    near = place >= 0
+    near[near] = at[near] <= end[place[near]] + TELLERS_NS
+    near[:-1] |= np.diff(at) <= TELLERS_NS
+    return ends[~np.where(stepped, of_a_step, near)].reset_index(drop=True)
 
 
 def _attempts_told(rows: pd.DataFrame, starts_ns: np.ndarray | None) -> pd.DataFrame:

@@ -282,6 +282,21 @@ def test_saves_of_which_the_end_alone_is_recorded_tell_how_far_apart_they_are():
     assert any(n.startswith("No step was read. A failure is") for n in notes)
 
 
+@pytest.mark.parametrize("stepped", [True, False])
+def test_ends_that_several_processes_tell_are_of_one_save(stepped):
+    """Of three saves whose ends four processes told, without a step, an interval of 0.01 s was told."""
+    job = Job()
+    job.attempt(0, range(31), every=10, end=True)
+    saves = [{**x, "start": None} for x in job.life if x["kind"] == "checkpoint_save"]
+    told = [{**x, "end": x["end"] + 0.01 * n, "step": x["step"] if stepped else None} for x in saves for n in range(4)]
+    whole, job.life = job.life, [x for x in job.life if x["kind"] != "checkpoint_save"] + told
+    alone = job.ask()
+    assert (alone.ends, alone.interval_s, alone.interval_source) == (3, 104, "ends of saves")
+    job.life = whole + told  # a log tells of the same saves whole: they were told as further ones
+    both = job.ask()
+    assert (both.save.count, both.ends, both.interval_s, both.interval_source) == (3, 0, 100, "saves")
+
+
 def test_the_period_that_the_job_printed_stands_in_for_an_interval():
     job = Job()
     job.attempt(0, range(30), end=True)
