@@ -20,6 +20,7 @@ FLOOR = 0.02
 """Share of the chip time below which nothing is called a finding, unless another is asked for."""
 MEASURED = 0.12
 """By how much of itself an amount that a profile shows may be off: a cure changes other waiting as well."""
+SHOWN = ("compute_unsplit", "communication_or_wait")  # accounts of what a profile shows, though not what it was
 
 
 @dataclass(frozen=True)
@@ -229,7 +230,7 @@ class Seen:
     def beyond_profile(self, amount: float) -> Band:
         """What is found in kept steps that a profile covers, carried over to those that none does: as much of each."""
         productive = self.ledger.find("productive")
-        dark = productive.unknown if productive else 0.0
+        dark = max(productive.unknown - self.amount(*SHOWN), 0.0) if productive else 0.0
         watched = productive.chip_seconds - dark if productive else 0.0
         if not dark or watched <= 0:
             return Band.within(amount, MEASURED)

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from analyzers.device.overlap import OverlapResult
-from analyzers.findings.base import MEASURED, Band, Seen
+from analyzers.findings.base import MEASURED, SHOWN, Band, Seen
 from analyzers.findings.parts import StepParts, step_parts
 
 ALIKE = 3  # steps seen that an unseen one is held against
@@ -19,7 +19,6 @@ QUICK = 0.1  # of the steps seen: what they took without it is a step without
 AROUND = 10  # steps before and after profiled ones
 SLOWED = 0.8  # times as long as those: what is quicker by less, a few steps are by chance
 MOST_RANKS = 0.9  # of the chip time of the steps seen: where so much of it is profiled, all ranks are
-SEEN = ("compute_unsplit", "communication_or_wait")  # what a profile shows, though not what it was
 OPEN = 0.3  # of what is carried over: by how much it may be off
 
 
@@ -52,16 +51,16 @@ def carried(
 
 
 def computing(seen: Seen, *more: str) -> Band:
-    """Chip-seconds of computing in all kept steps, and in these accounts: what a profile of some of them shows, carried
-    over."""
+    """Chip-seconds of computing in all kept steps, whether or not its FLOPs are known, and in these accounts: what a
+    profile of some of them shows, carried over."""
     held = step_parts(seen.tables, seen.facts)
     ranks = min(_covered(seen, float(held.own_s[held.seen].sum())), 1.0)
-    return carried(seen, seen.amount("below_roofline", *more) + ranks * _useful(seen), in_each=True)
+    return carried(seen, seen.amount("below_roofline", "compute_unsplit", *more) + ranks * _useful(seen), in_each=True)
 
 
 def covering(seen: Seen) -> Band:
     """Chip-seconds of whatever devices compute, beside which they could copy and send."""
-    return computing(seen, "compute_unsplit", "padding", "recomputation")
+    return computing(seen, "padding", "recomputation")
 
 
 def _covered(seen: Seen, seconds: float) -> float:
@@ -70,7 +69,7 @@ def _covered(seen: Seen, seconds: float) -> float:
     productive = seen.ledger.find("productive")
     if productive is None or not seconds:
         return 1.0
-    unseen = productive.unknown - sum(seen.amount(name) for name in SEEN)
+    unseen = productive.unknown - sum(seen.amount(name) for name in SHOWN)
     shown = productive.chip_seconds - unseen - seen.amount("useful_maths")
     rest = seconds * seen.chips - _useful(seen)
     share = shown / rest if rest > 0 else 1.0

@@ -4,8 +4,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analyzers.findings.carried import _alike, _slowed
+from analyzers.findings.base import Seen
+from analyzers.findings.carried import _alike, _slowed, computing, covering
 from analyzers.findings.parts import _as_profiled, _until_next
+from analyzers.findings.rules.program import recomputed
+from analyzers.time import ledger
+from runs.run import facts_of
+from runs.tables import MemoryTables
 from tests.conftest import seeds
 
 S = 1_000_000_000
@@ -52,6 +57,29 @@ def test_steps_around_tell_by_how_much_a_profiler_slowed_those_that_it_saw(seed)
     assert _slowed(dur, saw) == 1.0
     grown = dur + np.linspace(0, 10 * BASE_S, 40)  # others are quicker, but not because no profiler saw them
     assert _slowed(grown, saw) == 1.0
+
+
+@pytest.mark.parametrize("untold", [("flash_attn::_flash_attn_varlen_forward", "custom-call"), ("mul", "elementwise")])
+def test_computing_whose_flops_nobody_tells_was_seen_and_is_computing(untold):
+    """Attention counted as what no profile saw, so that gains were told twice as large, and not as computing."""
+    one = {"capture": [0] * 3, "device": [0] * 3, "op_id": [0, 1, 2]}
+    ops = one | {"host": ["vm"] * 3, "role": ["compute"] * 3, "program": [7] * 3, "count": [1] * 3}
+    ops |= {"op": ["aten::mm", "aten::mm.again", untold[0]], "category": ["matmul", "matmul", untold[1]]}
+    ops |= {"flops": [1e12, 0.8e12, None], "total_ns": [S // 5, S // 10, S // 2]}
+    events = one | {"start_ps": [0, 2 * 10**11, 3 * 10**11], "dur_ps": [2 * 10**11, 10**11, 5 * 10**11]}
+    step = {"capture": [0], "host": ["vm"], "step": [0], "start_ns": [0], "dur_ns": [S], "source": ["x"]}
+    told = {
+        "captures": {"capture": [0], "host": ["vm"], "start_ns": [0], "stop_ns": [S]},
+        "modules": {"capture": [0], "program": [7], "flops": [1.8e12], "remat_flops": [0.8e12]},
+    }
+    tables = MemoryTables(told | {"steps": step, "ops": ops, "op_events": events})
+    facts = facts_of({"chips": 1, "peak_flops_per_s": 10e12})
+    seen = Seen(tables=tables, facts=facts, answers=None, ledger=ledger.analyze(tables, facts, {}).ledger)
+    assert seen.amount("compute_unsplit") == pytest.approx(0.5 if untold[1] == "custom-call" else 0.0)
+    assert seen.beyond_profile(0.1).likely == pytest.approx(0.1)
+    assert computing(seen, "recomputation").likely == covering(seen).likely == pytest.approx(0.8)
+    (again,) = recomputed(seen).findings
+    assert again.gain is not None and again.gain.high == pytest.approx(0.8 * 0.8 / 1.8 * 1.15)
 
 
 def test_the_host_whose_clock_is_the_logs_tells_when_steps_began():

@@ -22,6 +22,8 @@ UNNAMED = 0.25  # of what computing too much costs: so much host code that no fr
 WIDE = {"f64": ("float64", "float32"), "c128": ("complex128", "complex64")}
 """Element types that no accelerator computes at its rate for narrower ones, and what would do."""
 
+COMPUTED = ("below_roofline", "compute_unsplit")
+"""Accounts of what is computed beside useful maths, the likelier first: of fused attention nobody tells the FLOPs."""
 
 UNTOLD = {
     "padding": "nothing tells how far matrix products fill up the tiles of this chip's matrix units",
@@ -87,7 +89,7 @@ def recomputed(seen: Seen) -> Told:
                 title=f"Activations are computed again for {fmt.whole_share(amount / useful)} of the useful maths: one "
                 "more forward pass is a third.",
                 gain=gain,
-                draws=seen.drawn(gain.likely, "recomputation", "below_roofline", "unattributed"),
+                draws=seen.drawn(gain.likely, "recomputation", *COMPUTED, "unattributed"),
                 question="mfu",
                 confidence=0.7,
                 basis="modelled",
@@ -126,7 +128,7 @@ def wide(seen: Seen) -> Told:
                 cause="precision",
                 title=f"Matrix products are computed in {now}; {then} would move half the bytes, at twice the rate.",
                 gain=Band(min(busy.low * 0.3, likely), likely, max(busy.high * 0.6 + sent, likely)),
-                draws=_draws(seen, likely, sends, "below_roofline", "unattributed", "useful_maths"),
+                draws=_draws(seen, likely, sends, *COMPUTED, "unattributed", "useful_maths"),
                 question="roofline",
                 confidence=0.8,
                 basis="modelled",
@@ -181,7 +183,7 @@ def oversized(seen: Seen) -> Told:
                 cause=cause,
                 title=f"The program computes {fmt.number(times)} times the FLOPs that the model needs; {what}.",
                 gain=Band(lost * 0.6, lost, lost * 1.2),
-                draws={HOST_CODE: rows_s} | _draws(seen, lost - rows_s, sends, "below_roofline", "unattributed"),
+                draws={HOST_CODE: rows_s} | _draws(seen, lost - rows_s, sends, *COMPUTED, "unattributed"),
                 question="mfu",
                 confidence=0.75,
                 basis="modelled",
