@@ -232,8 +232,9 @@ class Ledger:
         return replace(self, account=self.account.scaled(factor), useful_flops=flops)
 
     def priced(self, usd_per_chip_hour: float | None) -> "Ledger":
-        """The same ledger with every account in dollars at one price."""
-        return replace(self, account=self.account.priced(usd_per_chip_hour))
+        """The same ledger with every account in dollars at one price; in none where nobody tells how many chips held
+        it."""
+        return replace(self, account=self.account.priced(usd_per_chip_hour if self.chips_known else None))
 
     def __sub__(self, other: "Ledger") -> Difference:
         """This ledger against that one, account by account; an account that one lacks counts as 0 there."""

@@ -98,6 +98,11 @@ def test_what_each_chip_lost_is_no_chip_time_and_no_dollars_of_a_job(place):
     found = ask(question("findings"), run, {}, place.registry)
     assert found.findings and all(f["gain_usd"] is None for f in found.to_dict()["findings"])
     assert all("chip-" not in cell for row in question("findings").table(found).rows for cell in row[1:4])
+    ledger = question("ledger")
+    found = ask(ledger, run, {}, place.registry)
+    assert all(row[3] == fmt.NO_VALUE for row in ledger.table(found).rows)
+    assert found.to_dict()["usd"] is None and found.to_dict()["account"]["children"][0]["usd"] is None
+    assert ask(ledger, same, {}, place.registry).to_dict()["usd"] > 0
 
 
 @pytest.mark.parametrize(
