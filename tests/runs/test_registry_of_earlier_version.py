@@ -41,6 +41,19 @@ for change in (lambda: changes.star(place, ["a run"]), lambda: changes.rename(pl
         print(e)
 """
 
+COPY = """
+import os, sys
+sys.path.insert(0, sys.argv[1])
+from app.library.mirroring import mirror
+from app.workspace import workspace
+from runs.writer import RunWriter
+if os.geteuid() == 0:
+    os.setgid(65534), os.setuid(65534)
+here, there = map(workspace, sys.argv[2:])
+done = mirror(here, there)
+print(done.copied, done.problems, *there.shares.of("abcd1234"))
+"""
+
 
 def test_a_registry_of_an_earlier_version_is_read_and_nothing_is_said_to_be_kept_that_is_not():
     with tempfile.TemporaryDirectory() as folder:  # not below a folder that only its owner may enter
@@ -62,6 +75,24 @@ def test_a_registry_of_an_earlier_version_is_read_and_nothing_is_said_to_be_kept
     said = done.stdout.splitlines()
     assert said[0] == "a run {'team': 'ml'} ('a remark',) abcd1234 []"
     assert len(said) == 3 and all("registry cannot be written" in line for line in said[1:])
+
+
+def test_a_run_of_a_group_is_copied_from_a_disk_that_cannot_be_written():
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o777)
+        here = workspace(str(Path(folder) / "here"))
+        write(here.store)
+        here.shares.share(["abcd1234"], ["quokka"])
+        for path in (*here.store.root.rglob("*"), here.store.root):
+            path.chmod(0o555 if path.is_dir() else 0o444)
+        try:
+            command = [sys.executable, "-c", COPY, str(PROJECT), str(here.store.root), str(Path(folder) / "there")]
+            done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+        finally:
+            for path in (here.store.root, *here.store.root.rglob("*")):
+                path.chmod(0o755)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "['abcd1234'] [] quokka\n"
 
 
 def test_a_registry_made_anew_by_another_while_a_program_runs_is_used(tmp_path):
