@@ -22,7 +22,7 @@ HELP = "Your role does not allow it: an admin can give you another."
 Note = Callable[[Identity, str, str, Outcome, str], None]
 _noting: list[Note] = []
 _NOTED = ContextVar[list[str] | None]("noted", default=None)
-_NAMED = 5  # runs and names that are told of one change
+_NAMED = 3  # names that are told of several: whole ids of more would leave no room for what was done to them
 
 
 class NotAllowed(QuestionError):
@@ -90,7 +90,7 @@ def _tell(what: str, about: str, outcome: Outcome, more: str = "") -> None:
 
 def _about(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str:
     """What a function was called about: whether what it did away with can be brought back (not with `now`), and the
-    runs and names among what it was given."""
+    runs and names among what it was given; of several the first."""
     said: list[str] = []
     for value in args:
         if isinstance(value, str):
@@ -98,7 +98,8 @@ def _about(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str:
         elif isinstance(run_id := getattr(value, "run_id", None), str):
             said.append(run_id)
         elif isinstance(value, list | tuple | set | frozenset | Mapping):
-            said += [v for v in value if isinstance(v, str)]
+            names = [v for v in value if isinstance(v, str)]
+            said += names[:_NAMED]
+            said += [f"and {len(names) - _NAMED:,} more"] if len(names) > _NAMED else []
     first = ["for good"] if kwargs.get("now") is True else []
-    more = [f"and {len(said) - _NAMED:,} more"] if len(said) > _NAMED else []
-    return ", ".join([*first, *(s[:64] for s in said[:_NAMED]), *more])
+    return ", ".join([*first, *(s[:64] for s in said)])

@@ -19,6 +19,7 @@ from app.identity.settings import OPEN_VARIABLE
 from app.library import changes
 from app.pages.library.shown import BINNED, MENU, acts
 from app.promises import promise
+from runs.audit_book import TEXT
 from tests.app import made_runs
 
 VIEWER = Identity(name="vi", role=Role.VIEWER, how="token")
@@ -171,3 +172,16 @@ def test_an_open_server_warns(monkeypatch):
         assert bool(warning()) == says
     monkeypatch.delenv(OPEN_VARIABLE)
     assert not warning()
+
+
+def test_of_many_runs_it_is_told_what_was_done_to_them():
+    """An entry has room for 300 characters, which are four ids."""
+    ids = [f"{n:064}" for n in range(100)]
+    with already_noted() as told:
+        changing("say who sees runs")(lambda place, runs, groups: None)(None, ids, ["platform"])
+        changing("mark runs")(lambda place, runs, labels: None)(None, ids[:5], {"starred": True, "tags": {}})
+    assert told == [
+        f"say who sees runs: {', '.join(ids[:3])}, and 97 more, platform",
+        f"mark runs: {', '.join(ids[:3])}, and 2 more, starred, tags",
+    ]
+    assert all(len(f"PATCH /api/runs; {one}") <= TEXT for one in told)
