@@ -12,8 +12,11 @@ from app.comparing.answer import Compared
 from app.questions import question
 from app.questions.asking import ask
 from app.questions.findings import words as findings_words
+from app.questions.findings.figure import on_paper
 from app.questions.input import words as input_words
 from app.questions.latency import words as latency_words
+from app.questions.ledger.icicle import icicle
+from app.questions.ledger.waterfall import waterfall
 from app.questions.load import words as load_words
 from errors import format as fmt
 from errors.options import parse_options
@@ -103,6 +106,21 @@ def test_what_each_chip_lost_is_no_chip_time_and_no_dollars_of_a_job(place):
     assert all(row[3] == fmt.NO_VALUE for row in ledger.table(found).rows)
     assert found.to_dict()["usd"] is None and found.to_dict()["account"]["children"][0]["usd"] is None
     assert ask(ledger, same, {}, place.registry).to_dict()["usd"] > 0
+
+
+def test_pictures_and_tables_of_what_each_chip_lost_tell_no_chip_time(place):
+    ledger = question("ledger")
+    found = ask(ledger, stopped(place, "uncounted"), {}, place.registry)
+    counted = ask(ledger, stopped(place, "counted", chips=256), {}, place.registry)
+    assert "hours of each chip" in ledger.table(found).head and "chip-hours" in ledger.table(counted).head
+    drawn = [
+        waterfall(found.ledger).to_json(),
+        icicle(found.ledger).to_json(),
+        on_paper(found.ledger, found.ledger).to_json(),
+        findings_words.value(100.0, "chip-seconds", chips_known=False),
+    ]
+    assert all("of each chip" in one and not re.search(r"\d chip-|\"chip-", one) for one in drawn)
+    assert "chip-hours" in waterfall(counted.ledger).to_json()
 
 
 @pytest.mark.parametrize(

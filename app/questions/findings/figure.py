@@ -32,7 +32,7 @@ def on_paper(now: Ledger, after: Ledger) -> go.Figure:
             textposition="inside",
             insidetextanchor="middle",
             textangle=0,
-            customdata=[fmt.chip_time(a) for a in amounts],
+            customdata=[fmt.held_time(a, now.chips_known) for a in amounts],
             hovertemplate=f"<b>{theme.title(name)}</b><br>%{{customdata}}, %{{x:,.3r}} %<extra>%{{y}}</extra>",
         )
     return layout(

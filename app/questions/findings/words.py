@@ -125,14 +125,14 @@ def table(result: FindingsResult) -> Table:
     )
 
 
-def value(amount: float | str, unit: str) -> str:
+def value(amount: float | str, unit: str, chips_known: bool = True) -> str:
     """A number of the evidence with its unit; a line as it is."""
     if isinstance(amount, str):
         return amount
     if unit == "s":
         return fmt.duration(amount)
     if unit == "chip-seconds":
-        return fmt.chip_time(amount)
+        return fmt.held_time(amount, chips_known)
     if unit == "1":
         return fmt.share(amount)
     if unit == "bytes":

@@ -3,7 +3,7 @@
 from app import theme
 from app.figures.base import plain
 from errors import format as fmt
-from runs.ledger import Account
+from runs.ledger import Account, Ledger
 
 SEPARATOR = "."
 KEPT = ("productive", "profiled", "served", "useful_maths")  # what holds what moved the model or answered: drawn first
@@ -34,10 +34,10 @@ def opened(root: Account, text: str) -> list[Account]:
     return chain
 
 
-def hover_lines(account: Account, path: tuple[str, ...], whole: float) -> list[str]:
+def hover_lines(ledger: Ledger, account: Account, path: tuple[str, ...]) -> list[str]:
     """Title with amount, share and dollars; basis and source; meaning. As plain text."""
-    mark = theme.mark(account.basis)
-    amount = fmt.chip_time(account.chip_seconds)
+    mark, whole = theme.mark(account.basis), ledger.chip_seconds
+    amount = fmt.held_time(account.chip_seconds, ledger.chips_known)
     if whole:
         amount += f", {fmt.share(account.chip_seconds / whole)} of the whole"
     if account.usd is not None:
@@ -46,9 +46,9 @@ def hover_lines(account: Account, path: tuple[str, ...], whole: float) -> list[s
     return [f"{theme.title(account.name)}: {amount}", known, theme.meaning(path)]
 
 
-def hover(account: Account, path: tuple[str, ...], whole: float) -> str:
+def hover(ledger: Ledger, account: Account, path: tuple[str, ...]) -> str:
     """The same as plotly hover text, in lines short enough to read."""
-    head, *rest = hover_lines(account, path, whole)
+    head, *rest = hover_lines(ledger, account, path)
     return "<br>".join([f"<b>{plain(head)}</b>", *(line for text in rest for line in _wrapped(text))])
 
 

@@ -8,6 +8,7 @@ import streamlit as st
 from app import theme
 from app.components.columns import NUMBER, draw_table
 from app.questions.ledger.accounts import path_text
+from app.questions.ledger.words import units
 from runs.ledger import Ledger
 
 MAX_HEIGHT_PX = 1100  # some thirty rows: what a usual ledger has; more scroll inside the table
@@ -40,9 +41,9 @@ def ledger_table(ledger: Ledger) -> pd.DataFrame:
     return pd.DataFrame(rows).astype({"usd": "Float64"})
 
 
-def evidence(table: pd.DataFrame, choose: Callable[[str], None]) -> None:
+def evidence(ledger: Ledger, table: pd.DataFrame, choose: Callable[[str], None]) -> None:
     """Shows the table; `choose` is called with the path of an account whose row is picked."""
-    key = "evidence"
+    key, (seconds, hours) = "evidence", (unit.capitalize() for unit in units(ledger))
 
     def picked() -> None:
         if rows := st.session_state[key].selection.rows:
@@ -52,8 +53,8 @@ def evidence(table: pd.DataFrame, choose: Callable[[str], None]) -> None:
         {
             "Account": [INDENT * d + t for d, t in zip(table["depth"], table["title"], strict=True)],
             "Share": table["share"] * 100,
-            "Chip-seconds": table["chip_seconds"],
-            "Chip-hours": table["chip_hours"],
+            seconds: table["chip_seconds"],
+            hours: table["chip_hours"],
             "Dollars": table["usd"],
             "Basis": [f"{theme.mark(b).glyph} {b}" for b in table["basis"]],
             "Source": table["source"],
@@ -73,8 +74,10 @@ def evidence(table: pd.DataFrame, choose: Callable[[str], None]) -> None:
             "Share": st.column_config.ProgressColumn(
                 help="Part of all chip time held.", min_value=0, max_value=100, format="%.3g %%"
             ),
-            "Chip-seconds": st.column_config.NumberColumn(help="Chips held times seconds.", format=NUMBER),
-            "Chip-hours": st.column_config.NumberColumn(help="Chip-seconds / 3600.", format=NUMBER),
+            seconds: st.column_config.NumberColumn(
+                help="Chips held times seconds." if ledger.chips_known else "", format=NUMBER
+            ),
+            hours: st.column_config.NumberColumn(help=f"{seconds} / 3600.", format=NUMBER),
             "Dollars": st.column_config.NumberColumn(help="Chip-hours times the price.", format=f"${NUMBER}"),
             "Basis": st.column_config.TextColumn(
                 width=BASIS_PX,

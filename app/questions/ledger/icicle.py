@@ -8,6 +8,7 @@ import plotly.graph_objects as go
 from app import theme
 from app.figures.base import layout, plain
 from app.questions.ledger.accounts import KEPT, hover, opened, path_text
+from app.questions.ledger.words import units
 from errors import format as fmt
 from runs.ledger import Account, Ledger
 
@@ -71,7 +72,8 @@ def icicle(ledger: Ledger, at: str = "") -> go.Figure:
     """The icicle of a ledger, opened at the account with path `at` (as `path_text` writes it)."""
     drawn = boxes(ledger.account, at)
     whole, shown = ledger.chip_seconds or 1.0, drawn[0].width or 1.0
-    unit, factor = ("chip-hours", 3600.0) if shown >= 360 else ("chip-seconds", 1.0)
+    seconds, hours = units(ledger)
+    unit, factor = (hours, 3600.0) if shown >= 360 else (seconds, 1.0)
     rows = max(b.row for b in drawn) + 1
     fills = [theme.colour(b.path) for b in drawn]
     bar = go.Bar(
@@ -86,7 +88,7 @@ def icicle(ledger: Ledger, at: str = "") -> go.Figure:
         insidetextanchor="middle",
         textangle=0,
         insidetextfont={"color": [theme.text_on(f) for f in fills], "size": 13},
-        hovertext=[hover(b.account, b.path, whole) for b in drawn],
+        hovertext=[hover(ledger, b.account, b.path) for b in drawn],
         hovertemplate="%{hovertext}<extra></extra>",
         marker={
             "color": fills,

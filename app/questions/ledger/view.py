@@ -41,7 +41,7 @@ def explore(told: Told[LedgerResult]) -> None:
             choose("account", points[0]["customdata"])
 
     chart(figure, key, name, told.verdict, clicked)
-    lines = hover_lines(chain[-1], tuple(a.name for a in chain), result.ledger.chip_seconds)
+    lines = hover_lines(result.ledger, chain[-1], tuple(a.name for a in chain))
     st.caption("  \n".join(md(line) for line in lines))
     why(run, tuple(a.name for a in chain))
     if strip := calendar(result):
@@ -50,7 +50,7 @@ def explore(told: Told[LedgerResult]) -> None:
         st.caption(f"{attempts}, {fmt.count(stops, 'interruption')}. Times are UTC.")
         chart(strip, "calendar", f"{run.manifest.name}-attempts", "The attempts of the job over time.")
     table = ledger_table(result.ledger)
-    evidence(table, lambda path: choose("account", path))
+    evidence(result.ledger, table, lambda path: choose("account", path))
     told.downloads(table, figure, view)
 
 

@@ -7,6 +7,7 @@ import plotly.graph_objects as go
 from app import theme
 from app.figures.base import GRID, layout, plain
 from app.questions.ledger.accounts import KEPT, hover, opened, path_text
+from app.questions.ledger.words import units
 from errors import format as fmt
 from runs.ledger import Account, Ledger
 
@@ -67,7 +68,8 @@ def waterfall(ledger: Ledger, at: str = "") -> go.Figure:
     bars = falls(ledger.account, at)
     whole, top = ledger.chip_seconds or 1.0, bars[0].start or 1.0
     bars = [b for b in bars if b.total or b.start - b.end >= HAIR * top]
-    unit, factor = ("chip-hours", 3600.0) if top >= 360 else ("chip-seconds", 1.0)
+    seconds, hours = units(ledger)
+    unit, factor = (hours, 3600.0) if top >= 360 else (seconds, 1.0)
     names = [f"<b>{plain(name(b.path))}</b>" if b.total else plain(name(b.path)) for b in bars]
     rows = list(range(len(bars)))
     figure = go.Figure(
@@ -77,7 +79,7 @@ def waterfall(ledger: Ledger, at: str = "") -> go.Figure:
             x=[(b.start - b.end) / factor for b in bars],
             base=[b.end / factor for b in bars],
             customdata=[path_text(b.path) for b in bars],
-            hovertext=[hover(b.account, b.path, whole) for b in bars],
+            hovertext=[hover(ledger, b.account, b.path) for b in bars],
             hovertemplate="%{hovertext}<extra></extra>",
             marker={
                 "color": [theme.colour(b.path) for b in bars],
@@ -95,6 +97,7 @@ def waterfall(ledger: Ledger, at: str = "") -> go.Figure:
         )
     )
     for row, bar in zip(rows, bars, strict=True):
+        amount = fmt.held_time(bar.account.chip_seconds, ledger.chips_known)
         figure.add_annotation(
             x=bar.start / factor,
             y=row,
@@ -102,7 +105,7 @@ def waterfall(ledger: Ledger, at: str = "") -> go.Figure:
             showarrow=False,
             xshift=6,
             font={"size": 12},
-            text=f"{fmt.share(bar.account.chip_seconds / whole)} · {fmt.chip_time(bar.account.chip_seconds)}",
+            text=f"{fmt.share(bar.account.chip_seconds / whole)} · {amount}",
         )
     return layout(
         figure,

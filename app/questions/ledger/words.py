@@ -239,11 +239,16 @@ def _dark(account: Account | None) -> dict[str, float]:
     return amounts
 
 
+def units(ledger: Ledger) -> tuple[str, str]:
+    """In which its accounts are: where nobody tells how many chips held it, those of one."""
+    return ("chip-seconds", "chip-hours") if ledger.chips_known else ("seconds of each chip", "hours of each chip")
+
+
 def table(result: LedgerResult) -> Table:
     """Every account that holds time, parts indented."""
     whole = result.ledger.chip_seconds or 1.0
     return Table(
-        ("account", "chip-hours", "share", "dollars", "basis", "source"),
+        ("account", units(result.ledger)[1], "share", "dollars", "basis", "source"),
         tuple(
             (
                 "  " * (len(path) - 1) + theme.title(a.name),

@@ -55,7 +55,7 @@ def _numbers(told: Answered) -> Iterator[Number]:
 def _finding(result: FindingsResult, finding: Finding) -> Iterator[str]:
     yield f"Gives back: {worth(result, finding)}."
     yield f"What to do: {cure(result, finding)}"
-    shown = "; ".join(f"{e.name} {value(e.value, e.unit)}" for e in finding.evidence)
+    shown = "; ".join(f"{e.name} {value(e.value, e.unit, result.ledger.chips_known)}" for e in finding.evidence)
     if shown:
         yield f"Evidence: {shown}."
     mark = theme.mark(finding.basis)
