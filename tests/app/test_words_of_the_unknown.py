@@ -162,6 +162,13 @@ def test_no_more_is_answered_than_was_asked():
     assert said.startswith("One load: 0.615 requests/s answered, as fast as they were asked, 5.54 tokens/s")
 
 
+def test_far_more_answers_than_were_asked_are_not_as_many():
+    """As of a tool that was told a rate of conversations, each of several requests."""
+    of = summaries([{**open_loop([10], 100)[0], "duration_s": 20.0}])
+    said = load_words.verdict(load.analyze(of, {}, parse_options(load.OPTIONS, {})))
+    assert said.startswith("One load: 30.0 requests/s answered, though 10.0 were asked, 3,000 tokens/s")
+
+
 @pytest.mark.parametrize(("steps", "said"), [(1, "the step that was profiled is no usual one"), (2, "a usual step")])
 def test_a_fetch_in_each_step_is_not_in_few_of_them_only(steps, said):
     of = World(steps=steps, fetch_ms=50).tables(goodput=False)

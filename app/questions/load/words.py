@@ -1,7 +1,9 @@
 """The load curve in words: the knee, the most within objectives, and what ramp-up and drain take from the rates."""
 
+import math
+
 from analyzers.serving.load import LoadResult
-from analyzers.serving.load.knee import AXES, Knee
+from analyzers.serving.load.knee import AXES, CHANCE, KEEPS_UP, Knee
 from analyzers.serving.load.steady import Steady
 from app.words import Table, Verdict, headline, short
 from errors import format as fmt
@@ -126,9 +128,13 @@ def _single(result: LoadResult) -> str:
     if not row["request_rate_per_s"] >= 0:  # nobody told how many requests there were, or how long they took
         text = "One load"
     if result.axis == "rate" and row["keeping_up"] == row["keeping_up"]:
-        # Of few requests the last answer comes sooner than one more request would have: as many as were asked for.
-        kept_up = row["request_rate_per_s"] >= row["load"]
-        text += ", as fast as they were asked" if kept_up else f" of {fmt.number(row['load'])} asked"
+        asked = fmt.number(row["load"])
+        if row["request_rate_per_s"] < row["load"]:
+            text += f" of {asked} asked"
+        elif row["keeping_up"] > 2 - KEEPS_UP + CHANCE / math.sqrt(max(row["completed"], 1)):
+            text += f", though {asked} were asked"
+        else:  # of few requests the last answer comes sooner than one more request would have
+            text += ", as fast as they were asked"
     elif result.axis == "concurrency":
         text += f" with {level(result.axis, row['load'])} in flight allowed"
     tail = f", p99 TTFT {fmt.duration(row['ttft_p99_s'])}" if row["ttft_p99_s"] > 0 else ""
