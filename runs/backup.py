@@ -56,11 +56,27 @@ class Backups:
             return sorted((b for n in there if (b := self._read(n)) is not None), key=lambda b: b.number)
         return []
 
+    def unreadable(self) -> list[str]:
+        """Names of those whose list is damaged or gone, in their order."""
+        with contextlib.suppress(OSError):
+            made = {p.name for p in self.folder.iterdir() if not p.name.startswith(".") and (p / STORE).is_dir()}
+            return sorted(made - {b.name for b in self.all()})
+        return []
+
     def find(self, name: str = "") -> Backup:
-        """A backup by its name, or the newest. Raises InputError where there is none."""
+        """A backup by its name, or the newest. Raises InputError where there is none, or its list is damaged: an older
+        one is not taken for it."""
         found = [b for b in self.all() if name in ("", b.name)]
+        known = ", ".join(b.name for b in self.all()[-5:]) or "none yet"
+        damaged = [n for n in self.unreadable() if name == n or (not name and (not found or n > found[-1].name))]
+        if damaged:
+            raise InputError(
+                f"the list of {'' if name else 'the newest backup, '}{damaged[-1]} is damaged",
+                where=str(self.folder / damaged[-1] / LIST),
+                expected="what `chipledger backup` wrote there",
+                advice=f"Name another by `--of`: {known}. The files of this one lie in its folder {STORE}.",
+            )
         if not found:
-            known = ", ".join(b.name for b in self.all()[-5:]) or "none yet"
             what = f"no backup {name[:80]!r} here" if name else "no backup here"
             raise InputError(what, where=str(self.folder), expected=known, advice="`chipledger backup` makes one.")
         return found[-1]

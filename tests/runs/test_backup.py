@@ -141,7 +141,7 @@ def test_a_damaged_backup_is_told_and_never_made_a_store(place, tmp_path, how):
     else:
         path = backups.folder / made.name / "backup.json"
         path.write_text(path.read_text().replace('"runs": 3', '"runs": 2'))
-        with pytest.raises(InputError, match="no backup here"):
+        with pytest.raises(InputError, match=f"the list of the newest backup, {made.name} is damaged"):
             backups.find()
         return
     (problem,) = backups.verify(made)
@@ -149,6 +149,29 @@ def test_a_damaged_backup_is_told_and_never_made_a_store(place, tmp_path, how):
     with pytest.raises(InputError, match="damaged .*nothing was restored"):
         backups.restore(made, tmp_path / "again")
     assert not (tmp_path / "again").exists() and not (tmp_path / ".again.restoring").exists()
+
+
+def test_an_older_one_is_not_taken_for_the_newest_whose_list_is_damaged(place, tmp_path, capsys):
+    """It was verified and restored in its place, with '0 files damaged' and no word of the newest."""
+    from app.cli import main
+
+    backups = Backups(tmp_path / "backups")
+    older, newest = (backups.make(place.store, place.registry.at) for _ in range(2))
+    told = backups.folder / newest.name / "backup.json"
+    told.write_text(told.read_text()[:-5])
+    assert backups.unreadable() == [newest.name] and backups.find(older.name) == older
+    for name in ("", newest.name):
+        with pytest.raises(InputError, match=f"list of .*{newest.name} is damaged.*--of.*{older.name}"):
+            backups.find(name)
+    folder = str(backups.folder)
+    for way in (["--verify"], ["--restore-to", str(tmp_path / "again")]):
+        assert main(["backup", folder, *way]) == 2 and "is damaged" in capsys.readouterr().err
+    assert main(["backup", folder, "--verify", "--of", older.name]) == main(["backup", folder, "--list"]) == 0
+    assert any(newest.name in x and "its list is damaged" in x for x in capsys.readouterr().out.splitlines())
+    (tmp_path / "backups" / older.name / "backup.json").write_text("{}")
+    told.unlink()
+    with pytest.raises(InputError, match=f"the newest backup, {newest.name} is damaged"):
+        backups.find()
 
 
 def test_a_run_that_was_damaged_in_the_store_is_told_and_kept_as_it_is(place, tmp_path):

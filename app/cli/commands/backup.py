@@ -62,7 +62,7 @@ def run(args: argparse.Namespace) -> int:
     if given[OF.name] and ways not in ([VERIFY.name], [RESTORE.name]):
         raise QuestionError("--of is given, and no backup is read", expected="--verify or --restore-to beside it")
     if given[LISTED.name]:
-        return _listed(backups.all(), given[JSON.name])
+        return _listed(backups, given[JSON.name])
     if given[VERIFY.name]:
         return _verified(backups, backups.find(given[OF.name]), given[JSON.name])
     if given[RESTORE.name]:
@@ -109,13 +109,15 @@ def _told(backup: "Backup") -> str:
     return f"{runs}, {fmt.count(len(backup.files), 'file')}, {fmt.size(backup.bytes)}"
 
 
-def _listed(found: list["Backup"], as_json: bool) -> int:
+def _listed(backups: "Backups", as_json: bool) -> int:
+    found, damaged = backups.all(), backups.unreadable()
     if as_json:
-        print_json({"backups": [b.to_dict() for b in found]})
-    elif not found:
+        print_json({"backups": [b.to_dict() for b in found], "damaged": damaged})
+    elif not found and not damaged:
         print("No backup here.")
     else:
         rows: list[Any] = [(b.name, f"{b.runs:,}", f"{len(b.files):,}", fmt.size(b.bytes)) for b in found]
+        rows += [(name, "-", "-", "its list is damaged") for name in damaged]
         print_table(("backup", "runs", "files", "size"), rows, right=(1, 2, 3))
     return 0
 
