@@ -23,8 +23,8 @@ HELP = (
     "evaluations."
 )
 
-_DICT = re.compile(r"\{(?='[\w/ .-]{1,80}': )", re.ASCII)  # how one begins; it ends with the line
-_PAIR = re.compile(r"'([\w/ .-]{1,80})': '?([-+]?(?:\d+(?:\.\d*)?(?:e[-+]?\d+)?|nan|inf))'?(?=, '|$)", re.ASCII)
+_DICT = re.compile(r"\{(?='[\w/ .()-]{1,80}': )", re.ASCII)  # how one begins; it ends with the line
+_PAIR = re.compile(r"'([\w/ .()-]{1,80})': '?([-+]?(?:\d+(?:\.\d*)?(?:e[-+]?\d+)?|nan|inf))'?(?=, '|$)", re.ASCII)
 _BAR = re.compile(
     r"^\s*\d{1,3}%\|[^|]{0,200}\| (\d{1,12})/(\d{1,12}) \[(?:(\d{1,6}):)?(\d\d):(\d\d)"
     r"<[^,\]]{1,20}, *(?:\?|[\d.]+)?(?:it/s|s/it)",

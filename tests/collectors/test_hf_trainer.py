@@ -158,3 +158,11 @@ def test_another_training_in_the_same_log_is_an_attempt_of_its_own(tmp_path):
     got = log(tmp_path, text)
     assert got.column("steps", "step") == [*range(2, 31), *range(2, 21)]
     assert got.column("steps", "attempt") == [0] * 29 + [1] * 19 and set(got.column("steps", "dur_ns")) == {10 * S}
+
+
+def test_numbers_whose_names_tell_their_unit(tmp_path):
+    """As Axolotl's tell memory; lines are filled up with blanks to cover the bar."""
+    told = dicts(2.5, 0.1)[:-1] + ", 'memory/max_active (GiB)': 10.97}" + " " * 60
+    got = log(tmp_path, BEGIN + f"{bar(10, 120)}\r{told}\n{bar(10, 120)}")
+    values = {r["name"]: r["value"] for r in got.rows["scalars"]}
+    assert values["memory/max_active (GiB)"] == 10.97 and values["epoch"] == 0.1
