@@ -54,6 +54,21 @@ PLACES = (
     "training.job_log",  # last: any log that nothing else knows
 )
 
+# names of those that read what jobs and servers print, line by line, and of the one that reads any other log
+TEXT_LOGS = (
+    "maxtext",
+    "megatron",
+    "torchtitan",
+    "llm_c",
+    "deepspeed",
+    "hf_trainer",
+    "mllog",
+    "vllm_log",
+    "sglang_log",
+    "nvrx",
+)
+ANY_LOG = "job_log"
+
 if TYPE_CHECKING:
     COLLECTORS: tuple[ModuleType, ...]
 

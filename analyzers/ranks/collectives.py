@@ -21,6 +21,7 @@ from analyzers.base import Facts
 from analyzers.device.activity import activities
 from analyzers.intervals import Spans, overlap_with
 from analyzers.ranks.collective_notes import notes_on, unseen
+from analyzers.ranks.latency import latency_bound
 from analyzers.ranks.mesh import Links, axis_of, members, mesh_of, ranks_along, size_of
 from analyzers.ranks.parts import NEEDED, counted, told_twice
 from analyzers.ranks.waits import FIRST_STEP, KIND, LONE, NAMELESS, UNEQUAL, waits
@@ -54,7 +55,6 @@ TOLD = (
     "Times are those of a profiler within the library of collectives, waiting included and without a start: what was "
     "computed beside them is not known. It leaves out small messages, and what its ring buffer lost."
 )
-LATENCY_FACTOR = 2.0  # a collective this close to the quickest of its kind and group is bound by latency
 COLUMNS = [
     *GROUPING,
     "bucket",
@@ -345,7 +345,7 @@ def _rated(rows: pd.DataFrame) -> pd.DataFrame:
     rows["algbw_bytes_per_s"], rows["busbw_bytes_per_s"] = algorithm, algorithm * factor
     rows["share_of_link"] = algorithm * factor / link
     rows["bucket"] = [_bucket(b) for b in operand]
-    rows["latency_bound"] = _latency_bound(rows)
+    rows["latency_bound"] = latency_bound(rows)
     for name in ("axis", "network", "dtype"):
         rows[name] = rows[name].replace("", None)
     return rows
@@ -359,27 +359,6 @@ def _needed(rows: pd.DataFrame) -> pd.Series:
 
 def _bucket(size: float) -> str | None:
     return None if np.isnan(size) else next(words for limit, words in BUCKETS if size <= limit)
-
-
-def sizes_differ(sizes: pd.Series) -> bool:
-    """Whether sizes of one kind and group differ so much that the quickest tells of latency."""
-    return len(sizes) > 1 and bool(sizes.max() >= 4 * sizes.min())
-
-
-def _latency_bound(rows: pd.DataFrame) -> pd.Series:
-    """Nullable: of each kind and group size, where sizes differ, which take hardly longer than the quickest, and more
-    than twice what the link alone would need; where that is not known, what their bytes take at the rate of the
-    largest. Of those in which waiting may still be inside nothing tells."""
-    out = pd.Series(pd.NA, index=rows.index, dtype="boolean")
-    known = rows["matched"].fillna(False).astype(bool) & rows["transfer_median_s"].notna() & (rows["bytes"] > 0)
-    for _, timed in rows[known.fillna(False).astype(bool)].groupby(["kind", "group_size"], dropna=False):
-        size, took = timed["bytes"].astype(float), timed["transfer_median_s"].astype(float)
-        if not sizes_differ(size):
-            continue
-        near = took <= LATENCY_FACTOR * took.min()
-        wire = timed["bound_s"].astype(float).fillna(size * (took / size).iloc[int(size.argmax())])
-        out.loc[timed.index] = near & (LATENCY_FACTOR * wire < took) & (size < size.max())
-    return out
 
 
 def _totals(rows: pd.DataFrame, measured: bool) -> dict[str, float | None]:

@@ -16,29 +16,26 @@ import pandas as pd
 
 from analyzers.base import Facts
 from analyzers.flops.peak import Hardware
-from analyzers.intervals import Spans, length, paint, spans, union
+from analyzers.intervals import Spans, length, paint, union
+from analyzers.serving.held_time import perhaps_open, span_of, starts_of
 from analyzers.serving.in_engine import Presence, presence, told_of
 from analyzers.serving.loads import loads
 from analyzers.serving.loads_told_twice import sentences
 from analyzers.serving.recorded import recorded
 from analyzers.serving.served import Served, has_requests, late, sampled, served
 from analyzers.serving.work import Shared, passes, request_flops, shared
-from analyzers.serving.yearless import in_their_year
 from analyzers.subject import known_model
-from analyzers.time.source_clocks import meeting
 from analyzers.time.training_accounts import Book, leaf, parent
 from catalog.models import Model
 from errors import QuestionError
-from errors import format as fmt
 from runs.ledger import Account, LedgerError
-from runs.tables import Tables, frame
+from runs.tables import Tables
 
 SERVED, BUSY, STARTING, SEEN, OPEN = 1, 2, 3, 4, 5
 NAME_IT = "ingest with --model NAME, or with its dimensions in chipledger.json, for useful maths"
 UNTOLD = "No answer tells how many tokens it took, of its prompt and generated: useful maths cannot be told."
 UNCOUNTED = "No input tells the tokens of each request that was served: useful maths cannot be told."
 UNSEEN = "nothing tells whether requests were in the engine"
-STARTUP = ("accelerator_initialization", "training_preparation")  # kinds of `lifecycle`
 ITERATIONS = (
     "No record of the engine's passes: what its busy time went into is not known beyond useful maths. vLLM "
     "prints one with --enable-logging-iteration-details."
@@ -63,11 +60,11 @@ def from_serving(tables: Tables, facts: Facts, machine: Hardware, objectives: Ma
     found, told_twice = passes(tables), [*recorded(tables, ())[1], *sentences(tables)]
     if not found and asked is None and not tables.rows("engine"):
         return _from_sums(tables, model, machine, (*told_twice, *unknown))
-    start, end, left_out = _span(tables, asked, [(p.start, p.end) for p in found])
+    start, end, left_out = span_of(tables, asked, [(p.start, p.end) for p in found])
     within = presence(asked, tables, start, end, [p.replica for p in found])
     # where passes are recorded, a request that was in the engine shows in them
-    perhaps, said = _perhaps_open(None if found else asked, end)
-    starting = _starting(tables, start, end)
+    perhaps, said = perhaps_open(None if found else asked, end)
+    starting = starts_of(tables)
     if found:
         time = _passed(found, start, end, within, perhaps, starting, machine)
     else:
@@ -150,73 +147,6 @@ def _work(asked: Served | None, model: Model | None, objectives: Mapping[str, fl
         good, done = done & ~behind & told, done & told
         flops, every = (float(prefill[good].sum()), float(decode[good].sum())), float((prefill + decode)[done].sum())
     return Work(flops, failed, missed, every, notes)
-
-
-def _span(
-    tables: Tables, asked: Served | None, told: list[tuple[np.ndarray, np.ndarray]]
-) -> tuple[int, int, tuple[str, ...]]:
-    """First and last sign of the engine, ns since the epoch, and what had to be left out.
-
-    The first of passes, requests, samples and recorded phases that has times sets the clock; one that does not meet it
-    at any moment runs on another (a log that counts from its start) and says nothing of when.
-    """
-    sampled = frame(tables, "engine", ["ts_ns", "source"])
-    ranges = {
-        "passes of the engine": [edge for start, end in told for edge in (start.min(), end.max())],
-        "requests": [*_request_signs(asked), *(_dead_loads(tables) if asked is not None else ())],
-        "samples of the engine": in_their_year(tables, sampled)["ts_ns"].dropna().tolist(),
-        "recorded phases": frame(tables, "lifecycle", ["start_ns", "end_ns"]).stack().dropna().tolist(),
-    }
-    known = {what: (int(min(signs)), int(max(signs))) for what, signs in ranges.items() if signs}
-    held, left_out = meeting(known, near=("recorded phases",))
-    first, last = held or (0, 0)
-    notes = [f"The {what} were timed by another clock: they are left out of the time held." for what in left_out]
-    if last <= first:
-        raise QuestionError(
-            "no input says when the engine ran, so chip time cannot be counted",
-            advice="Add records with times of day: vLLM's detailed result, an engine log, or scrapes of /metrics.",
-        )
-    return first, last, tuple(notes)
-
-
-def _request_signs(asked: Served | None) -> list[int]:
-    """Every time of day that a request tells, those that cannot be left out: they must not stretch what was held."""
-    if asked is None:
-        return []
-    believed = asked.rows[asked.rows["out_of"] == ""]
-    times = believed[["arrival_ns", "scheduled_ns", "first_token_ns", "last_token_ns"]].stack().dropna().tolist()
-    ends = (believed["arrival_ns"] + (believed["e2e_s"] * 1e9).round().astype("Int64")).dropna()
-    return [*times, *ends.tolist()]
-
-
-def _dead_loads(tables: Tables) -> list[int]:
-    """Start and end of each load of which nothing was answered: its requests say when they came, and no more."""
-    rows = loads(tables)
-    rows = rows[(rows["completed"] == 0).fillna(False).to_numpy(dtype=bool)].dropna(subset=["start_ns", "duration_s"])
-    starts = rows["start_ns"].astype("int64")
-    return [*starts, *(starts + (rows["duration_s"] * 1e9).round().astype("int64"))]
-
-
-def _perhaps_open(asked: Served | None, end: int) -> tuple[Spans, tuple[str, ...]]:
-    """(when requests were open that failed and do not say when, a sentence). Each is taken to have been open for at
-    most as long as the longest that tells its end; where none does, until the end."""
-    if asked is None:
-        return spans(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)), ()
-    rows = asked.rows
-    endless = ~rows["completed"] & rows["arrival_ns"].notna() & rows["last_token_ns"].isna()
-    begun = rows.loc[endless, "arrival_ns"].to_numpy(dtype=np.int64)
-    longest = float(asked.timed["e2e_s"].max()) if len(asked.timed) else np.nan
-    until = np.full(len(begun), end) if np.isnan(longest) else np.minimum(begun + round(longest * 1e9), end)
-    failed = fmt.count(len(begun), "request failed and does", "requests failed and do")
-    said = f"{failed} not say when: while any was open is no idle time, and not known."
-    return union(spans(begun, np.maximum(until, begun))), (said,) if len(begun) else ()
-
-
-def _starting(tables: Tables, start: int, end: int) -> Spans:
-    """Phases before the engine could serve, as far as they were recorded."""
-    rows = frame(tables, "lifecycle", ["kind", "start_ns", "end_ns"]).dropna()
-    rows = rows[rows["kind"].astype(str).isin(STARTUP).to_numpy()]
-    return union(spans(rows["start_ns"].to_numpy(dtype=np.int64), rows["end_ns"].to_numpy(dtype=np.int64)))
 
 
 def _passed(

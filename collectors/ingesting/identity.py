@@ -10,6 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Protocol
 
+from collectors import ANY_LOG, TEXT_LOGS
 from collectors.base import Source
 from errors import InputError
 from runs.run import Manifest, Run
@@ -18,24 +19,7 @@ from runs.store import Store
 
 _LABELS = ("name", "tags")  # options that change nothing of what a run says
 _NAME_DATE = re.compile(r"(?<!\d)\d{4}([-_.]?)\d\d\1\d\d(?!\d)", re.ASCII)
-BY_DATE_ALONE = frozenset(
-    (
-        "goodput_log",
-        "maxtext",
-        "megatron",
-        "torchtitan",
-        "llm_c",
-        "deepspeed",
-        "hf_trainer",
-        "mllog",
-        "nvrx",
-        "resiliency",
-        "sglang_log",
-        "vllm_log",
-        "job_log",
-        "sidecar",
-    )
-)
+BY_DATE_ALONE = frozenset((*TEXT_LOGS, ANY_LOG, "goodput_log", "resiliency", "sidecar"))
 """Collectors of logs, to which a file's name tells at most the year. To any other it may tell more: a table's name, a
 host, a load."""
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType
 
-from collectors import collector, each
+from collectors import ANY_LOG, TEXT_LOGS, collector, each
 from collectors.base import Item, Rows
 from collectors.ingesting.entry_tables import is_documents, is_table
 from collectors.ingesting.holes import filled
@@ -22,19 +22,6 @@ CERTAIN = 0.8  # no second look is needed
 WHOLLY = 1.0  # none of those that are asked later can be surer
 DEEP_BYTES = 1 << 24  # of a log that its first bytes leave in doubt: environments and warnings may fill megabytes
 SAMPLE_BYTES = 1 << 22  # of an export that are looked at before all of it is
-TEXT_LOGS = (
-    "maxtext",
-    "megatron",
-    "torchtitan",
-    "llm_c",
-    "deepspeed",
-    "hf_trainer",
-    "mllog",
-    "vllm_log",
-    "sglang_log",
-    "nvrx",
-)
-ANY_LOG = "job_log"
 CARRIED = ("nvrx", ANY_LOG)  # their lines stand in the logs of other programs too
 
 

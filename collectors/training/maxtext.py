@@ -21,13 +21,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from math import isfinite, nan
 
-from collectors.base import Fact, Item, Source
-from collectors.reading.attempts import STEP_COLUMNS, Lanes, StepRows, much_later
-from collectors.reading.evidence import Evidence
-from collectors.reading.line_prefix import Clock, host_prefix, pieces, plain
-from collectors.reading.textlog import Buffer, Tally, clean, fits, is_text_log, lines, seconds_to_ns
+from collectors.base import Item, Source
+from collectors.reading.attempts import Lanes, much_later
+from collectors.reading.line_prefix import host_prefix
+from collectors.reading.textlog import clean, fits, is_text_log, seconds_to_ns
+from collectors.training.handled_lines import HandledLines
 from collectors.training.maxtext_evals import Evaluating, Evaluation
-from errors import InputError
 
 NAME = "maxtext"
 TITLE = "MaxText log"
@@ -76,6 +75,7 @@ _CONFIG_FACTS = {  # what MaxText calls it: what a run calls it, and its type
     "checkpoint_period": ("checkpoint_period_steps", int),
 }
 _AXIS = re.compile(r"((?:ici|dcn)_\w+)_parallelism")
+EXPECTED = "lines such as `completed step: 7, seconds: 1.234, TFLOP/s/device: 180.000, ...`"
 _OWN_COLUMNS = {"seconds", "TFLOP/s/device", "TFLOP/s", "Tokens/s/device", "loss"}
 
 
@@ -89,34 +89,7 @@ def sniff(source: Source) -> float:
 
 def read(source: Source) -> Iterator[Item]:
     """Steps, evaluations, other metrics and configuration. Raises InputError where the log holds none of them."""
-    log = _Log(source)
-    empty = True
-    for offset, line, whole in lines(source):
-        if not line:
-            continue
-        log.evidence.see(offset, line, log.attempt, log.last_step)
-        for needle, handle in log.handlers:
-            if needle in line:
-                for piece in pieces(plain(line)):
-                    handle(offset, piece, whole)
-                break
-        else:
-            continue
-        for item in log.batches(full_only=True):
-            empty = False
-            yield item
-    for host_name, host in log.hosts.items():
-        log.enter(host_name, host)
-    for item in (*log.batches(), *log.config()):
-        empty = False
-        yield item
-    if empty:
-        raise InputError(
-            "no training step in it",
-            where=source.name,
-            expected="lines such as `completed step: 7, seconds: 1.234, TFLOP/s/device: 180.000, ...`",
-        )
-    yield from log.tally.lost()
+    yield from _Log(source).read(source, EXPECTED)
 
 
 @dataclass
@@ -134,23 +107,12 @@ class _Host:
     evaluating: Evaluating = field(default_factory=Evaluating)
 
 
-class _Log:
+class _Log(HandledLines):
     def __init__(self, source: Source):
-        self.name = source.name
-        self.tally = Tally()
+        columns = ("kind", "start_ns", "end_ns", "attempt", "step", "host", "logged_ns", "order", "source")
+        super().__init__(source, *columns)
         self.hosts: dict[str | None, _Host] = defaultdict(_Host)
-        self.facts: dict[str, object] = {}
         self.axes: dict[str, object] = {}
-        self.clock = Clock(source, self.tally)
-        self.evidence = Evidence(source, self.tally, self.clock)
-        self.order = self.attempt = 0
-        self.last_step: int | None = None
-        self.steps = StepRows(*STEP_COLUMNS)
-        self.evals = Buffer(
-            "lifecycle", "kind", "start_ns", "end_ns", "attempt", "step", "host", "logged_ns", "order", "source"
-        )
-        self.scalars = Buffer("scalars", "ts_ns", "step", "name", "value", "unit", "source")
-        # The first needle found decides, so the frequent and the telling ones come first.
         self.handlers = (
             ("completed ", self.step),
             ("Config param ", self.config_line),
@@ -163,9 +125,11 @@ class _Log:
             ("TFRT TPU ", self.plain_fact),
         )
 
-    def batches(self, full_only: bool = False) -> Iterator[Item]:
-        for buffer in (self.steps, self.evals, self.scalars, self.evidence):
-            yield from buffer.full() if full_only else buffer.rest()
+    def ended(self) -> None:
+        for host_name, host in self.hosts.items():
+            self.enter(host_name, host)
+        if self.axes:
+            self.facts["parallelism"] = self.axes
 
     def step(self, offset: int, line: str, whole: bool) -> None:
         match = _STEP.search(line)
@@ -222,12 +186,12 @@ class _Log:
             self.order,
             at,
             NAME,
-            self.name,
+            self.source,
         )
         self.order += 1
         for name, value in fields.items():
             if name not in _OWN_COLUMNS:
-                self.scalars.add(at, step, name, value, None, self.name)
+                self.scalars.add(at, step, name, value, None, self.source)
 
     def evaluation(self, offset: int, line: str, whole: bool) -> None:
         if match := _EVAL_STEP.search(line):
@@ -246,9 +210,9 @@ class _Log:
         at = self.clock.time_ns(prefix, offset)
         duration, start = host.evaluating.end(at)
         for name, value in _fields(tail, "=", cut_off=not (whole or _COMPLETE_END.search(tail[-_END:]))).items():
-            self.scalars.add(at, step, f"eval/{name.removeprefix('eval_')}", value, None, self.name)
+            self.scalars.add(at, step, f"eval/{name.removeprefix('eval_')}", value, None, self.source)
         if duration:
-            self.scalars.add(at, step, "eval/seconds", duration / 1e9, "s", self.name)
+            self.scalars.add(at, step, "eval/seconds", duration / 1e9, "s", self.source)
         if at is None:
             self.tally.add("evaluations", "the log gives no time for them: no place in the lifecycle", offset)
             return
@@ -264,7 +228,9 @@ class _Log:
     def enter(self, host_name: str | None, host: _Host) -> None:
         """Enter the evaluation that a host has done, once: all lines that tell when it began have been read."""
         if (one := host.evaluating.ended) is not None and not one.entered:
-            self.evals.add("eval", one.start, one.end, one.attempt, one.after, host_name, one.end, one.order, self.name)
+            self.life.add(
+                "eval", one.start, one.end, one.attempt, one.after, host_name, one.end, one.order, self.source
+            )
             one.entered = True
 
     def restart(self, offset: int, line: str, whole: bool) -> None:
@@ -301,13 +267,6 @@ class _Log:
             self.facts["parameters"] = float(match["parameters_billion"]) * 1e9
         else:
             self.facts["chip"] = match["chip"]
-
-    def config(self) -> Iterator[Fact]:
-        """What the log said of the run; where it said something twice, the last word."""
-        for name, value in self.facts.items():
-            yield Fact(name, value)
-        if self.axes:
-            yield Fact("parallelism", self.axes)
 
 
 def _fields(tail: str, colon: str, cut_off: bool) -> dict[str, float]:

@@ -29,7 +29,7 @@ from collectors.base import Fact, Item, Source
 from collectors.reading.attempts import STEP_COLUMNS, Lane, Lanes, Start, StepRows, Taken, much_later
 from collectors.reading.evidence import Evidence
 from collectors.reading.line_prefix import Clock, host_prefix, pieces, plain
-from collectors.reading.textlog import DATED, Buffer, Tally, fits, is_text_log, lines, seconds_to_ns, tail
+from collectors.reading.textlog import Buffer, Tally, fits, is_text_log, lines, seconds_to_ns, tail
 from collectors.training import megatron_lines as said
 from collectors.training import megatron_timers as timing
 from collectors.training.megatron_arguments import Arguments
@@ -355,13 +355,10 @@ class _Log:
             self.initialising_ns = seconds_to_ns(float(match[1])) or 0
 
     def moment(self, offset: int, line: str, whole: bool) -> None:
-        match = said.MOMENT.search(line)
-        stamp = DATED.match(line, match.end()) if match else None
-        times = (line[: match.start()], line[match.end() :]) if match and stamp else ()  # first the clock of step lines
-        at = next((at for text in times if (at := self.clock.time_ns(text, offset)) is not None), None)
-        if match is None or at is None:
+        if (told := said.moment(line, offset, self.clock)) is None:
             return
-        self.cursor, what = at, match[1]
+        what, at = told
+        self.cursor = at
         if self.job[0] is None:
             self.job[0] = at - (self.initialising_ns if what == "after megatron is initialized" else 0)
         if what == "after megatron is initialized":

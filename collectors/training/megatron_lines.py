@@ -2,6 +2,9 @@
 
 import re
 
+from collectors.reading.line_prefix import Clock
+from collectors.reading.textlog import DATED
+
 STEP = re.compile(r"iteration\s+(\d{1,18})\s*/\s*\d{1,18}\s*\|(.*)", re.ASCII)
 BELOW_ZERO = re.compile(r"iteration +-\d")
 NEMO = re.compile(  # for `match`; atomic: only the first step is tried, others would fare no better
@@ -25,3 +28,14 @@ SNIFF = re.compile(
 SNIFF_START = re.compile(rb"using world size: *\d+, data.parallel.size|after megatron is initialized")
 PRINTED = re.compile(rb"iteration +(\d{1,18})/ *\d+ \|")
 NEMO_PRINTED = re.compile(rb"global_step[=:] ?(\d{1,18})")
+
+
+def moment(line: str, offset: int, clock: Clock) -> tuple[str, int] | None:
+    """What of the program a line dates, and when, ns since the epoch: by the clock of step lines, which stands before
+    it, else as the program says; None where it dates nothing."""
+    match = MOMENT.search(line)
+    if match is None or not DATED.match(line, match.end()):
+        return None
+    times = (clock.time_ns(text, offset) for text in (line[: match.start()], line[match.end() :]))
+    at = next((at for at in times if at is not None), None)
+    return None if at is None else (match[1], at)

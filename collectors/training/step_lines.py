@@ -5,18 +5,16 @@ are entered once. A restart is told by the step number, or announced by the log.
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from collectors.base import Fact, Item, Source
-from collectors.reading.attempts import COARSE_NS, STEP_COLUMNS, Lane, Lanes, StepRows, Taken
-from collectors.reading.evidence import Evidence
-from collectors.reading.line_prefix import Clock, host_prefix, pieces, plain
-from collectors.reading.textlog import Buffer, Tally, fits, lines
+from collectors.base import Source
+from collectors.reading.attempts import COARSE_NS, Lane, Lanes, Taken
+from collectors.reading.line_prefix import host_prefix
+from collectors.reading.textlog import fits
+from collectors.training.handled_lines import HandledLines
 from collectors.training.unprinted import MOST
-from errors import InputError
 
-Handler = Callable[[int, str, bool], None]
 NO_LOSSES: Mapping[int, float] = {}
 
 
@@ -44,54 +42,13 @@ class Host:
     apart_ns: int = 0
 
 
-class StepLines:
-    """A log that is read line by line. `handlers`: what a line holds, and who reads it; the first that fits does."""
+class StepLines(HandledLines):
+    """A log of steps that one format prints."""
 
     def __init__(self, source: Source, name: str):
-        self.source, self.format = source.name, name
-        self.tally = Tally()
-        self.clock = Clock(source, self.tally)
-        self.evidence = Evidence(source, self.tally, self.clock)
+        super().__init__(source, "kind", "start_ns", "end_ns", "attempt", "step", "host", "order", "source")
+        self.format = name
         self.hosts: dict[str | None, Host] = defaultdict(Host)
-        self.facts: dict[str, object] = {}
-        self.handlers: tuple[tuple[str, Handler], ...] = ()
-        self.order = self.attempt = 0
-        self.last_step: int | None = None
-        self.steps = StepRows(*STEP_COLUMNS)
-        self.life = Buffer("lifecycle", "kind", "start_ns", "end_ns", "attempt", "step", "host", "order", "source")
-        self.scalars = Buffer("scalars", "ts_ns", "step", "name", "value", "unit", "source")
-
-    def read(self, source: Source, expected: str) -> Iterator[Item]:
-        """Raises InputError, saying what was `expected`, where the log tells of nothing."""
-        empty = True
-        for offset, line, whole in lines(source):
-            if not line:
-                continue
-            self.evidence.see(offset, line, self.attempt, self.last_step)
-            for needle, handle in self.handlers:
-                if needle in line:
-                    for piece in pieces(plain(line)):
-                        handle(offset, piece, whole)
-                    break
-            else:
-                continue
-            for item in self._batches(full_only=True):
-                empty = False
-                yield item
-        self.ended()
-        for item in (*self._batches(), *(Fact(name, value) for name, value in self.facts.items())):
-            empty = False
-            yield item
-        if empty:
-            raise InputError("no training step in it", where=source.name, expected=expected)
-        yield from self.tally.lost()
-
-    def ended(self) -> None:
-        """The log has come to its end: what waited for another line is entered."""
-
-    def _batches(self, full_only: bool = False) -> Iterator[Item]:
-        for buffer in (self.steps, self.life, self.scalars, self.evidence):
-            yield from buffer.full() if full_only else buffer.rest()
 
     def taken(self, offset: int, prefix: str, step: int) -> tuple[str | None, Host, int | None, Taken] | None:
         """(name of the host, host, time of the line, where the step belongs); None for one that was entered already."""

@@ -7,7 +7,8 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
-from analyzers.ranks.collectives import CollectivesResult, bus_factor, sizes_differ
+from analyzers.ranks.collectives import CollectivesResult, bus_factor
+from analyzers.ranks.latency import sizes_differ
 from app import theme
 from app.figures.axes import time_unit
 from app.figures.base import GRID, layout, plain
