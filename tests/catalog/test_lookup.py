@@ -75,7 +75,7 @@ def test_chips_are_found_by_what_people_and_programs_call_them(name, expected):
         ("TPU v8", ["TPU 8t", "TPU 8i"]),
         ("Tesla V100", ["16GB", "32GB"]),
         ("RTX PRO 6000", ["Workstation", "Server"]),
-        ("Nvidia GPU (Hopper)", ["H100 SXM", "H100 PCIe", "H200 SXM"]),
+        ("Nvidia GPU (Hopper)", ["H100 SXM", "H100 PCIe", "H100 NVL", "H200 SXM", "H200 NVL"]),
         ("AMD GPU - gfx942", ["MI300A", "MI325X"]),
     ],
 )
@@ -87,7 +87,7 @@ def test_a_name_that_fits_several_chips_is_refused_and_the_choices_are_named(nam
 
 @pytest.mark.parametrize(
     "name",
-    ["TPU v4 lite", "v4i", "H100 NVL", "NVIDIA A800-SXM4-80GB", "MI308X", "H20 NVL", "GeForce RTX 4090 D", "L40", "v6"],
+    ["TPU v4 lite", "v4i", "H100 CNX", "NVIDIA A800-SXM4-80GB", "MI308X", "H20 NVL", "GeForce RTX 4090 D", "L40", "v6"],
 )
 def test_a_chip_that_is_not_catalogued_is_never_taken_for_a_cousin(name):
     with pytest.raises(QuestionError):
