@@ -213,6 +213,7 @@ TABLES: tuple[TableSchema, ...] = (
             Column("program", INT, "program number of its module"),
             Column("module", TEXT, "HLO module"),
             Column("op", TEXT, "operation name"),
+            Column("within", TEXT, "operation that a profile shows it in, as the fusion around it; null: not told"),
             Column("m", INT, "rows of the result"),
             Column("k", INT, "contracted dimension"),
             Column("n", INT, "columns of the result"),

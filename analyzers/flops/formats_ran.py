@@ -76,8 +76,8 @@ def _shares(tables: Tables, known: Chip, own: Mapping[str, float]) -> Mapping[st
 
 
 def format_of_ops(tables: Tables, ops: pd.DataFrame) -> np.ndarray:
-    """Of each operation (op) the format of its products, where that is one and the same in all programs; else None.
-    None of any where no product ran in another format than the usual ones."""
+    """Of each operation (op) the format of its products, of a fusion those in it, where that is one and the same in all
+    programs; else None. None of any where no product ran in another format than the usual ones."""
     out = np.full(len(ops), None, dtype=object)
     if not tables.rows("matmuls"):
         return out
@@ -85,7 +85,8 @@ def format_of_ops(tables: Tables, ops: pd.DataFrame) -> np.ndarray:
     words = {dtype: format_of_element(str(dtype)) for dtype in dtypes}
     if not {*words.values()} - {None, "bf16", "fp16"}:
         return out
-    rows = frame(tables, "matmuls", ["op", "dtype"]).astype(object).dropna()
+    rows = frame(tables, "matmuls", ["op", "within", "dtype"]).astype(object)
+    rows = rows.assign(op=rows["within"].where(rows["within"].notna(), rows["op"])).dropna(subset=["op", "dtype"])
     rows = rows.assign(word=rows["dtype"].map(words))[["op", "word"]].drop_duplicates()
     rows = rows.drop_duplicates("op", keep=False).dropna()
     found = ops["op"].astype(object).map(dict(zip(rows["op"], rows["word"], strict=True)))

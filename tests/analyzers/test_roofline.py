@@ -71,6 +71,18 @@ def test_a_product_is_held_against_the_peak_of_the_format_that_it_ran_in():
     assert asked["aten::mm"] == pytest.approx(0.5 * 989.4 / 1978.9)  # as it was asked
 
 
+def test_products_inside_a_fusion_are_held_against_their_own_peak():
+    """As a TPU runs them: the profile shows the fusion, its program what is in it."""
+    rows = [matmul(10, 3.0e15 * 0.010, op="fusion.1"), matmul(10, 1e15 * 0.010, op="fusion.2")]
+    ran = {"capture": [0] * 3, "program": [0] * 3, "op": ["dot.1", "dot.2", "dot.3"]}
+    ran |= {"within": ["fusion.1", "fusion.2", None], "dtype": ["f8e4m3fn", "bf16", "f8e4m3fn"]}
+    table = ask_with(roofline, rows, {"chip": "TPU 7x"}, {"matmuls": ran}).points
+    shares = dict(zip(table["op"], table["roof_share"], strict=True))
+    half = chip("TPU 7x").need("bf16_flops_per_s") / 2  # of a chip that shows as two devices
+    fp8 = chip("TPU 7x").need("fp8_flops_per_s") / 2
+    assert shares == {"fusion.1": pytest.approx(3.0e15 / fp8), "fusion.2": pytest.approx(1e15 / half)}
+
+
 def test_what_the_hardware_counted_is_told_of_steps_alone():
     tensor, clock = "GPU 1 Tensor Active", "GPU 1 GPC Clock Frequency"
     samples = [(50, tensor, 10.0, "%"), (110, tensor, 30.0, "%"), (190, tensor, 50.0, "%"), (200, tensor, 99.0, "%")]

@@ -51,7 +51,8 @@ class Argument:
 
 @dataclass(frozen=True)
 class Matmul:
-    """A matrix product of a module and how often one run of the module executes it; None: not known."""
+    """A matrix product of a module and how often one run of the module executes it; None: not known. `within`: the
+    operation that a profile shows it in, the fusion around it or itself; None where several hold it."""
 
     op: str
     product: Product
@@ -60,6 +61,7 @@ class Matmul:
     layout: str
     remat: bool
     source: str | None
+    within: str | None = None
 
 
 @dataclass

@@ -19,6 +19,7 @@ from collectors.device.hlo.assignment import assignment_of
 from collectors.device.hlo.buffers import device_memory
 from collectors.device.hlo.collectives import Collectives, program_collective
 from collectors.device.hlo.cost import CALLERS, Product, cycles_of, flops_of, moves_nothing, product_of
+from collectors.device.hlo.fusions import fused_of, holders
 from collectors.device.hlo.layouts import padded_bytes
 from collectors.device.hlo.loops import Loops
 from collectors.device.hlo.names import category_of
@@ -151,13 +152,7 @@ class Analysis:
 
     def run(self) -> Module:
         result = self.result
-        fused = {
-            c
-            for _, instructions in self._listed
-            for i in instructions
-            if i.opcode == b"fusion"
-            for c in i.called_computation_ids
-        }
+        fused = fused_of(i for _, instructions in self._listed for i in instructions)
         entry = self.entry
         if entry in self.computations:
             result.flops, result.remat_flops, result.bytes = map(_told, self.cost(entry))
@@ -170,10 +165,12 @@ class Analysis:
         for comp, instructions in self._listed:
             if comp.id not in fused:
                 self.enter(instructions, 0 if comp.id in wrapped else runs.get(comp.id, 0))
+        held = holders(self._within, fused)
         for comp_id, count in runs.items():
             for instruction in self._within.get(comp_id, ()) if count != 0 else ():
                 if product := self.own(instruction).product:
-                    result.matmuls.append(self.matmul(instruction, product, count, comp_id in again))
+                    within = held[comp_id] if comp_id in held else _text(instruction.name)
+                    result.matmuls.append(self.matmul(instruction, product, count, comp_id in again, within))
         if entry in self.computations:
             parameters = [i for i in self._within[entry] if i.opcode == b"parameter"]
             copies = copies_of(parameters)
@@ -383,8 +380,8 @@ class Analysis:
                 return _text(root.opcode)
         return _text(start.opcode)
 
-    def matmul(self, instruction: Any, product: Product, count: int | None, again: bool) -> Matmul:
-        """`again`: whether it lies in a fusion that is computed again as a whole."""
+    def matmul(self, instruction: Any, product: Product, count: int | None, again: bool, within: str | None) -> Matmul:
+        """`again`: whether it lies in a fusion that is computed again as a whole. `within`: see Matmul."""
         left, right = (o.shape for o in self.operands(instruction)[:2])
         layout = f"{shape_text(left)} x {shape_text(right)} -> {shape_text(instruction.shape)}"
         return Matmul(
@@ -395,4 +392,5 @@ class Analysis:
             layout,
             again or self.is_remat(instruction),
             self.source(instruction),
+            within,
         )

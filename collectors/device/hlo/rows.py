@@ -104,7 +104,7 @@ def _matmul(found: Any, runs: int) -> dict[str, Any] | None:
     row = {key: getattr(product, key) for key in ("m", "k", "n", "batch")} | {"count": _counted(found.count, runs)}
     if not all(map(_fits, row.values())):
         return None
-    row |= {key: getattr(found, key) for key in ("op", "dtype", "layout", "remat", "source")}
+    row |= {key: getattr(found, key) for key in ("op", "within", "dtype", "layout", "remat", "source")}
     return row | {"convolution": product.kind == "convolution"}
 
 
