@@ -1,6 +1,6 @@
 """The attempts of a job, and what lies between two of them."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
@@ -29,12 +29,14 @@ def as_ns(column: pd.Series) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Attempts:
-    """Each attempt's last sign of life, the end of its window and whether it finished; the time after it."""
+    """Each attempt's last sign of life, the end of its window and whether it finished; the time after it. `stood`:
+    whether nothing went on in the last one between these two."""
 
     start: np.ndarray
     last: np.ndarray
     end: np.ndarray
     finished: np.ndarray
+    stood: bool = False
 
     @property
     def windows(self) -> Spans:
@@ -48,9 +50,15 @@ class Attempts:
 
     @property
     def recovery(self) -> Spans:
-        """After the last sign of life of an interrupted attempt, until the next starts."""
-        lost = ~self.finished[:-1]
-        return spans(self.last[:-1][lost], self.start[1:][lost])
+        """After the last sign of life of an interrupted attempt, until the next starts; of the last, as long as it is
+        known to have stood."""
+        lost = ~self.finished
+        until = np.append(self.start[1:], self.end[-1] if self.stood else self.last[-1])
+        return spans(self.last[lost], until[lost])
+
+    def until(self, given_up_ns: int) -> "Attempts":
+        """These, the last of which stood until then."""
+        return replace(self, end=np.append(self.end[:-1], given_up_ns), stood=True)
 
 
 def attempts_of(jobs: Jobs, signs: np.ndarray, steps: pd.DataFrame, now_ns: int | None) -> Attempts:

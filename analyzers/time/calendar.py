@@ -3,7 +3,8 @@
 Headings, later ones winning where they overlap:
 
     other                      inside an attempt, but nothing says what it was
-    infrastructure_recovery    after the last sign of life of an interrupted attempt, until the next starts; inside an
+    infrastructure_recovery    after the last sign of life of an interrupted attempt, until the next starts, or, of the
+                               last, for as long as its ranks waited before it was given up (`stood.py`); inside an
                                attempt from the last step before steps are taken again until the first of those
     wasted_progress / kept     steps, by whether a later segment took them again
     hang                       what a step that hung (analyzers.time.hangs) took beyond a usual one
@@ -11,7 +12,8 @@ Headings, later ones winning where they overlap:
     data_loading ... elastic   intervals that the job recorded; inside a step, fetching data is left to the step,
                                because only a profile can tell whether the device waited for it
 
-Chips are held from each start of the job to its end, or, where it was interrupted, to its next start. Waiting for
+Chips are held from each start of the job to its end, or, where it was interrupted, to its next start; of the last
+attempt to its last sign of life, or until its ranks gave up waiting. Waiting for
 machines (`queued`) is no part of it: nothing is held, and it is no sign of life.
 """
 
@@ -24,6 +26,7 @@ from analyzers.intervals import Painting, Spans, common, paint, spans
 from analyzers.time.attempts import NEVER, Interruption, as_ns, attempts_of, interruptions_of
 from analyzers.time.history import History
 from analyzers.time.job_times import Jobs, from_the_future, job_times, of_the_job
+from analyzers.time.stood import stood_until
 from analyzers.time.whole_seconds import SECOND_NS
 from runs.tables import Tables, frame
 
@@ -107,6 +110,9 @@ def calendar(tables: Tables, past: History, now_ns: int | None = None) -> Calend
     recorded, open_ended = _recorded(life, signs, jobs.starts)
     steps = steps.assign(end_ns=_step_ends(steps, jobs, signs))
     attempts = attempts_of(jobs, signs, steps, now_ns)
+    ended = now_ns is not None or attempts.finished[-1]
+    if not ended and (given_up := stood_until(tables, past, int(attempts.last[-1]))) is not None:
+        attempts = attempts.until(given_up)
     loading = recorded.pop("data_loading", spans())
     inside = _inside(loading, steps)
     kept = steps["kept"].to_numpy(dtype=bool)

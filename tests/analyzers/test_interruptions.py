@@ -178,6 +178,36 @@ def test_an_end_that_a_log_explains_counts_and_another_does_not():
     assert ask(finished.tables()).count == 0
 
 
+WATCHDOG = (
+    "[rank3]: Watchdog caught collective operation timeout: WorkNCCL(SeqNum=9) ran for 600012 milliseconds before"
+)
+
+
+@pytest.mark.parametrize(
+    ("after_s", "text", "held_s"),
+    [
+        (605.0, f"{WATCHDOG} timing out.", 605.0),
+        (640.0, "RuntimeError: [gloo/transport/tcp/unbound_buffer.cc:81] Timed out waiting 600000ms for recv", 640.0),
+        (605.0 + 8 * 3600, f"{WATCHDOG} timing out.", None),  # dated in another zone
+        (605.0, "Timed out waiting 1800000ms for recv operation to complete", None),  # it began before
+        (605.0, "NCCL watchdog timeout", None),  # it does not say how long it waited
+    ],
+)
+def test_chips_are_held_for_as_long_as_ranks_waited_before_the_job_was_given_up(after_s, text, held_s):
+    def told(attempts):
+        return ask(Job(attempts, end=False).tables())
+
+    before = told([Attempt(20)]).held_s
+    lines = [(after_s, "collective_timeout", None, None, text)]
+    result = told([Attempt(20, lines=lines)])
+    row = result.to_dict()["interruptions"][0]
+    assert (row["kind"], row["cause"], row["down_s"]) == ("final", "collective_timeout", held_s)
+    assert result.held_s == pytest.approx(before + (held_s or 0.0))
+    again = told([Attempt(20, down_s=2_000, lines=lines), Attempt(20)])  # started again: held until then anyway
+    plain = told([Attempt(20, down_s=2_000), Attempt(20)])
+    assert again.rows["down_s"].iloc[0] == plain.rows["down_s"].iloc[0] and again.held_s == plain.held_s
+
+
 def test_slices_lost_and_steps_taken_again_in_place_are_listed_and_not_counted():
     job = Job([Attempt(40)])
     columns = job.columns()

@@ -117,6 +117,8 @@ TELLING = {
     "Timeout(ms)=600000) ran for 600019 milliseconds before timing out.": "collective_timeout",
     "[Rank 3] Some NCCL operations have failed or timed out. Due to the asynchronous nature": "collective_timeout",
     "NCCL watchdog timeout on rank 12": "collective_timeout",
+    "terminate called after throwing an instance of 'c10::DistBackendError'": "process_exit",
+    "terminate called after throwing an instance of 'std::bad_function_call'": "software",
     "RuntimeError: [/pytorch/gloo] Timed out waiting 1800000ms for recv operation to complete": "collective_timeout",
     "DEADLINE_EXCEEDED: Barrier timed out. Id: checkpoint_save_4. Timed out task names: task:3": "collective_timeout",
     "Megascale: hang detected, launch_id 77 has not finished on slice 2": "collective_timeout",

@@ -35,7 +35,8 @@ CAUSES = (
     "interruption",
     "slow_restart",
 )
-BY_CAUSE = {"numerics": "nan_rollback"}
+BY_CAUSE = {"numerics": "nan_rollback", "collective_timeout": "hang"}
+"""Of a collective that timed out something hung, whatever made it: where a line names that, its cause is that."""
 BY_FAMILY = {
     "hardware": "hardware",
     "network": "hardware",
@@ -216,7 +217,8 @@ def _finding(
     back_to = ", and training went back" if cause == "nan_rollback" else ""
     what = _what(cause, rows, hosts or known, ranks) + back_to
     back, lost = rows["down_s"].fillna(0) + rows["startup_s"].fillna(0), rows["wasted_s"].fillna(0)
-    cost = {"to be back": float(back.sum()), "of steps taken again": float(lost.sum())}
+    to = "until it was given up" if (rows["kind"] == "final").all() else "to be back"
+    cost = {to: float(back.sum()), "of steps taken again": float(lost.sum())}
     each = " and ".join(f"{fmt.duration(s)} {of}" for of, s in cost.items() if s) or "nothing"
     return Finding(
         cause=cause,

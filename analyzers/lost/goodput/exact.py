@@ -292,6 +292,11 @@ def _notes(days: Calendar, asked: Query, past: History) -> list[str]:
                 f"The job has no end recorded: {(days.end_ns - last) / 1e9:,.1f} s after its last sign of "
                 "life, up to the time asked about, are entered as other."
             )
+        elif days.end_ns > last:
+            notes.append(
+                f"The job has no end recorded: {(days.end_ns - last) / 1e9:,.1f} s after its last sign of life, in "
+                "which its ranks waited until a collective timed out, are entered as infrastructure recovery."
+            )
         else:
             notes.append(
                 "The job has no end recorded: it is told of up to its last sign of life. The last step counts "
