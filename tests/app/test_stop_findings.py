@@ -306,3 +306,50 @@ def test_findings_and_the_planner_tell_one_best_interval(place):
     best = fmt.duration(plan(Asked(), told).intervals["optimal"])
     assert f"the best interval is {best}." in found.title
     assert best != fmt.duration(math.sqrt(2 * told.save.mean_s * told.mttf.mean_s) - told.save.mean_s)
+
+
+def losing(place, name, losses, attempt=None):
+    """A job of steps of ten seconds with these losses."""
+    steps = made_runs.step_columns([10 * S] * len(losses)) | {"loss": losses}
+    if attempt:
+        steps |= attempt
+    run = made_runs.write(place.store, name, {"steps": steps}, {"chips": 4})
+    return ask(FINDINGS, run, {}, place.registry)
+
+
+@pytest.mark.parametrize("none", [math.nan, math.inf])
+def test_steps_after_which_the_loss_is_no_number_are_found_with_what_they_took(place, none):
+    result = losing(place, "lost", [2.0] * 150 + [none] * 50)
+    (found,) = (f for f in result.findings if f.cause == "nan_rollback")
+    assert found.title == "The loss is no number from step 150 to the end: 50 steps that trained nothing."
+    assert found.likely == pytest.approx(result.ledger.amount("productive") / 4)
+    assert found.gain.low <= 50 * 10 * 4 <= found.gain.high * 1.01
+    assert (found.where.steps.first, found.where.steps.last) == (150, 199)
+    assert "nan_rollback" not in {out.cause for out in result.ruled_out}
+
+
+@pytest.mark.parametrize(
+    "losses",
+    [
+        [2.0] * 100 + [math.nan] * 50 + [2.0] * 50,  # it recovers
+        [math.nan if n % 3 else 2.0 for n in range(199)] + [2.0],
+        [2.0] * 191 + [math.nan] * 9,  # too few to be sure
+        [None] * 200,
+        [2.0] * 150 + [None] * 50,  # not told is no number that is none
+    ],
+)
+def test_single_losses_that_are_no_numbers_are_no_finding(place, losses):
+    assert not [f for f in losing(place, "well", losses).findings if f.cause == "nan_rollback"]
+
+
+def test_of_losses_that_are_told_now_and_then_the_last_counts(place):
+    told = [(2.0 if n < 150 else math.nan) if n % 5 == 0 else None for n in range(200)]
+    (found,) = (f for f in losing(place, "now and then", told).findings if f.cause == "nan_rollback")
+    assert "from step 150 to the end: 50 steps" in found.title
+
+
+def test_steps_that_were_taken_again_with_a_loss_are_not_lost(place):
+    numbers = [*range(200), *range(150, 200)]
+    again = {"step": numbers, "attempt": [0] * 200 + [1] * 50}
+    result = losing(place, "again", [2.0] * 150 + [math.nan] * 50 + [2.0] * 50, again)
+    assert not [f for f in result.findings if "to the end" in f.title]
