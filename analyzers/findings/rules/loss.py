@@ -6,7 +6,7 @@ tell.
 """
 
 import numpy as np
-import pyarrow as pa
+import pandas as pd
 import pyarrow.compute as pc
 
 from analyzers.findings.base import Band, Evidence, Finding, Rule, RuledOut, Seen, Steps, Told, Where
@@ -60,12 +60,11 @@ def lost_from(tables: Tables) -> tuple[int, int] | None:
         return None
     told = tables.arrow("steps", ["step", "loss"])
     told = told.filter(pc.and_(pc.is_valid(told["step"]), pc.is_valid(told["loss"])))
-    bad = pc.invert(pc.is_finite(told["loss"]))
-    if not pc.sum(bad).as_py():
+    bad = ~np.isfinite(told["loss"].to_numpy())
+    if not bad.any():
         return None
-    last = pa.table({"step": told["step"], "bad": bad, "row": pa.array(np.arange(told.num_rows))})
-    last = last.sort_by("row").group_by("step", use_threads=False).aggregate([("bad", "last")]).sort_by("step")
-    steps, lost = last["step"].to_pylist(), last["bad_last"].to_pylist()
+    last = pd.Series(bad, index=told["step"].to_numpy()).groupby(level=0).last()  # by step, the smallest first
+    steps, lost = last.index.to_numpy(), last.to_numpy()
     at = len(lost)
     while at and lost[at - 1]:
         at -= 1
