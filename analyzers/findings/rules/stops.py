@@ -54,6 +54,7 @@ SLICES = {
     "interruption": "Slices were lost {} and training went on, and no line of a log tells why",
 }
 MACHINES = "hardware"
+BROKE = {"storage": "A disk or file system", "network": "The network"}
 NOT_MENDED = (MACHINES, "planned_stop", "interruption")
 """What happens at scale, or for a reason that is not known: there the way back can be made shorter."""
 DRAWN = {
@@ -262,10 +263,16 @@ def _what(cause: str, rows: pd.DataFrame, hosts: tuple[str, ...], ranks: Mapping
         "nan_rollback": f"The loss became no number {times}",
         "preemption": f"Its machines were taken away {times}",
         "crash": f"It crashed {times}{_of(rows, ranks)}{who}",
-        "hardware": f"Machines failed {times}{who}",
+        "hardware": f"{_broke(rows)} failed {times}{who}",
         "planned_stop": f"It was stopped on purpose {times}, for maintenance or by a person",
         "interruption": f"It was interrupted {times}, and no line of a log tells why",
     }[cause]
+
+
+def _broke(rows: pd.DataFrame) -> str:
+    """What failed, where all of these stops name the same."""
+    families = rows["family"].unique()
+    return BROKE.get(str(families[0]), "Machines") if len(families) == 1 else "Machines"
 
 
 def _sure(rows: pd.DataFrame) -> float:
