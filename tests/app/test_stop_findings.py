@@ -253,7 +253,7 @@ def surviving(place, name, cause=None, slices=False, restore_s=0):
         ({}, "interruption", "Steps were taken again 3 times without a start of the job, and no line of a log tells"),
         ({"slices": True}, "interruption", "Slices were lost 3 times and training went on, and no line of a log tells"),
         ({"slices": True, "cause": "hbm"}, "hardware", "Machines failed 3 times on h1: 35 min to be back and 10 min"),
-        ({"slices": True, "cause": "disk"}, "hardware", "A disk or file system failed 3 times on h1: 35 min to be back"),
+        ({"slices": True, "cause": "disk"}, "hardware", "A disk or file system failed 3 times on h1: 35 min to be"),
         ({"slices": True, "cause": "maintenance"}, "planned_stop", "Slices were taken away 3 times for maintenance"),
     ],
 )
