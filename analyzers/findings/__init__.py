@@ -13,6 +13,7 @@ from typing import Any
 from analyzers.base import Facts, fact
 from analyzers.findings.base import FLOOR, Answers, Finding, NotTold, RuledOut, Seen, Told
 from analyzers.findings.grade import Grade, grade
+from analyzers.findings.lines_told import lines_told
 from analyzers.findings.rank import MOST, joint, settled
 from analyzers.findings.rules import COMPILED, SERVING, TRAINING
 from analyzers.findings.terms import TERMS as TERMS
@@ -204,7 +205,8 @@ def analyze(tables: Tables, facts: Facts, options: Mapping[str, Any], answers: A
     found = answers.get("ledger")
     if not isinstance(found, LedgerResult):
         why = answers.why("ledger")
-        raise QuestionError("nothing tells where the chip time went" + (f": {why}" if why else ""), advice=_NEEDED)
+        advice = " ".join(filter(None, (lines_told(tables), _NEEDED)))
+        raise QuestionError("nothing tells where the chip time went" + (f": {why}" if why else ""), advice=advice)
     ledger = found.ledger
     if ledger.chip_seconds <= 0:
         raise QuestionError("no chip time can be accounted for", advice=_NEEDED)

@@ -9,6 +9,7 @@ from app.questions.asking import ask
 from app.questions.findings import FINDINGS
 from app.whatif.checkpoint.asked import Asked
 from app.whatif.checkpoint.plan import plan
+from errors import QuestionError
 from errors import format as fmt
 from tests.app import made_runs
 from tests.app.made_runs import S
@@ -307,6 +308,23 @@ def test_findings_and_the_planner_tell_one_best_interval(place):
     best = fmt.duration(plan(Asked(), told).intervals["optimal"])
     assert f"the best interval is {best}." in found.title
     assert best != fmt.duration(math.sqrt(2 * told.save.mean_s * told.mttf.mean_s) - told.save.mean_s)
+
+
+def test_what_ended_a_job_before_its_first_step_is_said_where_nothing_else_is(place):
+    causes = ["process_exit", "device_memory", "device_memory", "nic"]
+    said = {
+        "ts_ns": [S, 2 * S, 3 * S, 4 * S],
+        "attempt": [0] * 4,
+        "cause": causes,
+        "severity": ["error"] * 3 + ["info"],
+    }
+    said |= {"text": ["Traceback", "<b>Used 18.25G of 15.75G hbm", "again", "link"], "offset": [0] * 4}
+    said |= {"order": [0, 1, 2, 3], "source": ["train.log"] * 4}
+    run = made_runs.write(place.store, "never began", {"evidence": said}, {"chips": 4})
+    with pytest.raises(QuestionError, match="nothing tells where the chip time went") as error:
+        ask(FINDINGS, run, {}, place.registry)
+    told = "Its log tells of a failure: Accelerator out of memory (2 lines, the first of them '<b>Used 18.25G of"
+    assert told in str(error.value)
 
 
 def losing(place, name, losses, attempt=None):
