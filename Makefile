@@ -7,9 +7,9 @@ BROWSER := $(VENV)/browser
 # kernels are compiled when a file of a package with some has changed, so that no page and no test waits for it
 COMPILED := $(wildcard runs/numba_cache.py runs/compiled.py runs/kernel_code.py runs/kernel_library.py runs/kernels.py \
 	collectors/device/xplane/*.py collectors/device/kineto/*.py collectors/device/memory_snapshot/*.py \
-	collectors/reading/plain_pickle/*.py analyzers/device/critical_path/*.py analyzers/timeline/*.py \
-	app/timeline/perfetto/*.py analyzers/serving/prefix_cache/*.py simulators/serving/*.py simulators/storage/*.py \
-	simulators/topology/*.py simulators/topology/cuts/*.py)
+	collectors/reading/plain_pickle/*.py collectors/training/tensorboard/*.py analyzers/device/critical_path/*.py \
+	analyzers/timeline/*.py app/timeline/perfetto/*.py analyzers/serving/prefix_cache/*.py simulators/serving/*.py \
+	simulators/storage/*.py simulators/topology/*.py simulators/topology/cuts/*.py)
 WARM := $(VENV)/.compiled
 # the docs as a site, for /docs/ and the wheel: built when a page, a picture or what builds it has changed
 SITE := app/site/index.html

@@ -29,6 +29,7 @@ PLACES = (
     "training.deepspeed",
     "training.hf_trainer",
     "training.mllog",
+    "training.tensorboard",
     "training.nvrx",
     "training.resiliency",
     "device.compiled",

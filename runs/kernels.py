@@ -38,6 +38,7 @@ KERNELS = (
         "collectors.device.memory_snapshot.warm:warm",
     ),
     Kernels("collectors.reading.plain_pickle", ("codes", "scan"), "collectors.reading.plain_pickle.warm:warm"),
+    Kernels("collectors.training.tensorboard", ("codes", "scan"), "collectors.training.tensorboard.warm:warm"),
     Kernels("analyzers.device.critical_path", ("kernels", "kinds"), "analyzers.device.critical_path.warm:warm"),
     Kernels("analyzers.timeline", ("kernels",), "analyzers.timeline.warm:warm"),
     Kernels("app.timeline.perfetto", ("wire",), "app.timeline.perfetto.warm:warm"),

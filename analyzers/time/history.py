@@ -32,7 +32,7 @@ from runs.tables import Tables, frame
 __all__ = ["NS_PER_S", "History", "Jobs", "from_the_future", "history", "job_times", "natural_key", "step_rows"]
 
 HANGS_NAMED = 3  # steps that notes name one by one
-PER_DEVICE = ("maxtext", "maxtext_metrics")  # what they print is of a JAX device: half a chip on v2, v3 and 7x
+PER_DEVICE = ("maxtext", "maxtext_metrics", "tensorboard")  # they tell of a JAX device: half a chip on v2, v3 and 7x
 MEANS_LEFT = 2  # means of steps that did not start up, of which a usual step is told
 TOO_FAST = "far faster than the median step: timed before it had run"
 PLAUSIBLE_SHARE = 0.2  # a step faster than this share of the median was timed before the device had finished

@@ -19,14 +19,16 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from math import isfinite, nan
+from math import isfinite
 
 from collectors.base import Item, Source
 from collectors.reading.attempts import Lanes, much_later
 from collectors.reading.line_prefix import host_prefix
-from collectors.reading.textlog import clean, fits, is_text_log, seconds_to_ns
+from collectors.reading.textlog import fits, is_text_log, seconds_to_ns
 from collectors.training.handled_lines import HandledLines
+from collectors.training.maxtext_config import Config
 from collectors.training.maxtext_evals import Evaluating, Evaluation
+from collectors.training.step_fields import NUMBER
 
 NAME = "maxtext"
 TITLE = "MaxText log"
@@ -50,31 +52,12 @@ _PLAIN_FACT = re.compile(
     r"|TFRT (?P<chip>TPU v\w+(?: lite| pod)?)",
     re.ASCII,
 )
-_NUMBER = re.compile(r"\s*+([-+]?(?:\d++(?:\.\d*+)?(?:e[-+]?\d+)?|nan|inf))", re.ASCII | re.IGNORECASE)
 _FIELD_NAME = re.compile(r"[A-Za-z][\w /()%.+-]{0,79}", re.ASCII)
 _COMPLETE_END = re.compile(r"(?:\.\d{3,}|nan|inf|%)\W*$", re.ASCII | re.IGNORECASE)
 _END = 200  # characters in which a line shows whether it is complete
 _SNIFF_STEP = re.compile(rb"completed step: *\d+, (?:seconds|TFLOP|loss)")
 _SNIFF_CONFIG = re.compile(rb"Config param (?:model_name|per_device_batch_size|max_target_length|ici_\w{1,40}): ")
 
-_CONFIG_FACTS = {  # what MaxText calls it: what a run calls it, and its type
-    "model_name": ("model", str),
-    "run_name": ("job_name", str),
-    "dtype": ("precision", str),
-    "quantization": ("quantization", str),
-    "hardware": ("hardware", str),
-    "remat_policy": ("remat_policy", str),
-    "attention": ("attention", str),
-    "grain_worker_count": ("input_workers", int),
-    "log_period": ("log_period_steps", int),
-    "num_slices": ("num_slices", int),
-    "per_device_batch_size": ("per_device_batch_size", float),
-    "max_target_length": ("max_target_length", int),
-    "gradient_accumulation_steps": ("gradient_accumulation_steps", int),
-    "steps": ("planned_steps", int),
-    "checkpoint_period": ("checkpoint_period_steps", int),
-}
-_AXIS = re.compile(r"((?:ici|dcn)_\w+)_parallelism")
 EXPECTED = "lines such as `completed step: 7, seconds: 1.234, TFLOP/s/device: 180.000, ...`"
 _OWN_COLUMNS = {"seconds", "TFLOP/s/device", "TFLOP/s", "Tokens/s/device", "loss"}
 
@@ -112,7 +95,7 @@ class _Log(HandledLines):
         columns = ("kind", "start_ns", "end_ns", "attempt", "step", "host", "logged_ns", "order", "source")
         super().__init__(source, *columns)
         self.hosts: dict[str | None, _Host] = defaultdict(_Host)
-        self.axes: dict[str, object] = {}
+        self.config = Config()
         self.handlers = (
             ("completed ", self.step),
             ("Config param ", self.config_line),
@@ -128,8 +111,7 @@ class _Log(HandledLines):
     def ended(self) -> None:
         for host_name, host in self.hosts.items():
             self.enter(host_name, host)
-        if self.axes:
-            self.facts["parallelism"] = self.axes
+        self.facts |= self.config.facts
 
     def step(self, offset: int, line: str, whole: bool) -> None:
         match = _STEP.search(line)
@@ -247,15 +229,7 @@ class _Log(HandledLines):
         match = _CONFIG.search(line)
         if not match or not whole:  # cut off, perhaps in the middle of the value
             return
-        if match[1] in _CONFIG_FACTS:
-            name, kind = _CONFIG_FACTS[match[1]]
-            value = _config_value(match[2], kind)
-            if value is not None:
-                self.facts[name] = value
-        elif axis := _AXIS.fullmatch(match[1]):
-            size = _config_value(match[2], int)
-            if size not in (None, 1):
-                self.axes[axis[1]] = size
+        self.config.say(match[1], match[2])
 
     def plain_fact(self, offset: int, line: str, whole: bool) -> None:
         match = _PLAIN_FACT.search(line)
@@ -275,23 +249,11 @@ def _fields(tail: str, colon: str, cut_off: bool) -> dict[str, float]:
     parts = tail.split(",")
     for part in parts[:-1] if cut_off else parts:
         name, found, text = part.partition(colon)
-        number = _NUMBER.match(text)
+        number = NUMBER.match(text)
         name = name.strip()
         if found and number and _FIELD_NAME.fullmatch(name):
             fields[name] = float(number[1])
     return fields
-
-
-def _config_value(text: str, kind: type) -> object:
-    """A configuration value of the given type; None where it says nothing or is of another."""
-    text = clean(text.strip())[:200]
-    if kind is str:
-        return text if text not in ("", "None", "default") else None
-    number = _NUMBER.fullmatch(text)
-    value = float(number[1]) if number else nan
-    if not isfinite(value) or abs(value) > 1e15 or (kind is int and not value.is_integer()):
-        return None
-    return kind(value)
 
 
 def _finite(value: float | None) -> float | None:

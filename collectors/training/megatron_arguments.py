@@ -71,12 +71,16 @@ class Arguments:
     def line(self, line: str) -> None:
         """Any line that is nothing else: an argument, or the size of the vocabulary."""
         if " .." in line and (match := _ARGUMENT.match(bare(line))):
-            if match[1] in _KEPT:
-                self._said[match[1]] = match[2].strip()
-                if match[1] == "world_size":
-                    self._chips.update(filter(None, [self.number("world_size")]))
+            self.say(match[1], match[2].strip())
         elif "padded vocab" in line and (match := _VOCABULARY.search(line)):
             self._vocabulary = int(match[1])
+
+    def say(self, argument: str, value: str) -> None:
+        """An argument, whichever output tells it."""
+        if argument in _KEPT:
+            self._said[argument] = value
+            if argument == "world_size":
+                self._chips.update(filter(None, [self.number("world_size")]))
 
     def program(self, line: str) -> None:
         """The line with which the program starts."""

@@ -23,7 +23,7 @@ def stood_for(step: int, before: int | None, stride: int, printed_ns: int, gap_n
     printed step to the next as a rule, 0 where not known. Where steps as long as the printed one fill the gap, their
     mean is it; else (a pause, no times, lines missing) they are as long as the printed one, and no more than `stride`.
     """
-    count = _first(step, stride) if before is None else step - before
+    count = first_of(step, stride) if before is None else step - before
     if not 1 < count <= MOST:
         return 1, printed_ns
     if gap_ns is not None and before is not None and printed_ns / FAR <= gap_ns / count <= printed_ns * FAR:
@@ -31,7 +31,7 @@ def stood_for(step: int, before: int | None, stride: int, printed_ns: int, gap_n
     return min(count, stride or count), printed_ns
 
 
-def _first(step: int, stride: int) -> int:
+def first_of(step: int, stride: int) -> int:
     """Of the first line of a log, or after a restart. Steps are counted from 0 or from 1."""
     regular = stride and (step % stride == 0 or (step + 1) % stride == 0)
     return min(stride, step + 1) if regular else 1

@@ -35,11 +35,19 @@ from tests.fuzz import (
     test_log_readers,
     test_metric_readers,
     test_serving_text_fuzz,
+    test_tensorboard_fuzz,
     test_text_readers,
     test_xplane_fuzz,
 )
 
-_FUZZED = (test_text_readers, test_log_readers, test_load_tools_fuzz, test_serving_text_fuzz, test_metric_readers)
+_FUZZED = (
+    test_text_readers,
+    test_log_readers,
+    test_tensorboard_fuzz,
+    test_load_tools_fuzz,
+    test_serving_text_fuzz,
+    test_metric_readers,
+)
 FAILED = [test_aiperf.record(error={"type": "Timeout", "message": "no answer"}, metrics={}) for _ in range(3)]
 MODEL_OF_ONES_OWN = LOG.replace("llama2-7b", "our-own-13b")
 REPEATED = "".join(f"{line}\n{line}\n" for line in LOG.splitlines())  # as where two handlers print each line

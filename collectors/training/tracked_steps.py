@@ -1,0 +1,250 @@
+"""The steps that metrics logged by name tell of: which names tell a step's time, and what each says of it (`LOGGED`).
+
+    dur_ns                  what that name tells. Of a mean (Megatron, torchtitan) each step since it was logged before;
+                            of the time of one step in so many (NeMo) those between as `unprinted` has it. torchtitan
+                            divides the time since it logged before, or since a validation, by its interval, however
+                            many steps that were: it is told by the steps there were
+    start_ns                when it was logged, which is when the step ended, less the durations up to there
+    tokens_per_s_per_chip   only where the job counts them by device
+    model_flops_per_chip    FLOP/s of a device, as the job counts them, times the duration
+    loss                    what was logged as such for the step
+    attempt                 grows where the step drops: the job was started again
+How many steps the first mean of an attempt is of is told by the next: from one to the other as a rule. The time between
+two entries tells no step's: evaluations and saves lie in it.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from math import isfinite
+
+from collectors.base import Fact, Rows, Source
+from collectors.reading.attempts import STEP_COLUMNS, Lanes, StepRows, Taken
+from collectors.reading.textlog import BATCH_ROWS, Tally, seconds_to_ns, within_64_bits
+from collectors.training.unprinted import BETWEEN, MOST, first_of, stood_for
+
+ONE, MEAN, SHARE = "one", "mean", "share"  # of one step; a mean of several; time over the interval of logging
+MOST_FILLED = 2_000_000  # steps of one source that entries may stand for beside their own
+NEAR = 0.1  # a number of steps as times tell it is one where it is no further from a whole one
+
+
+@dataclass(frozen=True)
+class Logged:
+    """What one job's code calls the time of a step, in seconds times `scale`, and what it logs with it; `kind`: what
+    the time is of. `tokens_per_s`, `tflops_per_s`, `tflops` (of a step): of a device. `beside`: a name without which
+    it is another's. `anew`: where that is logged the time is counted from there."""
+
+    time: str
+    kind: str = ONE
+    tokens_per_s: str = ""
+    tflops_per_s: str = ""
+    tflops: str = ""
+    loss: str = ""
+    scale: float = 1.0
+    beside: str = ""
+    anew: str = ""
+
+    @property
+    def names(self) -> Iterator[str]:
+        told = (self.time, self.tokens_per_s, self.tflops_per_s, self.tflops, self.loss, self.beside, self.anew)
+        return filter(None, told)
+
+
+LOGGED = (
+    Logged(  # MaxText
+        "perf/step_time_seconds",
+        tokens_per_s="perf/per_device_tokens_per_sec",
+        tflops_per_s="perf/per_device_tflops_per_sec",
+        tflops="perf/per_device_tflops",
+        loss="learning/loss",
+    ),
+    Logged(  # torchtitan
+        "time_metrics/end_to_end(s)",
+        SHARE,
+        tokens_per_s="throughput(tps)",
+        tflops_per_s="tflops",
+        loss="loss_metrics/global_avg_loss",
+        anew="validation_metrics/loss",
+    ),
+    Logged("timing_s/step", tokens_per_s="perf/throughput", loss="actor/pg_loss"),  # verl
+    Logged("train_step_timing in s", loss="reduced_train_loss"),  # NeMo
+    # MindFormers, in the names of Megatron: milliseconds of the one step, throughput in samples
+    Logged("iteration-time", loss="loss", scale=1e-3, beside="B-samples-per-day"),
+    Logged("iteration-time", MEAN, tflops_per_s="throughput", loss="lm loss"),  # Megatron-LM
+    Logged("iteration-time/iteration-time", MEAN, loss="lm-loss-training/lm loss"),  # Megatron-DeepSpeed
+)
+TIMES = frozenset(one.time for one in LOGGED)
+LOSSES = frozenset(one.loss for one in LOGGED if one.loss)
+ANEW = frozenset(one.anew for one in LOGGED if one.anew)
+TOLD = frozenset(name for one in LOGGED for name in one.names)
+NO_LOSSES: Mapping[int, float] = {}
+EVERY = "not each was logged: those between two took the mean since the one before"
+TOO_MANY = f"more than {MOST_FILLED:,} stand between those that were logged: they are left out"
+NO_INTERVAL = "their time is a share of one that only a second entry tells: how long they took is not known"
+
+
+@dataclass
+class _Entry:
+    """What was logged for one step in a row, and when."""
+
+    step: int
+    at: int | None = None
+    values: dict[str, float] = field(default_factory=dict)
+
+
+@dataclass
+class _First:
+    """The first entry of an attempt, which waits for the next."""
+
+    entry: _Entry
+    rule: Logged
+    taken: Taken
+    losses: Mapping[int, float]
+
+
+class LoggedSteps:
+    """Rows of `steps` of what one source logged: `told` each number of TOLD in its order."""
+
+    def __init__(self, source: Source, format: str, tally: Tally, host: str | None = None):
+        self._source, self._format, self._tally, self._host = source.name, format, tally, host
+        self._rows = StepRows(*STEP_COLUMNS)
+        self._ready: list[Rows] = []
+        self._lanes = Lanes()
+        self._entry: _Entry | None = None
+        self._first: _First | None = None
+        self._losses: dict[str, dict[int, float]] = {}  # by name and step, since the last entry with a time
+        self._anew: int | None = None  # the last step at which the time was counted anew
+        self._stride = 0  # from one entry to the next as a rule, 0: not known
+        self._interval: int | None = None  # of steps, by which a time was divided
+        self._averaged: Counter[int] = Counter()
+        self._order = self._filled = 0
+
+    def told(self, step: int, at: int | None, name: str, value: float) -> None:
+        entry = self._entry
+        if entry is None or step != entry.step or (name in TIMES and name in entry.values):
+            self._close()
+            entry = self._entry = _Entry(step)
+        entry.values[name] = value
+        if name in TIMES or entry.at is None:
+            entry.at = at
+
+    def full(self) -> Iterator[Rows]:
+        """Batches that are full."""
+        yield from self._ready
+        self._ready = []
+
+    def rest(self) -> Iterator[Rows]:
+        """Whatever is left: nothing comes after it."""
+        self._close()
+        self._begin(None)
+        yield from self.full()
+        yield from self._rows.rest()
+
+    def facts(self) -> Iterator[Fact]:
+        """Of how many steps a mean is as a rule, where it is of several."""
+        if self._averaged and (count := self._averaged.most_common(1)[0][0]) > 1:
+            yield Fact("steps_averaged_over", count)
+
+    def _close(self) -> None:
+        """Enter what was logged for the step at hand."""
+        entry, self._entry = self._entry, None
+        if entry is None:
+            return
+        values = entry.values
+        for rule in LOGGED:
+            if rule.time in values and (not rule.beside or rule.beside in values):
+                self._timed(entry, rule)
+                break
+        else:
+            for name in LOSSES & values.keys():
+                losses = self._losses.setdefault(name, {})
+                if len(losses) < MOST:
+                    losses[entry.step] = values[name]
+        for name in ANEW:
+            if name in values:
+                self._anew = entry.step
+
+    def _timed(self, entry: _Entry, rule: Logged) -> None:
+        """An entry that tells how long a step took, or several."""
+        each = seconds_to_ns(entry.values[rule.time] * rule.scale)
+        taken = self._lanes.take(entry.step, entry.at, each)
+        losses, self._losses = self._losses.get(rule.loss, NO_LOSSES), {}
+        if self._first:
+            self._begin(entry if taken.lane is self._first.taken.lane else None)
+        if taken.before is None:
+            self._first, self._anew = _First(entry, rule, taken, losses), None
+            return
+        count = entry.step - taken.before
+        self._enter(entry, rule, taken, count if 1 <= count <= MOST else 1, losses)
+
+    def _begin(self, then: _Entry | None) -> None:
+        """Enter the first entry of an attempt, behind which `then` came."""
+        if (first := self._first) is None:
+            return
+        self._first, step = None, first.entry.step
+        if then is not None and then.step > step:
+            self._stride = then.step - step
+            if first.rule.kind == SHARE:
+                self._interval = _interval(first.entry, then, then.values.get(first.rule.time))
+        self._enter(first.entry, first.rule, first.taken, first_of(step, self._stride), first.losses)
+
+    def _enter(self, entry: _Entry, rule: Logged, taken: Taken, count: int, losses: Mapping[int, float]) -> None:
+        """Rows of the `count` steps up to that of an entry."""
+        step, at, values = entry.step, entry.at, entry.values
+        seconds: float | None = values[rule.time] * rule.scale
+        if rule.kind == SHARE:
+            seconds = self._by_steps(seconds, step, count)
+        each = seconds_to_ns(seconds) if seconds is not None and seconds > 0 else None
+        if rule.kind == ONE and each is not None:
+            gap = taken.lane.took_ns if taken.before is not None else None
+            count, each = stood_for(step, taken.before, self._stride, each, gap)
+        elif rule.kind != ONE:
+            self._averaged[count] += 1
+        if self._filled + count - 1 > MOST_FILLED:
+            self._tally.add("steps", TOO_MANY, count=count - 1)
+            count = 1
+        self._filled += count - 1
+        told = (_positive(values.get(rule.tokens_per_s)), _flops(rule, values, each))
+        for n in range(step - count + 1, step + 1):
+            last = n == step
+            start = None if at is None or each is None else within_64_bits(at - each * (step - n + 1))
+            loss = values.get(rule.loss) if last else losses.get(n)
+            row = (n, self._host, start, each, *told, loss, self._order, at if last else None)
+            self._rows.add(taken.start, *row, self._format, self._source)
+            self._order += 1
+            if len(self._rows.rows) >= BATCH_ROWS:
+                self._ready += self._rows.full()
+        if count > 1:
+            self._tally.add("steps", BETWEEN if rule.kind == ONE else EVERY, count=count - 1)
+
+    def _by_steps(self, share: float, step: int, count: int) -> float | None:
+        """How long each of `count` steps took, of a time that was divided by the interval of logging."""
+        if self._interval is None:
+            self._tally.add("steps", NO_INTERVAL)
+            return None
+        if self._anew is not None and step - count < self._anew < step:
+            count = step - self._anew
+        return share * self._interval / count
+
+
+def _interval(first: _Entry, then: _Entry, share: float | None) -> int:
+    """Every how many steps is logged, by the first two entries of an attempt; the first step of all is logged too."""
+    stride = then.step - first.step
+    if first.step != 1:
+        return stride
+    if first.at is None or then.at is None or not share or not isfinite(share) or share <= 0:
+        return then.step if stride > 1 else 1
+    told = (then.at - first.at) / 1e9 / share
+    return 1 if stride == 1 and abs(told - 1) <= NEAR else then.step
+
+
+def _flops(rule: Logged, values: dict[str, float], each_ns: int | None) -> float | None:
+    """FLOPs of a step and device, by the job's own count."""
+    told = values.get(rule.tflops)
+    if told is None and each_ns and (rate := values.get(rule.tflops_per_s)) is not None:
+        told = rate * each_ns / 1e9
+    return _positive(None if told is None else told * 1e12)
+
+
+def _positive(value: float | None) -> float | None:
+    return value if value is not None and isfinite(value) and value > 0 else None
