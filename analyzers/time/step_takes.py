@@ -26,6 +26,7 @@ from analyzers.time.step_streams import NS_PER_S, UNTIMED, Stream, natural_key, 
 PAUSE_NS, PAUSE_STEPS = 60 * NS_PER_S, 10  # a new log that begins after a longer pause is that of a new start
 ALIKE, ALIKE_SHARE = 0.1, 0.9  # durations within a tenth of each other, in so many steps: hosts of one attempt
 SAME_LOSS = 1e-3
+TRACKED = ("tensorboard", "wandb", "mlflow")  # kept metrics, which tell of no save that a step waited for
 SAID = 4  # names that a note gives
 
 
@@ -190,10 +191,10 @@ def _beside(one: Stream, others: Sequence[Stream]) -> tuple[np.ndarray, np.ndarr
 
 
 def _with_times(told: Sequence[Stream]) -> tuple[tuple, list[str]]:
-    """Takes of the format that tells most, and of the others where it tells nothing."""
+    """Takes of the format that tells most, a log before kept metrics, and of the others where it tells nothing."""
     forms = sorted({s.format for s in told})
     if len(forms) > 1:
-        forms.sort(key=lambda f: -_steps([s for s in told if s.format == f]))
+        forms.sort(key=lambda f: (-_steps([s for s in told if s.format == f]), f in TRACKED))
     ranked = [s for f in forms for s in sorted((s for s in told if s.format == f), key=lambda s: -len(s))]
     taken: list[Stream] = []
     for form in forms:

@@ -49,6 +49,14 @@ def test_of_two_hosts_each_step_counts_once_as_the_longer_log_tells_it():
     assert note.endswith("; nothing was taken from b.log.")
 
 
+@pytest.mark.parametrize(("logged", "first_row"), [(10, 100), (9, 0)])
+def test_a_log_goes_before_kept_metrics_that_tell_no_more(logged, first_row):
+    """It tells of the saves that they take for a part of their steps."""
+    kept = stream("events", range(10), 0, each_s=11, form="tensorboard")
+    found = taken(kept, stream("z.log", range(logged), 0.2, each_s=11, first_row=100, form="torchtitan"))
+    assert found.row[0] == first_row and len(found.row) == 10
+
+
 def test_what_the_longer_log_lacks_the_other_tells():
     lacks = stream("a.log", [*range(5), *range(8, 15)], 0)
     start = np.array([10 * n * S for n in (*range(5), *range(8, 15))])
