@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from collectors.base import Fact, Rows, Source
 from collectors.reading.textlog import Buffer, Tally, clean, within_64_bits
-from collectors.training.tracked_steps import TOLD, LoggedSteps
+from collectors.training.tracked_steps import LoggedSteps, is_told
 from runs.schema import SCHEMAS
 
 MAX_NAME = 200  # characters of a name
@@ -50,7 +50,7 @@ class Tracked:
         name = clean(name)[:MAX_NAME]
         step = None if step is None else within_64_bits(step)
         self._scalars.add(ts_ns, step, name, value, unit or unit_of(name), self._source)
-        if step is not None and name in TOLD:
+        if step is not None and _may_tell(name):
             self._steps.told(step, ts_ns, name, value)
 
     def extend(self, names: Any, steps: np.ndarray, ts_ns: np.ndarray, values: np.ndarray) -> None:
@@ -71,10 +71,14 @@ class Tracked:
             "source": _of([self._source], np.zeros(len(code), np.int32)),
         }
         self._columns += [*self._scalars.rest(), Rows("scalars", SCHEMAS["scalars"].batch(table))]
-        chosen = np.flatnonzero(np.array([name in TOLD for name in spelt] or [False])[code])
+        chosen = np.flatnonzero(np.array([is_told(name) for name in spelt] or [False])[code])
         told = (column[chosen].tolist() for column in (steps, ts_ns, code, values))
         for step, at, which, value in zip(*told, strict=True):
             self._steps.told(step, at or None, spelt[which], value)
+
+    def begun(self, ns: int) -> None:
+        """Training began at this time, as far as the source tells."""
+        self._steps.begun_ns = ns
 
     def full(self) -> Iterator[Rows]:
         """Batches that are full."""
@@ -95,6 +99,9 @@ class Tracked:
     def _extended(self) -> Iterator[Rows]:
         yield from self._columns
         self._columns = []
+
+
+_may_tell = lru_cache(maxsize=4096)(is_told)
 
 
 @lru_cache(maxsize=4096)

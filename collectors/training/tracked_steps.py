@@ -10,9 +10,11 @@
     loss                    what was logged as such for the step
     attempt                 grows where the step drops: the job was started again
 How many steps the first mean of an attempt is of is told by the next: from one to the other as a rule. The time between
-two entries tells no step's: evaluations and saves lie in it.
+two entries tells no step's, as evaluations and saves lie in it, but of Hugging Face's Trainer, which tells how long its
+evaluations took: less these it is the mean of the steps between, saves included. They are rows of `lifecycle`.
 """
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -20,10 +22,11 @@ from math import isfinite
 
 from collectors.base import Fact, Rows, Source
 from collectors.reading.attempts import STEP_COLUMNS, Lanes, StepRows, Taken
-from collectors.reading.textlog import BATCH_ROWS, Tally, seconds_to_ns, within_64_bits
+from collectors.reading.textlog import BATCH_ROWS, Buffer, Tally, seconds_to_ns, within_64_bits
 from collectors.training.unprinted import BETWEEN, MOST, first_of, stood_for
 
-ONE, MEAN, SHARE = "one", "mean", "share"  # of one step; a mean of several; time over the interval of logging
+# of one step; a mean of several; time over the interval of logging; no time: that since the entry before is the steps'
+ONE, MEAN, SHARE, BETWEEN_ENTRIES = "one", "mean", "share", "between"
 MOST_FILLED = 2_000_000  # steps of one source that entries may stand for beside their own
 NEAR = 0.1  # a number of steps as times tell it is one where it is no further from a whole one
 
@@ -41,12 +44,12 @@ class Logged:
     tflops: str = ""
     loss: str = ""
     scale: float = 1.0
-    beside: str = ""
+    beside: tuple[str, ...] = ()
     anew: str = ""
 
     @property
     def names(self) -> Iterator[str]:
-        told = (self.time, self.tokens_per_s, self.tflops_per_s, self.tflops, self.loss, self.beside, self.anew)
+        told = (self.time, self.tokens_per_s, self.tflops_per_s, self.tflops, self.loss, *self.beside, self.anew)
         return filter(None, told)
 
 
@@ -69,27 +72,39 @@ LOGGED = (
     Logged("timing_s/step", tokens_per_s="perf/throughput", loss="actor/pg_loss"),  # verl
     Logged("train_step_timing in s", loss="reduced_train_loss"),  # NeMo
     # MindFormers, in the names of Megatron: milliseconds of the one step, throughput in samples
-    Logged("iteration-time", loss="loss", scale=1e-3, beside="B-samples-per-day"),
+    Logged("iteration-time", loss="loss", scale=1e-3, beside=("B-samples-per-day",)),
     Logged("iteration-time", MEAN, tflops_per_s="throughput", loss="lm loss"),  # Megatron-LM
     Logged("iteration-time/iteration-time", MEAN, loss="lm-loss-training/lm loss"),  # Megatron-DeepSpeed
+    # Hugging Face's Trainer
+    Logged("train/loss", BETWEEN_ENTRIES, loss="train/loss", beside=("train/epoch", "train/learning_rate")),
 )
 TIMES = frozenset(one.time for one in LOGGED)
 LOSSES = frozenset(one.loss for one in LOGGED if one.loss)
 ANEW = frozenset(one.anew for one in LOGGED if one.anew)
-TOLD = frozenset(name for one in LOGGED for name in one.names)
+_TOLD = frozenset(name for one in LOGGED for name in one.names)
+_EVALUATED = re.compile(r"eval/(?:.{1,70}_)?runtime")  # of one set, or of each of several by its name; s
 NO_LOSSES: Mapping[int, float] = {}
 EVERY = "not each was logged: those between two took the mean since the one before"
 TOO_MANY = f"more than {MOST_FILLED:,} stand between those that were logged: they are left out"
+LESS_EVALUATIONS = "none tells its time: they took the mean between two entries, less evaluations; saves lie in it"
 NO_INTERVAL = "their time is a share of one that only a second entry tells: how long they took is not known"
+_SAID = {ONE: BETWEEN, MEAN: EVERY, SHARE: EVERY, BETWEEN_ENTRIES: LESS_EVALUATIONS}
+
+
+def is_told(name: str) -> bool:
+    """Whether a name may tell something of steps."""
+    return name in _TOLD or _EVALUATED.fullmatch(name) is not None
 
 
 @dataclass
 class _Entry:
-    """What was logged for one step in a row, and when."""
+    """What was logged for one step in a row, and when; how long evaluations took behind that."""
 
     step: int
     at: int | None = None
     values: dict[str, float] = field(default_factory=dict)
+    paused_ns: int = 0  # evaluations since the entry before
+    evaluated_ns: int = 0  # behind what it tells of steps
 
 
 @dataclass
@@ -103,16 +118,21 @@ class _First:
 
 
 class LoggedSteps:
-    """Rows of `steps` of what one source logged: `told` each number of TOLD in its order."""
+    """Rows of `steps` and of `lifecycle` of what one source logged: `told` each number whose name `is_told` in its
+    order. `begun_ns`: when training began, as far as the source tells."""
+
+    begun_ns: int | None = None
 
     def __init__(self, source: Source, format: str, tally: Tally, host: str | None = None):
         self._source, self._format, self._tally, self._host = source.name, format, tally, host
         self._rows = StepRows(*STEP_COLUMNS)
         self._ready: list[Rows] = []
+        self._life = Buffer("lifecycle", "kind", "start_ns", "end_ns", "attempt", "step", "host", "order", "source")
         self._lanes = Lanes()
         self._entry: _Entry | None = None
         self._first: _First | None = None
         self._losses: dict[str, dict[int, float]] = {}  # by name and step, since the last entry with a time
+        self._paused_ns = 0  # evaluations since the last entry with a time
         self._anew: int | None = None  # the last step at which the time was counted anew
         self._stride = 0  # from one entry to the next as a rule, 0: not known
         self._interval: int | None = None  # of steps, by which a time was divided
@@ -124,14 +144,18 @@ class LoggedSteps:
         if entry is None or step != entry.step or (name in TIMES and name in entry.values):
             self._close()
             entry = self._entry = _Entry(step)
-        entry.values[name] = value
-        if name in TIMES or entry.at is None:
-            entry.at = at
+        if name in _TOLD:
+            entry.values[name] = value
+            if name in TIMES or entry.at is None:
+                entry.at = at
+        elif took := seconds_to_ns(value):
+            self._evaluated(entry, at, took)
 
     def full(self) -> Iterator[Rows]:
         """Batches that are full."""
         yield from self._ready
         self._ready = []
+        yield from self._life.full()
 
     def rest(self) -> Iterator[Rows]:
         """Whatever is left: nothing comes after it."""
@@ -139,11 +163,22 @@ class LoggedSteps:
         self._begin(None)
         yield from self.full()
         yield from self._rows.rest()
+        yield from self._life.rest()
 
     def facts(self) -> Iterator[Fact]:
         """Of how many steps a mean is as a rule, where it is of several."""
         if self._averaged and (count := self._averaged.most_common(1)[0][0]) > 1:
             yield Fact("steps_averaged_over", count)
+
+    def _evaluated(self, entry: _Entry, at: int | None, took: int) -> None:
+        """An evaluation that took so long, and was logged when it ended."""
+        if took < 0:
+            return
+        entry.evaluated_ns += took
+        if at is not None:
+            attempt = self._lanes.attempt
+            self._life.add("eval", at - took, at, attempt, entry.step, self._host, self._order, self._source)
+            self._order += 1
 
     def _close(self) -> None:
         """Enter what was logged for the step at hand."""
@@ -152,7 +187,7 @@ class LoggedSteps:
             return
         values = entry.values
         for rule in LOGGED:
-            if rule.time in values and (not rule.beside or rule.beside in values):
+            if rule.time in values and all(name in values for name in rule.beside):
                 self._timed(entry, rule)
                 break
         else:
@@ -163,12 +198,14 @@ class LoggedSteps:
         for name in ANEW:
             if name in values:
                 self._anew = entry.step
+        self._paused_ns += entry.evaluated_ns
 
     def _timed(self, entry: _Entry, rule: Logged) -> None:
         """An entry that tells how long a step took, or several."""
-        each = seconds_to_ns(entry.values[rule.time] * rule.scale)
+        each = seconds_to_ns(entry.values[rule.time] * rule.scale) if rule.kind != BETWEEN_ENTRIES else None
         taken = self._lanes.take(entry.step, entry.at, each)
         losses, self._losses = self._losses.get(rule.loss, NO_LOSSES), {}
+        entry.paused_ns, self._paused_ns = self._paused_ns, 0
         if self._first:
             self._begin(entry if taken.lane is self._first.taken.lane else None)
         if taken.before is None:
@@ -192,7 +229,10 @@ class LoggedSteps:
         """Rows of the `count` steps up to that of an entry."""
         step, at, values = entry.step, entry.at, entry.values
         seconds: float | None = values[rule.time] * rule.scale
-        if rule.kind == SHARE:
+        if rule.kind == BETWEEN_ENTRIES:
+            seconds = self._since(entry, taken, count)
+            count = count if seconds is not None else 1
+        elif rule.kind == SHARE:
             seconds = self._by_steps(seconds, step, count)
         each = seconds_to_ns(seconds) if seconds is not None and seconds > 0 else None
         if rule.kind == ONE and each is not None:
@@ -215,7 +255,16 @@ class LoggedSteps:
             if len(self._rows.rows) >= BATCH_ROWS:
                 self._ready += self._rows.full()
         if count > 1:
-            self._tally.add("steps", BETWEEN if rule.kind == ONE else EVERY, count=count - 1)
+            self._tally.add("steps", _SAID[rule.kind], count=count - (rule.kind != BETWEEN_ENTRIES))
+
+    def _since(self, entry: _Entry, taken: Taken, count: int) -> float | None:
+        """How long each of `count` steps took, of the time since the entry before, or since training began."""
+        since = taken.lane.took_ns if taken.before is not None else None
+        if taken.before is None and taken.start.number == 0 and entry.at is not None and self.begun_ns is not None:
+            since = entry.at - self.begun_ns
+        if since is None or since <= entry.paused_ns:
+            return None
+        return (since - entry.paused_ns) / count / 1e9
 
     def _by_steps(self, share: float, step: int, count: int) -> float | None:
         """How long each of `count` steps took, of a time that was divided by the interval of logging."""

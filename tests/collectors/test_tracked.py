@@ -156,7 +156,7 @@ def test_a_step_that_is_logged_again_at_once_is_another_process_and_later_a_star
 def test_times_that_no_step_takes(tmp_path, value):
     for name in tracked_steps.TIMES:
         got = read(tmp_path, [(n, 10.0 * n, {name: value, "lm loss": value}) for n in (10, 20, 30)])
-        assert all(row["dur_ns"] is None and row["start_ns"] is None for row in got.rows["steps"])
+        assert all(row["dur_ns"] is None and row["start_ns"] is None for row in got.rows.get("steps", []))
 
 
 def test_steps_far_apart_stand_for_themselves(tmp_path, monkeypatch):
@@ -166,3 +166,49 @@ def test_steps_far_apart_stand_for_themselves(tmp_path, monkeypatch):
     monkeypatch.setattr(tracked_steps, "MOST_FILLED", 500)
     got = read(tmp_path, [(n * 100, float(n), told) for n in range(1, 20)])
     assert len(got.rows["steps"]) < 530 and "left out" in got.reasons()
+
+
+def trainer(step: int, at: float, loss: float = 2.0) -> Entry:
+    told = {"train/loss": loss, "train/grad_norm": 1.0, "train/learning_rate": 1e-4, "train/epoch": step / 100}
+    return step, at, told
+
+
+def test_steps_of_the_trainer_took_the_time_between_entries_less_evaluations(tmp_path):
+    told = [
+        trainer(10, 25),
+        trainer(20, 45),
+        (20, 145, {"eval/loss": 2.0, "eval/runtime": 100.0, "train/epoch": 0.2}),
+        trainer(30, 165),
+        (35, 195, {"eval/g0_loss": 2.0, "eval/g0_runtime": 15.0, "train/epoch": 0.35}),
+        (35, 200, {"eval/g1_loss": 2.0, "eval/g1_runtime": 5.0, "train/epoch": 0.35}),
+        trainer(40, 205),
+        (40, 206, {"train/train_runtime": 206.0, "train/train_loss": 2.0, "train/epoch": 0.4}),
+    ]
+    got = read(tmp_path, told)
+    assert seconds(got) == [(10, None)] + [(n, 2) for n in range(11, 41)]
+    assert got.facts == {"steps_averaged_over": 10} and "less evaluations" in got.reasons()
+    assert [row["loss"] for row in got.rows["steps"] if row["loss"]] == [2.0] * 4
+    told = [(row["kind"], row["step"], row["start_ns"], row["end_ns"]) for row in got.rows["lifecycle"]]
+    assert told == [
+        ("eval", 20, T0 + 45 * S, T0 + 145 * S),
+        ("eval", 35, T0 + 180 * S, T0 + 195 * S),
+        ("eval", 35, T0 + 195 * S, T0 + 200 * S),
+    ]
+
+
+def test_steps_of_the_trainer_since_it_began(tmp_path):
+    one = Tracked(Source(tmp_path / "x", "run"), "kept", Tally())
+    one.begun(T0)
+    for step, at, told in (trainer(10, 40), trainer(20, 60)):
+        for name, value in told.items():
+            one.add(step, T0 + round(at or 0) * S, name, value)
+    rows = [row for item in one.rest() if item.table == "steps" for row in item.batch.to_pylist()]
+    assert [(row["step"], row["dur_ns"] / S) for row in rows] == [(n, 4) for n in range(1, 11)] + [
+        (n, 2) for n in range(11, 21)
+    ]
+    assert rows[0]["start_ns"] == T0
+
+
+def test_a_loss_of_training_without_what_the_trainer_logs_tells_no_time(tmp_path):
+    got = read(tmp_path, [(n, 2.0 * n, {"train/loss": 1.0, "train/epoch": 0.5}) for n in range(5)])
+    assert "steps" not in got.rows

@@ -19,7 +19,7 @@ NEEDS_BYTES, NEEDS_ROOM, TOO_LONG = range(3)
 
 # counters of a look: behind the last record, values that are entered, bytes of their names, values of the record at
 # hand that were entered before, and what was passed over; where what is damaged began, and whether that is a record of
-# which the file holds a part
+# which the file holds a part; the time of the first version of the format, as its bits
 (
     POS,
     VALUES,
@@ -41,8 +41,9 @@ NEEDS_BYTES, NEEDS_ROOM, TOO_LONG = range(3)
     CUT,
     LOST,
     HALF,
-) = range(20)
-COUNTERS = 20
+    BEGUN,
+) = range(21)
+COUNTERS = 21
 
 # columns of what is entered of a value
 WALL, STEP, FORM, BITS, AT, LENGTH, OF = range(7)

@@ -9,7 +9,7 @@ from collectors.reading.as_far import AsFar
 from collectors.reading.textlog import Tally
 from collectors.training.tensorboard import codes
 from collectors.training.tensorboard.arguments import MOST_BYTES, Texts
-from collectors.training.tensorboard.records import Look, blocks
+from collectors.training.tensorboard.records import Look, blocks, times_ns
 from collectors.training.tracked import Tracked
 from errors import InputError
 from errors import format as fmt
@@ -56,6 +56,8 @@ class Reader:
     def _block(self, block: bytearray) -> None:
         for name, text in self._look.texts(block, MOST_BYTES):
             self._texts.add(name, text)
+        if begun := int(times_ns(self._look.counted[[codes.BEGUN]])[0]):
+            self._tracked.begun(begun)  # programs open their log right before they train
         if (values := self._look.values()) is not None:
             self._numbers += len(values.steps)
             self._untimed += int((values.ts_ns == 0).sum())

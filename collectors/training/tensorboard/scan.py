@@ -8,6 +8,7 @@ import numpy as np
 
 from collectors.training.tensorboard.codes import (
     AT,
+    BEGUN,
     BITS,
     CUT,
     DAMAGED,
@@ -291,6 +292,8 @@ def event(buf, at, end, record, f, rows, tags, offsets, c):
             what, from_, to = VALUES, f[2], f[3]
     if what != VALUES:
         c[what] += 1
+        if what == VERSIONS and c[BEGUN] == 0:
+            c[BEGUN] = record[0]
         return 1
     return summary(buf, from_, to, record, f, rows, tags, offsets, c)
 
