@@ -202,6 +202,16 @@ def test_reading_goes_on_behind_bytes_that_are_lost_or_foreign(tmp_path):
         assert len(got.lost) == 1 and got.lost[0].offset == at
 
 
+def test_whole_records_within_the_length_of_a_cut_one_are_read(tmp_path):
+    """Whatever stands where its length ends: nothing, the next record, or its middle."""
+    long = record(event(BEGUN, 99, *(simple(f"name {n}", n) for n in range(40))))
+    at = len(WHOLE) - 5 * EACH
+    for kept in (20, len(long) - EACH, len(long) - 2 * EACH, len(long) - 5 * EACH, len(long) - 5 * EACH - 7):
+        got = of(tmp_path, WHOLE[:at] + long[:kept] + WHOLE[at:])
+        assert steps_of(got) == list(range(20)), kept
+        assert f"{kept:,} bytes in 1 place" in got.reasons()
+
+
 def test_damage_over_blocks(tmp_path, monkeypatch):
     from collectors.training.tensorboard import records
 
@@ -243,6 +253,7 @@ def test_a_gzipped_file_that_is_cut(tmp_path):
         (b"", "it is empty: no record"),
         (version(), "the program that opened it logged nothing"),
         (bytes(400), "no record in it is whole"),
+        (WHOLE[:20], "no record in it is whole"),
         (version() + record(event(BEGUN, 1, files.text("a", "b"))), "no number in it, in 2 records: 1 text"),
     ],
 )

@@ -10,6 +10,7 @@ part = _compiler(forceinline=True)
 
 HEADER, FOOTER = 12, 4  # bytes of a record: length and its checksum before the data, the data's checksum behind
 MOST_RECORD = 1 << 26  # bytes of a record that is looked into: numbers take some dozens, a graph may take megabytes
+MOST_VAIN, SHORT = 1 << 30, 256  # behind so many bytes (VAIN) no longer records are looked for than SHORT bytes
 MOST_TAG = 800  # bytes of a name that are kept: 200 characters
 MASK_DELTA = 0xA282EAD8  # checksums are kept turned by 15 bits, with this added
 POLYNOMIAL = 0x82F63B78  # of CRC-32C, its lowest bit first
@@ -19,7 +20,8 @@ NEEDS_BYTES, NEEDS_ROOM, TOO_LONG = range(3)
 
 # counters of a look: behind the last record, values that are entered, bytes of their names, values of the record at
 # hand that were entered before, and what was passed over; where what is damaged began, and whether that is a record of
-# which the file holds a part; the time of the first version of the format, as its bits
+# which the file holds a part; the time of the first version of the format, as its bits;
+# bytes whose checksum was reckoned and is wrong
 (
     POS,
     VALUES,
@@ -42,8 +44,9 @@ NEEDS_BYTES, NEEDS_ROOM, TOO_LONG = range(3)
     LOST,
     HALF,
     BEGUN,
-) = range(21)
-COUNTERS = 21
+    VAIN,
+) = range(22)
+COUNTERS = 22
 
 # columns of what is entered of a value
 WALL, STEP, FORM, BITS, AT, LENGTH, OF = range(7)

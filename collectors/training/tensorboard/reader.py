@@ -88,7 +88,8 @@ class Reader:
         look = self._look
         records = look.count(codes.RECORDS)
         if not records:
-            return "no record in it is whole" if look.count(codes.DAMAGED) else "it is empty: no record in it"
+            damaged = look.count(codes.DAMAGED) or look.count(codes.CUT)
+            return "no record in it is whole" if damaged else "it is empty: no record in it"
         there = [fmt.count(n, what) for counter, what, _ in PASSED_OVER if (n := look.count(counter))]
         if self._texts.count:
             there.append(fmt.count(self._texts.count, "text"))

@@ -30,6 +30,7 @@ from collectors.training.tensorboard.codes import (
     MASK_DELTA,
     MOST_RECORD,
     MOST_TAG,
+    MOST_VAIN,
     NEEDS_BYTES,
     NEEDS_ROOM,
     NO_NUMBER,
@@ -38,6 +39,7 @@ from collectors.training.tensorboard.codes import (
     POS,
     RECORDS,
     SEVERAL,
+    SHORT,
     SIZE_OF,
     SOUNDS,
     STEP,
@@ -45,6 +47,7 @@ from collectors.training.tensorboard.codes import (
     TAG_BYTES,
     TEXT,
     TOO_LONG,
+    VAIN,
     VALUES,
     VERSIONS,
     WALL,
@@ -307,19 +310,6 @@ def damage(c, at, to):
     c[DAMAGED_BYTES] += to - at
 
 
-@part
-def stands(buf, at, behind, stop, final):
-    """Of a record up to `behind`: 1 whole; 0 damaged, and what follows it stands where its length says; -1 damaged, or
-    it ends before its length; -2 more bytes are needed to tell."""
-    if behind > stop:
-        return -1 if final else -2
-    if little(buf, behind - FOOTER, 4) == masked(buf, at + HEADER, behind - FOOTER):
-        return 1
-    if behind + HEADER > stop:
-        return 0 if final else -2
-    return 0 if begins(buf, behind) else -1
-
-
 @kernel
 def scan(buf, final, origin, record, f, rows, tags, offsets, c):
     """Looks through the records in `buf`, of which the first byte is that at `origin` of the file; `final`: nothing
@@ -331,16 +321,18 @@ def scan(buf, final, origin, record, f, rows, tags, offsets, c):
                 c[LOST] = origin + at
             at += 1
             continue
-        length, state = little(buf, at, 8), np.int64(-1)
-        behind = at + HEADER + length + FOOTER
-        if 0 <= length <= MOST_RECORD:
-            state = stands(buf, at, behind, stop, final)
-        elif length > MOST_RECORD and c[LOST] < 0:
+        length = little(buf, at, 8)
+        if length > MOST_RECORD and c[LOST] < 0:
             how = TOO_LONG
             break
-        if state == -2:
+        behind = at + HEADER + length + FOOTER if 0 <= length <= MOST_RECORD else np.int64(-1)
+        if behind > stop and not final:
             break
-        if state == 1:
+        whole = 0 <= behind <= stop and (length <= SHORT or c[VAIN] <= MOST_VAIN)
+        if whole:
+            whole = little(buf, behind - FOOTER, 4) == masked(buf, at + HEADER, behind - FOOTER)
+            c[VAIN] += 0 if whole else length
+        if whole:
             if c[LOST] >= 0:
                 damage(c, c[LOST], origin + at)
                 c[LOST], c[HALF] = -1, 0
@@ -353,10 +345,7 @@ def scan(buf, final, origin, record, f, rows, tags, offsets, c):
             c[RECORDS] += 1
             c[ENTERED] = 0
             at = behind
-        elif state == 0 and c[LOST] < 0:
-            damage(c, origin + at, origin + behind)
-            at = behind
-        else:
+        else:  # others may stand within what its length says: bytes of it may be lost
             if c[LOST] < 0:
                 c[LOST], c[HALF] = origin + at, behind > stop
             at += 1
