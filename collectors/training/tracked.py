@@ -80,6 +80,10 @@ class Tracked:
         """Training began at this time, as far as the source tells."""
         self._steps.begun_ns = ns
 
+    def trains(self, tokens_of_sequence: int, chips: int) -> None:
+        """What each step has, as far as the source tells before it."""
+        self._steps.share_of_tokens = tokens_of_sequence / chips
+
     def full(self) -> Iterator[Rows]:
         """Batches that are full."""
         yield from self._extended()

@@ -33,9 +33,10 @@ NEAR = 0.1  # a number of steps as times tell it is one where it is no further f
 
 @dataclass(frozen=True)
 class Logged:
-    """What one job's code calls the time of a step, in seconds times `scale`, and what it logs with it; `kind`: what
-    the time is of. `tokens_per_s`, `tflops_per_s`, `tflops` (of a step): of a device. `beside`: a name without which
-    it is another's. `anew`: where that is logged the time is counted from there."""
+    """What one job's code calls the time of a step, in seconds times `scale`, or steps a second where it is a `rate`;
+    `kind`: what that is of. What it logs with it: `tokens_per_s`, `tflops_per_s`, `tflops` (of a step), of a device;
+    `batch`, sequences of a step of the whole job. `beside`: names without which it is another's. `anew`: where that is
+    logged the time is counted from there."""
 
     time: str
     kind: str = ONE
@@ -43,14 +44,22 @@ class Logged:
     tflops_per_s: str = ""
     tflops: str = ""
     loss: str = ""
+    batch: str = ""
     scale: float = 1.0
+    rate: bool = False
     beside: tuple[str, ...] = ()
     anew: str = ""
 
     @property
     def names(self) -> Iterator[str]:
-        told = (self.time, self.tokens_per_s, self.tflops_per_s, self.tflops, self.loss, *self.beside, self.anew)
-        return filter(None, told)
+        told = (self.time, self.tokens_per_s, self.tflops_per_s, self.tflops, self.loss, self.batch, self.anew)
+        return filter(None, (*told, *self.beside))
+
+    def seconds(self, value: float) -> float:
+        """How long a step took, of what is logged as its time; none below 0."""
+        if self.rate:
+            return 1 / value if value > 0 else -1.0
+        return value * self.scale
 
 
 LOGGED = (
@@ -73,8 +82,11 @@ LOGGED = (
     Logged("train_step_timing in s", loss="reduced_train_loss"),  # NeMo
     # MindFormers, in the names of Megatron: milliseconds of the one step, throughput in samples
     Logged("iteration-time", loss="loss", scale=1e-3, beside=("B-samples-per-day",)),
-    Logged("iteration-time", MEAN, tflops_per_s="throughput", loss="lm loss"),  # Megatron-LM
+    Logged("iteration-time", MEAN, tflops_per_s="throughput", loss="lm loss", batch="batch-size"),  # Megatron-LM
     Logged("iteration-time/iteration-time", MEAN, loss="lm-loss-training/lm loss"),  # Megatron-DeepSpeed
+    Logged("throughput/duration", loss="train/loss", beside=("throughput/loading_time",)),  # Levanter
+    Logged("timing/steps_per_second", MEAN, loss="loss", rate=True, beside=("timing/seqs_per_second",)),  # T5X
+    Logged("batch_steps_per_second", loss="batch_loss", rate=True),  # Keras
     # Hugging Face's Trainer
     Logged("train/loss", BETWEEN_ENTRIES, loss="train/loss", beside=("train/epoch", "train/learning_rate")),
 )
@@ -119,9 +131,11 @@ class _First:
 
 class LoggedSteps:
     """Rows of `steps` and of `lifecycle` of what one source logged: `told` each number whose name `is_told` in its
-    order. `begun_ns`: when training began, as far as the source tells."""
+    order. `begun_ns`: when training began; `share_of_tokens`: tokens of a sequence over the chips; as far as the source
+    tells these before it."""
 
     begun_ns: int | None = None
+    share_of_tokens: float | None = None
 
     def __init__(self, source: Source, format: str, tally: Tally, host: str | None = None):
         self._source, self._format, self._tally, self._host = source.name, format, tally, host
@@ -202,7 +216,7 @@ class LoggedSteps:
 
     def _timed(self, entry: _Entry, rule: Logged) -> None:
         """An entry that tells how long a step took, or several."""
-        each = seconds_to_ns(entry.values[rule.time] * rule.scale) if rule.kind != BETWEEN_ENTRIES else None
+        each = seconds_to_ns(rule.seconds(entry.values[rule.time])) if rule.kind != BETWEEN_ENTRIES else None
         taken = self._lanes.take(entry.step, entry.at, each)
         losses, self._losses = self._losses.get(rule.loss, NO_LOSSES), {}
         entry.paused_ns, self._paused_ns = self._paused_ns, 0
@@ -228,13 +242,13 @@ class LoggedSteps:
     def _enter(self, entry: _Entry, rule: Logged, taken: Taken, count: int, losses: Mapping[int, float]) -> None:
         """Rows of the `count` steps up to that of an entry."""
         step, at, values = entry.step, entry.at, entry.values
-        seconds: float | None = values[rule.time] * rule.scale
+        seconds: float | None = rule.seconds(values[rule.time])
         if rule.kind == BETWEEN_ENTRIES:
             seconds = self._since(entry, taken, count)
             count = count if seconds is not None else 1
         elif rule.kind == SHARE:
             seconds = self._by_steps(seconds, step, count)
-        each = seconds_to_ns(seconds) if seconds is not None and seconds > 0 else None
+        each = (seconds_to_ns(seconds) or None) if seconds is not None and seconds > 0 else None
         if rule.kind == ONE and each is not None:
             gap = taken.lane.took_ns if taken.before is not None else None
             count, each = stood_for(step, taken.before, self._stride, each, gap)
@@ -244,7 +258,7 @@ class LoggedSteps:
             self._tally.add("steps", TOO_MANY, count=count - 1)
             count = 1
         self._filled += count - 1
-        told = (_positive(values.get(rule.tokens_per_s)), _flops(rule, values, each))
+        told = (self._tokens_per_s(rule, values, each), _flops(rule, values, each))
         for n in range(step - count + 1, step + 1):
             last = n == step
             start = None if at is None or each is None else within_64_bits(at - each * (step - n + 1))
@@ -256,6 +270,13 @@ class LoggedSteps:
                 self._ready += self._rows.full()
         if count > 1:
             self._tally.add("steps", _SAID[rule.kind], count=count - (rule.kind != BETWEEN_ENTRIES))
+
+    def _tokens_per_s(self, rule: Logged, values: dict[str, float], each_ns: int | None) -> float | None:
+        """Of a chip: as logged, else by the sequences of a step."""
+        told = values.get(rule.tokens_per_s)
+        if told is None and each_ns and self.share_of_tokens and (batch := values.get(rule.batch)):
+            told = batch * self.share_of_tokens * 1e9 / each_ns
+        return _positive(told)
 
     def _since(self, entry: _Entry, taken: Taken, count: int) -> float | None:
         """How long each of `count` steps took, of the time since the entry before, or since training began."""

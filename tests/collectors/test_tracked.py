@@ -129,6 +129,26 @@ def test_mindformers_uses_the_names_of_megatron_for_milliseconds(tmp_path):
     assert got.column("steps", "model_flops_per_chip") == [None] * 3
 
 
+def test_megatron_tells_tokens_by_its_batch_where_the_size_of_the_job_is_known(tmp_path):
+    one = Tracked(Source(tmp_path / "x", "run"), "kept", Tally())
+    one.trains(4096, 16)
+    for step in (10, 20):
+        for name, value in {"batch-size": 128.0, "iteration-time": 4.0}.items():
+            one.add(step, T0 + step * 4 * S, name, value)
+    rows = [row for item in one.rest() if item.table == "steps" for row in item.batch.to_pylist()]
+    assert len(rows) == 20 and {row["tokens_per_s_per_chip"] for row in rows} == {128 * 4096 / 4 / 16}
+
+
+def test_rates_of_steps(tmp_path):
+    keras = read(tmp_path, [(n, 0.25 * n, {"batch_loss": 2.0, "batch_steps_per_second": 4.0}) for n in (1, 2, 3)])
+    assert seconds(keras) == [(n, 0.25) for n in (1, 2, 3)] and keras.column("steps", "loss") == [2, 2, 2]
+    t5x = {"loss": 3.0, "timing/steps_per_second": 0.5, "timing/seqs_per_second": 64.0}
+    assert seconds(read(tmp_path, [(n, 2.0 * n, t5x) for n in (100, 200)])) == [(n, 2) for n in range(1, 201)]
+    levanter = {"train/loss": 3.0, "throughput/duration": 1.5, "throughput/loading_time": 0.01}
+    got = read(tmp_path, [(n, 1.5 * n, levanter) for n in (0, 1)])
+    assert seconds(got) == [(0, 1.5), (1, 1.5)] and got.column("steps", "loss") == [3, 3]
+
+
 def test_nemo_times_the_step_that_it_logs(tmp_path):
     told = {"reduced_train_loss": 2.0, "train_step_timing in s": 2.0, "global_step": 1.0}
     got = read(tmp_path, [(n, 2.0 * n, told) for n in (9, 19, 29)])

@@ -35,6 +35,13 @@ class Texts:
         if size <= MOST_KEPT and (called in self._said or len(self._said) < MOST_TEXTS):
             self._said[called], self._size = text.decode("utf-8", "replace"), size
 
+    def size_of_job(self) -> tuple[int, int] | None:
+        """(tokens of a sequence, chips) of Megatron-LM, whose steps are logged by their sequences."""
+        told = [self._said.get(name, "").strip() for name in ("seq_length", "world_size")]
+        if not all(text.isascii() and text.isdigit() and 0 < len(text) < 16 and int(text) for text in told):
+            return None
+        return int(told[0]), int(told[1])
+
     def facts(self) -> Iterator[Fact]:
         """What they tell, where they are of a program that is known."""
         names = self._said.keys()

@@ -56,6 +56,8 @@ class Reader:
     def _block(self, block: bytearray) -> None:
         for name, text in self._look.texts(block, MOST_BYTES):
             self._texts.add(name, text)
+        if (size := self._texts.size_of_job()) is not None:
+            self._tracked.trains(*size)
         if begun := int(times_ns(self._look.counted[[codes.BEGUN]])[0]):
             self._tracked.begun(begun)  # programs open their log right before they train
         if (values := self._look.values()) is not None:
