@@ -18,6 +18,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import combinations
 from math import isfinite
 
 from collectors.base import Fact, Rows, Source
@@ -36,7 +37,8 @@ class Logged:
     """What one job's code calls the time of a step, in seconds times `scale`, or steps a second where it is a `rate`;
     `kind`: what that is of. What it logs with it: `tokens_per_s`, `tflops_per_s`, `tflops` (of a step), of a device;
     `batch`, sequences of a step of the whole job. `beside`: names without which it is another's. `anew`: where that is
-    logged the time is counted from there."""
+    logged the time is counted from there. `pauses`: what follows a step, and may be a part of its time, with the kind
+    of `lifecycle` that it is."""
 
     time: str
     kind: str = ONE
@@ -49,11 +51,12 @@ class Logged:
     rate: bool = False
     beside: tuple[str, ...] = ()
     anew: str = ""
+    pauses: tuple[tuple[str, str], ...] = ()
 
     @property
     def names(self) -> Iterator[str]:
         told = (self.time, self.tokens_per_s, self.tflops_per_s, self.tflops, self.loss, self.batch, self.anew)
-        return filter(None, (*told, *self.beside))
+        return filter(None, (*told, *self.beside, *(name for name, _ in self.pauses)))
 
     def seconds(self, value: float) -> float:
         """How long a step took, of what is logged as its time; none below 0."""
@@ -78,7 +81,12 @@ LOGGED = (
         loss="loss_metrics/global_avg_loss",
         anew="validation_metrics/loss",
     ),
-    Logged("timing_s/step", tokens_per_s="perf/throughput", loss="actor/pg_loss"),  # verl
+    Logged(  # verl
+        "timing_s/step",
+        tokens_per_s="perf/throughput",
+        loss="actor/pg_loss",
+        pauses=(("timing_s/testing", "eval"), ("timing_s/save_checkpoint", "checkpoint_save")),
+    ),
     Logged("train_step_timing in s", loss="reduced_train_loss"),  # NeMo
     # MindFormers, in the names of Megatron: milliseconds of the one step, throughput in samples
     Logged("iteration-time", loss="loss", scale=1e-3, beside=("B-samples-per-day",)),
@@ -190,9 +198,7 @@ class LoggedSteps:
             return
         entry.evaluated_ns += took
         if at is not None:
-            attempt = self._lanes.attempt
-            self._life.add("eval", at - took, at, attempt, entry.step, self._host, self._order, self._source)
-            self._order += 1
+            self._interval_of("eval", at - took, at, entry.step)
 
     def _close(self) -> None:
         """Enter what was logged for the step at hand."""
@@ -259,9 +265,12 @@ class LoggedSteps:
             count = 1
         self._filled += count - 1
         told = (self._tokens_per_s(rule, values, each), _flops(rule, values, each))
+        end = at
+        if rule.pauses and each is not None and at is not None and taken.before == step - 1 and count == 1:
+            end, each, told = self._paused(entry, rule, taken, each, told)
         for n in range(step - count + 1, step + 1):
             last = n == step
-            start = None if at is None or each is None else within_64_bits(at - each * (step - n + 1))
+            start = None if end is None or each is None else within_64_bits(end - each * (step - n + 1))
             loss = values.get(rule.loss) if last else losses.get(n)
             row = (n, self._host, start, each, *told, loss, self._order, at if last else None)
             self._rows.add(taken.start, *row, self._format, self._source)
@@ -270,6 +279,32 @@ class LoggedSteps:
                 self._ready += self._rows.full()
         if count > 1:
             self._tally.add("steps", _SAID[rule.kind], count=count - (rule.kind != BETWEEN_ENTRIES))
+
+    def _paused(self, entry: _Entry, rule: Logged, taken: Taken, each: int, told: tuple) -> tuple[int, int, tuple]:
+        """When a step ended that evaluations and saves came behind, how long it took, and its rates. Whether the time
+        of the step holds them is told by the time since the entry before."""
+        at, gap, ns = entry.at or 0, taken.lane.took_ns or 0, {}
+        for name, kind in rule.pauses:
+            if (took := seconds_to_ns(entry.values.get(name))) and 0 < took <= gap:
+                ns[kind] = took
+        inside = min(
+            (sum(some) for n in range(len(ns) + 1) for some in combinations(ns.values(), n)),
+            key=lambda held: abs(each + sum(ns.values()) - held - gap),
+        )
+        if not ns or inside >= each:
+            return at, each, told
+        end = at - sum(ns.values())
+        since = end
+        for kind, took in ns.items():
+            self._interval_of(kind, since, since + took, entry.step)
+            since += took
+        tokens, flops = told
+        return end, each - inside, (tokens and tokens * each / (each - inside), flops)
+
+    def _interval_of(self, kind: str, start: int, end: int, step: int) -> None:
+        attempt = self._lanes.attempt
+        self._life.add(kind, start, end, attempt, step, self._host, self._order, self._source)
+        self._order += 1
 
     def _tokens_per_s(self, rule: Logged, values: dict[str, float], each_ns: int | None) -> float | None:
         """Of a chip: as logged, else by the sequences of a step."""

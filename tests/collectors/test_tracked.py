@@ -164,6 +164,25 @@ def test_verl(tmp_path):
     assert seconds(got) == [(1, 50), (2, 50)] and got.column("steps", "tokens_per_s_per_chip") == [900, 900]
 
 
+@pytest.mark.parametrize("outside", [(), ("testing",), ("testing", "save_checkpoint"), ("save_checkpoint",)])
+def test_what_follows_a_step_of_verl_is_no_part_of_it_whether_its_time_holds_that_or_not(tmp_path, outside):
+    pauses = {"testing": 40.0, "save_checkpoint": 25.0}
+    held = sum(took for name, took in pauses.items() if name not in outside)
+    told = {"timing_s/step": 50.0, "perf/throughput": 900.0}
+    more = {f"timing_s/{name}": took for name, took in pauses.items()}
+    long = {"timing_s/step": 50.0 + held, "perf/throughput": 900.0 * 50 / (50 + held), **more}
+    got = read(tmp_path, [(1, 50, told), (2, 101, told), (3, 217, long), (4, 268, told)])
+    assert seconds(got) == [(n, 50) for n in (1, 2, 3, 4)]
+    assert ends(got) == [50, 101, 152, 268]
+    assert got.column("steps", "tokens_per_s_per_chip") == pytest.approx([900] * 4)
+    assert [
+        (r["kind"], r["step"], (r["start_ns"] - T0) / S, (r["end_ns"] - T0) / S) for r in got.rows["lifecycle"]
+    ] == [
+        ("eval", 3, 152, 192),
+        ("checkpoint_save", 3, 192, 217),
+    ]
+
+
 def test_a_step_that_is_logged_again_at_once_is_another_process_and_later_a_start(tmp_path):
     told = {"perf/step_time_seconds": 2.0, "learning/loss": 1.0}
     at_once = read(tmp_path, [(n, 2.0 * n, told) for n in (1, 2, 3, 3)])
