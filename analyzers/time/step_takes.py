@@ -26,7 +26,8 @@ from analyzers.time.step_streams import NS_PER_S, UNTIMED, Stream, natural_key, 
 PAUSE_NS, PAUSE_STEPS = 60 * NS_PER_S, 10  # a new log that begins after a longer pause is that of a new start
 ALIKE, ALIKE_SHARE = 0.1, 0.9  # durations within a tenth of each other, in so many steps: hosts of one attempt
 SAME_LOSS = 1e-3
-TRACKED = ("tensorboard", "wandb", "mlflow")  # kept metrics, which tell of no save that a step waited for
+# kept metrics: they tell of no save that a step waited for, and count their times from the epoch, whatever the zone
+TRACKED = ("tensorboard", "wandb", "mlflow")
 SAID = 4  # names that a note gives
 
 
@@ -106,8 +107,8 @@ def _named(told: Sequence[Stream]) -> str:
 
 
 def on_one_clock(told: Sequence[Stream], clock: Stream | None = None) -> tuple[list[Stream], dict[str, int], list[str]]:
-    """The streams by one clock: `clock`'s, else that which most of those go by that tell of the same steps; how far
-    each source was moved. Parts of one log that follow one another are compared as a whole."""
+    """The streams by one clock: `clock`'s, else that of kept metrics, else that which most of those go by that tell of
+    the same steps; how far each source was moved. Parts of one log that follow one another are compared as a whole."""
     behind = put_back(told)
     told = [one.moved(ns) for one, ns in zip(told, behind, strict=True)]
     firsts = [clock] if clock is not None else []  # of those that share steps, each by its own clock
@@ -125,7 +126,8 @@ def on_one_clock(told: Sequence[Stream], clock: Stream | None = None) -> tuple[l
         alike[k].append((gap, parts))
     moves = [0] * len(told)
     for k, found in enumerate(alike):
-        base = 0 if clock is not None and k == 0 else _usual_clock([gap for gap, _ in found])
+        dated = [gap for gap, parts in found if any(told[i].format in TRACKED for i in parts)]
+        base = 0 if clock is not None and k == 0 else _usual_clock(dated or [gap for gap, _ in found])
         for gap, parts in found:
             for i in parts:
                 moves[i] = 0 if abs(gap - base) <= told[i].usual_ns / 2 else gap - base

@@ -57,6 +57,16 @@ def test_a_log_goes_before_kept_metrics_that_tell_no_more(logged, first_row):
     assert found.row[0] == first_row and len(found.row) == 10
 
 
+@pytest.mark.parametrize("ahead_h", [-7, 8])
+def test_a_log_without_a_zone_goes_by_the_clock_of_kept_metrics(ahead_h):
+    kept = stream("events", range(30), 0, form="tensorboard")
+    log = stream("a.log", range(30), 0.2 + ahead_h * 3600, first_row=100)
+    other = stream("b.log", range(30), 0.3 + ahead_h * 3600, first_row=200)
+    found = taken(kept, log, other)
+    assert {name: round(ns / S / 3600) for name, ns in found.shifts.items()} == {"a.log": -ahead_h, "b.log": -ahead_h}
+    assert abs(int(found.start_ns[0])) < S and len(found.row) == 30
+
+
 def test_what_the_longer_log_lacks_the_other_tells():
     lacks = stream("a.log", [*range(5), *range(8, 15)], 0)
     start = np.array([10 * n * S for n in (*range(5), *range(8, 15))])
