@@ -30,6 +30,7 @@ _UNITS = (  # of names that jobs use, in the form of what a name begins or ends 
     (re.compile(r"steps_per_second$|steps_per_sec$|^global_step/sec$"), "steps/s"),
     (re.compile(r"(?:_|/)runtime$|_seconds$| in s$|^timing_s/|^iteration-time/iteration-time(?! vs)"), "s"),
     (re.compile(r"^mem-(?:reserved|allocated|max-allocated)-bytes$"), "B"),
+    (re.compile(r"^memory/.*-gigabytes$"), "GB"),
     (re.compile(r"^power/gpu$"), "W"),
     (re.compile(r"^iter-energy/gpu$"), "J"),
 )

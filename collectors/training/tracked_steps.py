@@ -90,6 +90,14 @@ LOGGED = (
     Logged("train_step_timing in s", loss="reduced_train_loss"),  # NeMo
     # MindFormers, in the names of Megatron: milliseconds of the one step, throughput in samples
     Logged("iteration-time", loss="loss", scale=1e-3, beside=("B-samples-per-day",)),
+    Logged(  # Megatron-Bridge
+        "iteration-time",
+        MEAN,
+        tflops_per_s="throughput/tflops/device",
+        loss="lm loss",
+        batch="batch-size",
+        beside=("throughput/tflops/device",),
+    ),
     Logged("iteration-time", MEAN, tflops_per_s="throughput", loss="lm loss", batch="batch-size"),  # Megatron-LM
     Logged("iteration-time/iteration-time", MEAN, loss="lm-loss-training/lm loss"),  # Megatron-DeepSpeed
     Logged("throughput/duration", loss="train/loss", beside=("throughput/loading_time",)),  # Levanter

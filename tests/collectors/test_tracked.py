@@ -117,6 +117,18 @@ def test_megatron_that_goes_on_from_a_checkpoint(tmp_path):
     assert seconds(got) == [(n, 2) for n in range(5001, 5031)]
 
 
+def test_megatron_bridge(tmp_path):
+    names = {"throughput/tflops/device": 600.0, "iteration-time": 2.0, "lm loss": 9.0}
+    got = read(tmp_path, [(n, 2.0 * n, names | {"memory/mem-reserved-gigabytes": 75.0}) for n in (1, 2)])
+    assert seconds(got) == [(1, 2), (2, 2)] and got.column("steps", "model_flops_per_chip") == [1200e12] * 2
+    assert {row["name"]: row["unit"] for row in got.rows["scalars"]} == {
+        "throughput/tflops/device": "TFLOP/s",
+        "iteration-time": None,
+        "lm loss": None,
+        "memory/mem-reserved-gigabytes": "GB",
+    }
+
+
 def test_megatron_deepspeed(tmp_path):
     names = {"iteration-time/iteration-time": 3.0, "lm-loss-training/lm loss": 5.0}
     assert seconds(read(tmp_path, [(n, 3.0 * n, names) for n in (1, 2, 3)])) == [(1, 3), (2, 3), (3, 3)]
