@@ -28,6 +28,7 @@ PLACES = (
     "training.llm_c",
     "training.deepspeed",
     "training.hf_trainer",
+    "training.wandb_log",
     "training.mllog",
     "training.tensorboard",
     "training.nvrx",

@@ -86,12 +86,6 @@ LOOKS: tuple[Look, ...] = (
         "Give the file that the job wrote.",
         first=rb"(?s)PK\x03\x04.{26}(?:\[Content_Types\]\.xml|mimetype)|\xd0\xcf\x11\xe0",
     ),
-    Look(
-        "a run of Weights & Biases",
-        f"Give files/output.log beside it, which is the job's log. {_JAX}",
-        _LOGS,
-        first=rb":W&B",
-    ),
     Look("a table of Arrow (Feather)", "Write it as Parquet.", ("tables",), first=rb"ARROW1"),
     Look(
         "a Parquet table without the columns of a known one",

@@ -4,7 +4,18 @@ import gzip
 
 import pytest
 
-from collectors.training import deepspeed, hf_trainer, job_log, llm_c, megatron, mllog, nvrx, resiliency, torchtitan
+from collectors.training import (
+    deepspeed,
+    hf_trainer,
+    job_log,
+    llm_c,
+    megatron,
+    mllog,
+    nvrx,
+    resiliency,
+    torchtitan,
+    wandb_log,
+)
 from tests.catalog.test_causes import ORDINARY, TELLING
 from tests.collectors import (
     test_deepspeed,
@@ -16,6 +27,7 @@ from tests.collectors import (
     test_nvrx,
     test_resiliency,
     test_torchtitan,
+    test_wandb_log,
 )
 from tests.fuzz.damage import checks_of, survive
 
@@ -48,6 +60,7 @@ VALID = {
     mllog: [(test_mllog.SUBMITTED + test_mllog.STEPPED + test_mllog.EVALUATED + test_mllog.END).encode()],
     resiliency: [test_resiliency.text_of(test_resiliency.A_JOB).encode()],
     nvrx: [test_nvrx.TWO.encode()],
+    wandb_log: [test_wandb_log.framed(*test_wandb_log.RUN)],
     job_log: [
         (test_job_log.DMESG + test_job_log.JOURNAL + test_job_log.EVENTS + test_job_log.SLURM).encode(),
         "\n".join([*TELLING, *ORDINARY]).encode(),

@@ -1,0 +1,110 @@
+"""What a W&B run's configuration says for certain of a job, as facts: `config` of a `.wandb` file, `config.yaml`.
+
+    Hugging Face's Trainer   per_device_batch_size, gradient_accumulation_steps, planned_steps, precision; the model by
+                             its dimensions, where they are of a family that the catalogue knows
+    Megatron                 chips (world_size), global_batch, micro_batch, sequence_length, planned_steps, precision
+    torchtitan               per_device_batch_size, global_batch, sequence_length, planned_steps
+    verl                     chips: trainer.nnodes x trainer.n_gpus_per_node
+What is written down by anybody under names of his own may mean anything, and is no fact.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from catalog.configs import from_config
+from collectors.base import Fact
+from collectors.reading.documents import part, text
+from collectors.reading.textlog import whole
+from errors import QuestionError
+
+_TRAINER = ("per_device_train_batch_size", "gradient_accumulation_steps")  # both are in each run of HF's Trainer
+_MEGATRON = ("tensor_model_parallel_size", "micro_batch_size", "world_size")
+_OF_TRAINER = {
+    "per_device_train_batch_size": "per_device_batch_size",
+    "gradient_accumulation_steps": "gradient_accumulation_steps",
+    "max_steps": "planned_steps",
+}
+_OF_MEGATRON = {
+    "world_size": "chips",
+    "global_batch_size": "global_batch",
+    "micro_batch_size": "micro_batch",
+    "seq_length": "sequence_length",
+    "train_iters": "planned_steps",
+}
+_OF_TORCHTITAN = {
+    "local_batch_size": "per_device_batch_size",
+    "batch_size": "per_device_batch_size",
+    "global_batch_size": "global_batch",
+    "seq_len": "sequence_length",
+    "steps": "planned_steps",
+}
+_MODEL = (
+    "model_type",
+    "vocab_size",
+    "hidden_size",
+    "intermediate_size",
+    "num_hidden_layers",
+    "num_attention_heads",
+    "num_key_value_heads",
+    "head_dim",
+    "tie_word_embeddings",
+    "use_sliding_window",
+    "sliding_window",
+    "num_local_experts",
+    "num_experts",
+    "num_experts_per_tok",
+)
+_PRECISIONS = {"torch.bfloat16": "bf16", "torch.float16": "fp16", "torch.float32": "fp32"}
+
+
+def facts(config: Mapping[str, Any]) -> Iterator[Fact]:
+    """Facts of a configuration, each name once. `config`: names with their values, as the job gave them."""
+    found: dict[str, Any] = {}
+    if all(name in config for name in _TRAINER):
+        found |= _numbers(config, _OF_TRAINER)
+        halves = [word for word in ("bf16", "fp16") if config.get(word) is True]
+        found |= {"precision": halves[0]} if len(halves) == 1 else {}
+        found |= _model(config)
+    if all(name in config for name in _MEGATRON):
+        found |= _numbers(config, _OF_MEGATRON)
+        precision = _PRECISIONS.get(str(config.get("params_dtype")))
+        found |= {"precision": precision} if precision and not config.get("fp8") else {}
+    if isinstance(training := config.get("training"), dict) and "seq_len" in training and "steps" in training:
+        found |= _numbers(training, _OF_TORCHTITAN)
+    nodes, each = (_count(part(config, "trainer", name)) for name in ("nnodes", "n_gpus_per_node"))
+    if nodes and each:
+        found["chips"] = nodes * each
+    for name, value in found.items():
+        yield Fact(name, value)
+
+
+def hardware(told: Mapping[str, Any]) -> Iterator[Fact]:
+    """Facts of what W&B says of the machine (`wandb-metadata.json`): the chip, and how many a host has, some of which
+    may be other jobs'."""
+    tpu = part(told, "tpu", "name")
+    name = text(told.get("gpu")) or text(part(told, "gpu_nvidia", 0, "name")) or text(tpu)
+    count = _count(told.get("gpu_count")) or _count(part(told, "tpu", "count"))
+    if name:
+        yield Fact("chip", name)
+    if count:
+        yield Fact("chips_of_host", count)
+
+
+def _numbers(said: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, int]:
+    return {ours: value for theirs, ours in names.items() if (value := _count(said.get(theirs)))}
+
+
+def _count(value: Any) -> int | None:
+    """A whole number above zero."""
+    found = whole(value)
+    return found if found is not None and found > 0 else None
+
+
+def _model(config: Mapping[str, Any]) -> dict[str, Any]:
+    """The model in the words of its config.json, where the catalogue can count by them."""
+    said = {name: config[name] for name in _MODEL if config.get(name) is not None}
+    try:
+        from_config(said)
+    except QuestionError:
+        return {}
+    return {"model": said} if "model_type" in said else {}
