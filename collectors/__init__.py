@@ -29,6 +29,8 @@ PLACES = (
     "training.deepspeed",
     "training.hf_trainer",
     "training.wandb_log",
+    "training.wandb_history",
+    "training.wandb_files",
     "training.mllog",
     "training.tensorboard",
     "training.nvrx",

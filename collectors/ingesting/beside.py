@@ -1,7 +1,9 @@
 """Files that tell in part what another file of the same capture tells in full: they are left out, or it would count
 twice."""
 
-from collections.abc import Sequence
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from pathlib import PurePath
 from typing import Protocol, TypeVar
 
@@ -11,6 +13,7 @@ from collectors.ingesting.unpack import SafeSource
 
 _WHOLE_HOST = "perfetto_trace"
 """What JAX calls its copy for Perfetto, whatever the host; it holds what `<host>.trace.json.gz` holds."""
+_OF_CLIENT = re.compile(r"debug(?:-internal|-core|-cli\.\w+)?\.log")
 
 
 class _Job(Protocol):
@@ -28,11 +31,13 @@ J = TypeVar("J", bound=_Job)
 def left_out(jobs: Sequence[J]) -> tuple[list[J], list[tuple[str, str]]]:
     """(the jobs to be read; of the others name and reason). A trace for a viewer is left out where the profile that it
     was made of lies in its folder, and a profile in pieces where the whole does; not where that is empty. Of the dumps
-    of one program in a folder the one that is nearest to what runs is kept."""
+    of one program in a folder the one that is nearest to what runs is kept. Of a run of W&B the console and the summary
+    stand in its own file."""
     whole = {_place(job) for job in jobs if job.collector is xplane and job.size and not _in_pieces(job)}
     profiles = {_place(job) for job in jobs if job.collector is xplane and job.size}
     traces = {_place(job) for job in jobs if job.collector is viewer}
     best = _best_dumps(jobs)
+    runs = Counter(_folder(job) for job in jobs if _named(job) == "wandb_log" and job.size)
     kept, aside = [], []
     for job in jobs:
         folder, host = _place(job)
@@ -42,11 +47,32 @@ def left_out(jobs: Sequence[J]) -> tuple[list[J], list[tuple[str, str]]]:
             aside.append((job.source.name, "a trace for a viewer, left out: what it was made of lies beside it"))
         elif job.collector is xplane and _in_pieces(job) and (folder, host) in whole:
             aside.append((job.source.name, "a profile in pieces, left out: the whole of it lies beside it"))
+        elif _of_wandb(job, runs):
+            aside.append((job.source.name, "left out: the run of W&B beside it tells the same"))
         elif (better := best.get(_dumped(job), job)) is not job:
             aside.append((job.source.name, dumps.reason(job.source.name, better.source.name)))
         else:
             kept.append(job)
     return kept, aside
+
+
+def _of_wandb(job: _Job, runs: Mapping[str, int]) -> bool:
+    """Whether the run of W&B in whose folder a file lies tells it too: `files/output.log`, `files/wandb-summary.json`,
+    and what W&B's client says of itself in `logs/`. Of several runs in a folder nothing tells which."""
+    path = PurePath(job.source.name)
+    within, name = path.parent.name, path.name.removesuffix(".gz")
+    if within == "logs" and _OF_CLIENT.fullmatch(name):
+        return runs.get(str(path.parent.parent)) == 1
+    told = name == "output.log" or (_named(job) == "wandb_files" and name == "wandb-summary.json")
+    return told and 1 in (runs.get(_folder(job)), runs.get(str(path.parent.parent)) if within == "files" else None)
+
+
+def _named(job: _Job) -> str:
+    return getattr(job.collector, "NAME", "")
+
+
+def _folder(job: _Job) -> str:
+    return str(PurePath(job.source.name).parent)
 
 
 def _dumped(job: _Job) -> dumps.Program | None:

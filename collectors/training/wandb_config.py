@@ -9,6 +9,7 @@ What is written down by anybody under names of his own may mean anything, and is
 """
 
 from collections.abc import Iterator, Mapping
+from math import inf, nan
 from typing import Any
 
 from catalog.configs import from_config
@@ -55,6 +56,8 @@ _MODEL = (
     "num_experts_per_tok",
 )
 _PRECISIONS = {"torch.bfloat16": "bf16", "torch.float16": "fp16", "torch.float32": "fp32"}
+_WORDS = {"NaN": nan, "Infinity": inf, "-Infinity": -inf}
+_DEEPEST = 8  # objects within one another whose numbers are told
 
 
 def facts(config: Mapping[str, Any]) -> Iterator[Fact]:
@@ -78,6 +81,13 @@ def facts(config: Mapping[str, Any]) -> Iterator[Fact]:
         yield Fact(name, value)
 
 
+def machine_of(config: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What clients since 2024 say of the machine in the configuration: of several that wrote to one run the first."""
+    writers = part(config.get("_wandb"), "e")
+    machines = [one for one in writers.values() if isinstance(one, dict)] if isinstance(writers, dict) else []
+    return machines[0] if machines else {}
+
+
 def hardware(told: Mapping[str, Any]) -> Iterator[Fact]:
     """Facts of what W&B says of the machine (`wandb-metadata.json`): the chip, and how many a host has, some of which
     may be other jobs'."""
@@ -88,6 +98,24 @@ def hardware(told: Mapping[str, Any]) -> Iterator[Fact]:
         yield Fact("chip", name)
     if count:
         yield Fact("chips_of_host", count)
+
+
+def numbers(value: Any, name: str, depth: int = 0) -> Iterator[tuple[str, float]]:
+    """(name, number) of what was logged under a name: a number, or those of an object by `name.key`, as W&B names
+    them."""
+    if isinstance(value, str) and value in _WORDS:
+        yield name, _WORDS[value]
+    elif isinstance(value, int | float) and not isinstance(value, bool):
+        yield name, float(value) if abs(value) < 1e308 or value != value or not isinstance(value, int) else inf
+    elif isinstance(value, dict) and "_type" not in value and depth < _DEEPEST:
+        for key, inner in value.items():
+            yield from numbers(inner, f"{name}.{key}", depth + 1)
+
+
+def step_of(value: Any) -> int | None:
+    """A step that a number stands for."""
+    found = whole(value)
+    return found if found is not None and found >= 0 else None
 
 
 def _numbers(said: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, int]:

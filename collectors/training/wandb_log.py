@@ -21,7 +21,7 @@ import json
 import re
 import tempfile
 from collections.abc import Iterable, Iterator
-from math import inf, isfinite, nan
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +33,7 @@ from collectors.reading.evidence import Evidence
 from collectors.reading.protobuf import message_types
 from collectors.reading.textlog import NS_PER_S, Buffer, Tally, clean, fits, seconds_to_ns, whole
 from collectors.training.tracked import MAX_NAME, Tracked
-from collectors.training.wandb_config import facts, hardware
+from collectors.training.wandb_config import facts, hardware, machine_of, numbers, step_of
 from collectors.training.wandb_console import Console, ConsoleLines, told
 from collectors.training.wandb_records import MAGIC, records
 from collectors.training.wandb_system import System
@@ -71,11 +71,9 @@ Output output_raw=13, Run run=17, Exit exit=18, Empty preempting=23, Environment
 _Record = _MESSAGES["Record"]
 JOB_STEPS = ("train/global_step", "trainer/global_step")
 _COUNTS_STEPS = re.compile(r"(?:^|[/_. ])(?:step|steps|iter|iteration|iterations)$", re.IGNORECASE)
-_WORDS = {"NaN": nan, "Infinity": inf, "-Infinity": -inf}
 _OTHER_VALUES = "no numbers: text, pictures, histograms, tables"
 _MOST_NAMES = 100_000  # of a run; thousands are usual
 _MOST_SAID = 10_000  # values of a configuration or a summary
-_DEEPEST = 8  # objects within one another whose numbers are told
 _LONGEST_VALUE = 1 << 20  # characters of one value's JSON
 
 
@@ -131,18 +129,6 @@ def value_of(raw: bytes) -> Any:
         return json.loads(raw)
     except (ValueError, RecursionError):
         return None
-
-
-def numbers(value: Any, name: str, depth: int = 0) -> Iterator[tuple[str, float]]:
-    """(name, number) of what was logged under a name: a number, or those of an object by `name.key`, as W&B names
-    them."""
-    if isinstance(value, str) and value in _WORDS:
-        yield name, _WORDS[value]
-    elif isinstance(value, int | float) and not isinstance(value, bool):
-        yield name, float(value) if abs(value) < 1e308 or value != value or not isinstance(value, int) else inf
-    elif isinstance(value, dict) and "_type" not in value and depth < _DEEPEST:
-        for key, inner in value.items():
-            yield from numbers(inner, f"{name}.{key}", depth + 1)
 
 
 class _Run:
@@ -212,8 +198,8 @@ class _Run:
                     self.tally.add("values", _OTHER_VALUES, offset)
         at = seconds_to_ns(row.get("_timestamp"))
         self._seen(at)
-        axis = next((name for name in self.axes if _step(row.get(name)) is not None), None)
-        step = _step(row.get(axis) if axis else row.get("_step", history.step.num))
+        axis = next((name for name in self.axes if step_of(row.get(name)) is not None), None)
+        step = step_of(row.get(axis) if axis else row.get("_step", history.step.num))
         self.step = step
         for name, value in row.items():
             if name[:1] == "_" and name in ("_step", "_timestamp", "_runtime", "_wandb") or name == axis:
@@ -320,10 +306,7 @@ class _Run:
 
     def facts(self) -> Iterator[Fact]:
         """Each name once."""
-        told_by_w_and_b = self.config.get("_wandb")
-        writers = told_by_w_and_b.get("e") if isinstance(told_by_w_and_b, dict) else None
-        machines = [one for one in writers.values() if isinstance(one, dict)] if isinstance(writers, dict) else []
-        machine = self.machine or (machines[0] if machines else {})
+        machine = self.machine or machine_of(self.config)
         found = {fact.name: fact for fact in (*hardware(machine), *facts(self.config))}
         if self.name:
             found.setdefault("job_name", Fact("job_name", self.name))
@@ -371,8 +354,3 @@ class _Run:
     def _logged(self, name: str) -> bool:
         evaluated = name.replace("eval_", "eval/", 1) if name.startswith("eval_") else name
         return any(one in self.last for one in (name, f"train/{name}", evaluated))
-
-
-def _step(value: float | None) -> int | None:
-    found = whole(value)
-    return found if found is not None and found >= 0 else None

@@ -6,7 +6,8 @@ import json
 import pytest
 
 from collectors.own import sidecar
-from collectors.training import goodput_log, maxtext, maxtext_metrics
+from collectors.training import goodput_log, maxtext, maxtext_metrics, wandb_files, wandb_history
+from tests.collectors import test_wandb_exports as exports
 from tests.collectors.test_goodput_log import A_JOB, save
 from tests.collectors.test_maxtext import ERAS
 from tests.collectors.test_maxtext_metrics import record
@@ -29,12 +30,14 @@ VALID = {
         json.dumps([save(directory="é"), *A_JOB], ensure_ascii=False, separators=(",", ":")).encode(),
     ],
     sidecar: [json.dumps(EVERYTHING).encode()],
+    wandb_history: [exports.API.encode(), exports.CHART.encode(), exports.LINES.encode(), exports.PARQUET],
+    wandb_files: [exports.SUMMARY.encode(), exports.METADATA.encode(), exports.CONFIG.encode()],
 }
 NAME = "chipledger.json"  # of the input
 READERS = pytest.mark.parametrize("reader", VALID, ids=lambda reader: reader.NAME)
 NOISE = (b"\x1f\x8b",)
 test_the_undamaged_originals_are_known_and_read, test_damage, test_noise, test_every_cut = checks_of(
-    VALID, NAME, NOISE, cuts=200, noises=100, facts_alone=(sidecar,)
+    VALID, NAME, NOISE, cuts=200, noises=100, facts_alone=(sidecar, wandb_files)
 )
 
 

@@ -7,9 +7,12 @@ from pathlib import Path
 import pytest
 
 from collectors.base import Source
+from collectors.ingest import ingest
 from collectors.reading.textlog import Tally
-from collectors.training import wandb_log
+from collectors.training import wandb_files, wandb_history, wandb_log
 from collectors.training.wandb_records import records
+from errors import InputError
+from runs.store import Store
 from tests.collectors.reading import read
 
 SHARED = Path(__file__).parents[2].parent / "shared"
@@ -66,3 +69,27 @@ def test_a_run_that_died_has_no_end_and_one_that_is_cut_off_keeps_the_rest(tmp_p
     (tmp_path / "half").write_bytes(whole[: len(whole) // 2])
     half = read(wandb_log, Source(tmp_path / "half", "half.wandb"))
     assert 200 < len(half.rows["steps"]) < 300 and "the file ends in the middle" in half.reasons()
+
+
+def test_a_history_as_parquet():
+    name = "wandb/history.parquet"
+    one = json.loads(ORACLE.read_text())[name]
+    got = read(wandb_history, source(name))
+    metrics = [column for column, _ in one["columns"] if column not in ("Unnamed: 0", "_step")]
+    assert len(got.rows["scalars"]) == one["rows"] * len(metrics)
+    for end, rows in (("first", got.rows["scalars"][: len(metrics)]), ("last", got.rows["scalars"][-len(metrics) :])):
+        assert {r["name"]: r["value"] for r in rows} == {m: one[end][m] for m in metrics}
+        assert {r["step"] for r in rows} == {one[end]["_step"]}
+    assert wandb_history.sniff(source("wandb/empty.parquet")) == 0.9
+    with pytest.raises(InputError, match="no row of metrics in it"):
+        read(wandb_history, source("wandb/empty.parquet"))
+
+
+def test_what_lies_beside_a_run(tmp_path):
+    summary = read(wandb_files, source("wandb/alpaca_9to82bfs/wandb-summary.json"))
+    one = json.loads(ORACLE.read_text())[ALPACA]["last_values"]
+    wanted = {k: float(v) for k, v in one.items() if k not in OWN and k != "train/global_step"}
+    assert {r["name"]: r["value"] for r in summary.rows["scalars"] if r["name"] != "train/global_step"} == wanted
+    told = ingest([MORE / "wandb" / "alpaca_9to82bfs"], Store(tmp_path))
+    assert [f.name for f in told.files if f.state == "left_out"] == ["wandb-summary.json"]
+    assert told.tables["steps"] == 485 and not any(":" in w and " says " in w for w in told.warnings)

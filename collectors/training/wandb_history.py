@@ -1,0 +1,281 @@
+"""A run's history as W&B hands it out: a table as CSV or Parquet with a column for each metric, or JSON a line each
+(`wandb-history.jsonl`, and `wandb-events.jsonl` with what `collectors.training.wandb_system` tells of).
+
+From the API (`run.history()`, `scan_history()`) and in W&B's own Parquet files there is a row for each call of `log`:
+
+    _step, _timestamp   W&B's count of calls, and when it was (seconds since the epoch). The step is the job's own where
+                        there is a column train/global_step or trainer/global_step
+    other columns       scalars, and steps where a name tells their time (`collectors.training.tracked`); an empty value
+                        was not logged in that row
+From the page of a chart the first column is its x axis, the others are `run - key`, with `run - key__MIN` and `__MAX`
+beside each where a point stands for several: these are told where they differ. Of several runs the names stay whole.
+
+Histories are often sampled (`run.history()` gives 500 rows): what lies between is not in the file.
+"""
+
+import contextlib
+import csv as plain_csv
+import io
+import re
+from collections.abc import Iterator
+from math import inf
+from typing import Literal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv as csv
+import pyarrow.parquet as pq
+
+from collectors.base import Item, Source
+from collectors.reading.encodings import Utf8
+from collectors.reading.json_stream import objects
+from collectors.reading.textlog import Tally, clean, fits_seconds, seconds_to_ns
+from collectors.training.tracked import Tracked
+from collectors.training.wandb_config import numbers, step_of
+from collectors.training.wandb_system import System
+from errors import InputError
+
+NAME = "wandb_history"
+TITLE = "W&B history"
+HELP = (
+    "History of a Weights & Biases run as CSV, Parquet or JSON lines (API, artifacts, a chart's page): metrics by step."
+)
+
+OWN_STEP, TIME = "_step", "_timestamp"
+JOB_STEPS = ("train/global_step", "trainer/global_step")
+OWN = {OWN_STEP, TIME, "_runtime", "_wandb", "", "Unnamed: 0"}
+MIN, MAX, OF_RUN = "__MIN", "__MAX", " - "
+MARK = b"wandb-compacted"  # in the metadata of W&B's own Parquet files
+MOST_COLUMNS = 20_000
+MOST_TIMES = 200  # unpacked bytes for one of a Parquet file, beyond what does no harm
+_FREE_BYTES = 1 << 26
+_LINES = re.compile(  # objects one behind the other, each with W&B's own times
+    rb'\{[^\n]{0,60000}"_(?:step|wandb)"[^\n]*\n\s*\{[^\n]*"_(?:runtime|timestamp)"'
+)
+_SYSTEM = "system."
+_ROWS = 8_192
+_BLOCK_BYTES = 1 << 24  # of CSV at once: a row is no longer
+_EXPECTED = "columns such as _step, _timestamp and one for each metric, as run.history() has them"
+
+
+def sniff(source: Source) -> float:
+    if source.head.lstrip()[:1] == b"{":
+        return 0.9 if _LINES.match(source.head.lstrip()) else 0.0
+    if source.head[:4] == b"PAR1":
+        names, marked = _parquet_columns(source)
+        return 0.9 if OWN_STEP in names or marked else 0.0
+    return 0.9 if _of_api(names := _header(source)) or _of_chart(names) else 0.0
+
+
+def read(source: Source) -> Iterator[Item]:
+    """Scalars and steps. Raises InputError where the table is damaged, or holds no number."""
+    tally, empty = Tally(), True
+    with _faults(source):
+        tracked = Tracked(source, NAME, tally)
+        for rows in _entered(source, tracked, tally):
+            empty = False
+            yield rows
+    if empty:
+        raise InputError(
+            "no row of metrics in it",
+            where=source.name,
+            expected=_EXPECTED,
+            advice="W&B writes an empty table for a run that logged nothing: was it the right run?",
+        )
+    yield from tally.lost()
+
+
+def _entered(source: Source, tracked: Tracked, tally: Tally) -> Iterator[Item]:
+    if source.head.lstrip()[:1] == b"{":
+        yield from _lines(source, tracked, tally)
+        return
+    batches = _parquet(source) if source.head[:4] == b"PAR1" else _csv(source, tally)
+    for names, columns in batches:
+        _enter(_Columns(names, columns, tally), tracked)
+        yield from tracked.full()
+    yield from tracked.rest()
+
+
+def _lines(source: Source, tracked: Tracked, tally: Tally) -> Iterator[Item]:
+    """Objects of JSON, of a history or of samples of the system."""
+    system = System(source)
+    for offset, row in objects(source, tally):
+        at = seconds_to_ns(row.get(TIME))
+        found = [pair for key, value in row.items() if key not in OWN for pair in numbers(value, key)]
+        if any(name.startswith(_SYSTEM) for name, _ in found):
+            system.sample(at, [(name.removeprefix(_SYSTEM), value) for name, value in found])
+        else:
+            axis = next((name for name in JOB_STEPS if step_of(row.get(name)) is not None), OWN_STEP)
+            step = step_of(row.get(axis))
+            for name, value in found:
+                if name != axis:
+                    tracked.add(step, at, clean(name), value)
+        if not found and row.keys() - OWN:
+            tally.add("lines", "they hold no number", offset)
+        yield from tracked.full()
+        yield from system.full()
+    yield from tracked.rest()
+    yield from system.rest()
+
+
+def _of_api(names: list[str]) -> bool:
+    return OWN_STEP in names and len(names) > 1
+
+
+def _of_chart(names: list[str]) -> bool:
+    told = {*names[1:]}
+    return any(name + MIN in told and name + MAX in told and OF_RUN in name for name in told)
+
+
+def _header(source: Source) -> list[str]:
+    """The columns of a CSV, as far as its head tells."""
+    line = source.head.partition(b"\n")[0]
+    if b"," not in line or not (b"_step" in line or b"__MIN" in line) or b"\0" in line:
+        return []
+    try:
+        return [name.strip() for name in next(plain_csv.reader([line.decode("utf-8", "replace").strip("\r\n")]), [])]
+    except plain_csv.Error:
+        return []
+
+
+def _parquet_columns(source: Source) -> tuple[list[str], bool]:
+    """(columns, whether W&B wrote it)."""
+    if source.gzipped:
+        return [], False
+    try:
+        schema = pq.read_schema(source.content)
+    except (pa.ArrowException, OSError, ValueError):
+        return [], False
+    return schema.names, MARK in (schema.metadata or {})
+
+
+@contextlib.contextmanager
+def _faults(source: Source) -> Iterator[None]:
+    """What Arrow says of a damaged table, as an InputError that names the file."""
+    try:
+        yield
+    except (pa.ArrowException, ValueError, OSError, OverflowError, MemoryError) as e:
+        if isinstance(e, OSError) and e.errno is not None:
+            raise  # the disk's fault, not the table's
+        said = " ".join((str(e) or type(e).__name__).split())[:200]
+        raise InputError(f"the table is damaged ({said})", where=source.name, expected=_EXPECTED) from e
+
+
+_Batch = tuple[list[str], list[pa.Array]]
+
+
+def _parquet(source: Source) -> Iterator[_Batch]:
+    file = pq.ParquetFile(source.content, pre_buffer=False)
+    groups = [file.metadata.row_group(g) for g in range(file.num_row_groups)]
+    if sum(g.total_byte_size for g in groups) > _FREE_BYTES + MOST_TIMES * source.content.stat().st_size:
+        raise InputError(f"unpacks to more than {MOST_TIMES} times its size", where=source.name)
+    numeric = [f.name for f in file.schema_arrow if _is_number(f.type) and file.schema_arrow.names.count(f.name) == 1]
+    for batch in file.iter_batches(_ROWS, columns=numeric, use_threads=False) if numeric else ():
+        yield batch.schema.names, [*batch.columns]
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    return pa.types.is_integer(kind) or pa.types.is_floating(kind)
+
+
+def _csv(source: Source, tally: Tally) -> Iterator[_Batch]:
+    """Columns as text, each value as it is written."""
+    names = _header(source)
+    if len(names) > MOST_COLUMNS:
+        raise InputError(f"more than {MOST_COLUMNS:,} columns", where=source.name, expected=_EXPECTED)
+
+    def uneven(row: csv.InvalidRow) -> Literal["skip"]:
+        tally.add("rows", "they have more or fewer fields than the head")
+        return "skip"
+
+    places = [str(n) for n in range(len(names))]
+    with io.BufferedReader(Utf8(source.as_far())) as f:  # Arrow trips over rows that are none
+        for batch in csv.open_csv(
+            f,
+            read_options=csv.ReadOptions(column_names=places, skip_rows=1, use_threads=False, block_size=_BLOCK_BYTES),
+            parse_options=csv.ParseOptions(invalid_row_handler=uneven, newlines_in_values=True),
+            convert_options=csv.ConvertOptions(
+                column_types={c: pa.binary() for c in places}, null_values=[""], strings_can_be_null=True
+            ),
+        ):
+            for begin in range(0, batch.num_rows, _ROWS):
+                some = batch.slice(begin, _ROWS)
+                yield names, [*some.columns]
+
+
+class _Columns:
+    """Some rows: numbers by what they are of."""
+
+    def __init__(self, names: list[str], columns: list[pa.Array], tally: Tally):
+        found: dict[str, np.ndarray] = {}
+        for name, column in zip(names, columns, strict=True):
+            if name in found:
+                tally.add("columns", f"another has the same name: {name[:80]!r}")
+            elif (numbers := _floats(column, tally)) is not None:
+                found[name] = numbers
+        self.time = found.get(TIME)
+        if _of_api(names):
+            axis = next((name for name in JOB_STEPS if name in found), OWN_STEP)
+            self.step = found.get(axis)
+            self.values = {name: v for name, v in found.items() if name not in OWN and name != axis}
+        else:
+            self.step = found.get(names[0]) if names[0].lower().endswith("step") else None
+            self.values = _of_runs({name: v for name, v in found.items() if name != names[0]})
+
+
+def _of_runs(columns: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Columns of a chart by the key alone, where they are of one run; what a point's mean hides beside it."""
+    runs = {name.partition(OF_RUN)[0] for name in columns}
+    found: dict[str, np.ndarray] = {}
+    for name, values in columns.items():
+        base = name.removesuffix(MIN).removesuffix(MAX)
+        key = name.partition(OF_RUN)[2] if len(runs) == 1 else name
+        if base.endswith(f"{OF_RUN}{OWN_STEP}"):
+            continue
+        if base != name and base in columns:
+            values = np.where(values == columns[base], np.nan, values)
+        found[key or name] = values
+    return found
+
+
+def _floats(column: pa.Array, tally: Tally) -> np.ndarray | None:
+    """A column as numbers, NaN where there is none; None for one of anything else."""
+    if _is_number(column.type):
+        return column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+    try:
+        return column.cast(pa.string()).cast(pa.float64()).to_numpy(zero_copy_only=False)
+    except pa.ArrowException:
+        return _one_by_one(column, tally)
+
+
+def _one_by_one(column: pa.Array, tally: Tally) -> np.ndarray | None:
+    values = np.full(len(column), np.nan)
+    others = 0
+    for n, raw in enumerate(column.to_pylist()):
+        try:
+            values[n] = float(raw) if raw else np.nan
+        except (ValueError, OverflowError):
+            others += 1
+    if others:
+        tally.add("values", "no numbers: text, pictures, histograms, tables", count=others)
+    return values
+
+
+def _enter(columns: _Columns, tracked: Tracked) -> None:
+    """Row by row, since several names of a row tell of one step."""
+    if not columns.values:
+        return
+    names, values = [*columns.values], np.column_stack([*columns.values.values()])
+    for n, row in enumerate(values):
+        step = None if columns.step is None else _whole(float(columns.step[n]))
+        at = None if columns.time is None else _ns(float(columns.time[n]))
+        for place in np.flatnonzero(~np.isnan(row)).tolist():
+            tracked.add(step, at, names[place], float(row[place]))
+
+
+def _whole(value: float) -> int | None:
+    return int(value) if 0 <= value < 1 << 53 and value.is_integer() else None
+
+
+def _ns(seconds: float) -> int | None:
+    return seconds_to_ns(seconds) if 0 < seconds < inf and fits_seconds(seconds) else None
