@@ -10,7 +10,8 @@ From the API (`run.history()`, `scan_history()`) and in W&B's own Parquet files 
 From the page of a chart the first column is its x axis, the others are `run - key`, with `run - key__MIN` and `__MAX`
 beside each where a point stands for several: these are told where they differ. Of several runs the names stay whole.
 
-Histories are often sampled (`run.history()` gives 500 rows): what lies between is not in the file.
+Of Hugging Face's Trainer the times of its losses tell those of steps (`collectors.training.wandb_pace`). Histories are
+often sampled (`run.history()` gives 500 rows): what lies between is not in the file.
 """
 
 import contextlib
@@ -32,6 +33,7 @@ from collectors.reading.json_stream import objects
 from collectors.reading.textlog import Tally, clean, fits_seconds, seconds_to_ns
 from collectors.training.tracked import Tracked
 from collectors.training.wandb_config import numbers, step_of
+from collectors.training.wandb_pace import AXIS, MARKS, Pace
 from collectors.training.wandb_system import System
 from errors import InputError
 
@@ -90,10 +92,17 @@ def _entered(source: Source, tracked: Tracked, tally: Tally) -> Iterator[Item]:
         yield from _lines(source, tracked, tally)
         return
     batches = _parquet(source) if source.head[:4] == b"PAR1" else _csv(source, tally)
+    pace, stepped = Pace(source, NAME, tally), False
     for names, columns in batches:
-        _enter(_Columns(names, columns, tally), tracked)
-        yield from tracked.full()
-    yield from tracked.rest()
+        _enter(_Columns(names, columns, tally), tracked, pace)
+        for rows in tracked.full():
+            stepped |= rows.table == "steps"
+            yield rows
+    for rows in (*tracked.rest(), *pace.rest()):
+        stepped |= rows.table == "steps"
+        yield rows
+    if not stepped:
+        yield from pace.steps()
 
 
 def _lines(source: Source, tracked: Tracked, tally: Tally) -> Iterator[Item]:
@@ -218,7 +227,9 @@ class _Columns:
             axis = next((name for name in JOB_STEPS if name in found), OWN_STEP)
             self.step = found.get(axis)
             self.values = {name: v for name, v in found.items() if name not in OWN and name != axis}
+            self.trainer = axis == AXIS and all(name in found for name in MARKS)
         else:
+            self.trainer = False
             self.step = found.get(names[0]) if names[0].lower().endswith("step") else None
             self.values = _of_runs({name: v for name, v in found.items() if name != names[0]})
 
@@ -261,7 +272,7 @@ def _one_by_one(column: pa.Array, tally: Tally) -> np.ndarray | None:
     return values
 
 
-def _enter(columns: _Columns, tracked: Tracked) -> None:
+def _enter(columns: _Columns, tracked: Tracked, pace: Pace) -> None:
     """Row by row, since several names of a row tell of one step."""
     if not columns.values:
         return
@@ -269,8 +280,11 @@ def _enter(columns: _Columns, tracked: Tracked) -> None:
     for n, row in enumerate(values):
         step = None if columns.step is None else _whole(float(columns.step[n]))
         at = None if columns.time is None else _ns(float(columns.time[n]))
-        for place in np.flatnonzero(~np.isnan(row)).tolist():
+        there = np.flatnonzero(~np.isnan(row)).tolist()
+        for place in there:
             tracked.add(step, at, names[place], float(row[place]))
+        if columns.trainer:
+            pace.row(step, at, {AXIS: 0.0, **{names[place]: float(row[place]) for place in there}})
 
 
 def _whole(value: float) -> int | None:

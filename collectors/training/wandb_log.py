@@ -2,7 +2,8 @@
 
     history      scalars, and steps where a name tells their time (`collectors.training.tracked`). The step is the job's
                  own where it was logged (train/global_step, trainer/global_step, or what define_metric made the x axis
-                 of all); else `_step`, W&B's count of calls or what the job gave it. `_timestamp`: when it was logged
+                 of all); else `_step`, W&B's count of calls or what the job gave it. `_timestamp`: when it was logged.
+                 The times of losses of Hugging Face's Trainer tell those of steps (`collectors.training.wandb_pace`)
     output_raw   the job's console, read as a log of its framework is: steps, evidence, settings. Steps that the history
                  tells are not told again, nor are its numbers
     stats        scalars and memory (`collectors.training.wandb_system`)
@@ -28,13 +29,14 @@ from typing import Any
 import pyarrow as pa
 from google.protobuf.message import DecodeError
 
-from collectors.base import Fact, Item, Rows, Source
+from collectors.base import Fact, Item, Lost, Rows, Source
 from collectors.reading.evidence import Evidence
 from collectors.reading.protobuf import message_types
 from collectors.reading.textlog import NS_PER_S, Buffer, Tally, clean, fits, seconds_to_ns, whole
 from collectors.training.tracked import MAX_NAME, Tracked
 from collectors.training.wandb_config import facts, hardware, machine_of, numbers, step_of
 from collectors.training.wandb_console import Console, ConsoleLines, told
+from collectors.training.wandb_pace import Pace
 from collectors.training.wandb_records import MAGIC, records
 from collectors.training.wandb_system import System
 from errors import InputError
@@ -68,7 +70,7 @@ bool resumed=18, int32 runtime=20
 Output output_raw=13, Run run=17, Exit exit=18, Empty preempting=23, Environment environment=26
     """,
 )
-_Record = _MESSAGES["Record"]
+RECORD = _MESSAGES["Record"]
 JOB_STEPS = ("train/global_step", "trainer/global_step")
 _COUNTS_STEPS = re.compile(r"(?:^|[/_. ])(?:step|steps|iter|iteration|iterations)$", re.IGNORECASE)
 _OTHER_VALUES = "no numbers: text, pictures, histograms, tables"
@@ -97,10 +99,10 @@ def read(source: Source) -> Iterator[Item]:
         for item in (*run.rest(), *run.facts()):
             empty = False
             yield item
-        if run.console.lines:
-            for item in run.beside(told(ConsoleLines(source.path, source.name, source.index, lines))):
-                empty = False
-                yield item
+        console = told(ConsoleLines(source.path, source.name, source.index, lines)) if run.console.lines else ()
+        for item in run.beside(console):
+            empty = False
+            yield item
     if empty:
         raise InputError(
             "neither metrics nor a console nor a start of the run in it",
@@ -138,6 +140,7 @@ class _Run:
         self.source = source.name
         self.tally = Tally()
         self.tracked = Tracked(source, NAME, self.tally)
+        self.pace = Pace(source, NAME, self.tally)
         self.system = System(source)
         self.evidence = Evidence(source, self.tally)
         self.console: Console
@@ -156,7 +159,7 @@ class _Run:
 
     def record(self, offset: int, data: bytes) -> None:
         try:
-            record = _Record.FromString(data)
+            record = RECORD.FromString(data)
         except DecodeError:
             self.tally.add("records", "they are no message of W&B's", offset)
             return
@@ -170,6 +173,9 @@ class _Run:
     def rest(self) -> Iterator[Item]:
         yield from self._noting(self.tracked.rest())
         yield from self.system.rest()
+        yield from self.pace.rest()
+        if self.pace.covers and not self.stepped:
+            yield from self._noting(self.pace.steps())
         alone = Buffer("scalars", "name", "value", "source")
         for name, value in self.summary.items():
             if name not in self.last:
@@ -208,6 +214,7 @@ class _Run:
             if name in self.last or len(self.last) < _MOST_NAMES:
                 self.last[name] = value
             self.tracked.add(step, at, name, value)
+        self.pace.row(step, at, row)
 
     def _summary(self, offset: int, summary: Any) -> None:
         for item in summary.update:
@@ -260,6 +267,7 @@ class _Run:
         self._config(offset, run.config)
         self.start_ns = self.start_ns or _ns(run.start_time)
         self._seen(self.start_ns)
+        self.pace.run_began = self.start_ns or self.pace.run_began
         self.name = self.name or clean(_text(run.display_name))[:MAX_NAME]
         self.system.host = self.system.host or clean(_text(run.host))[:MAX_NAME] or None
         self.again |= run.resumed or run.starting_step > 0 or run.runtime > 0
@@ -336,15 +344,19 @@ class _Run:
         return max(on, count)
 
     def beside(self, console: Iterable[Item]) -> Iterator[Item]:
-        """What the console tells, without what the history tells too."""
+        """What the console tells, without what the history tells too; where it has no steps, those of losses."""
+        timed = False
         for item in console:
             if isinstance(item, Fact) and item.name in self.said:
                 continue
-            if isinstance(item, Rows) and item.table == "steps" and self.stepped:
+            if self.stepped and (item.table == "steps" if isinstance(item, Rows) else _of_steps(item)):
                 continue
             if isinstance(item, Rows) and item.table == "scalars":
                 item = Rows("scalars", self._new(item.batch))
+            timed |= isinstance(item, Rows) and item.table == "steps"
             yield item
+        if not (timed or self.stepped):
+            yield from self.pace.steps()
 
     def _new(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """The rows of `scalars` whose name no history has, as Hugging Face's Trainer names them there."""
@@ -354,3 +366,8 @@ class _Run:
     def _logged(self, name: str) -> bool:
         evaluated = name.replace("eval_", "eval/", 1) if name.startswith("eval_") else name
         return any(one in self.last for one in (name, f"train/{name}", evaluated))
+
+
+def _of_steps(item: Item) -> bool:
+    """Whether it says what could not be told of steps."""
+    return isinstance(item, Lost) and item.what.startswith("steps (")

@@ -164,6 +164,62 @@ def test_times_that_the_history_tells_make_its_steps_and_the_console_tells_them_
     assert set(alone.column("steps", "format")) == {"torchtitan"} and alone.column("steps", "step") == [1, 2, 3]
 
 
+def losses(*at, every=1, **more):
+    """What the Trainer logs to W&B at the end of steps: (step, seconds since T)."""
+    for n, (step, end) in enumerate(at):
+        yield history(n, T + end, train__loss=2.0 + n, train__epoch=0.5, train__global_step=step, **more)
+
+
+def evaluated(step, end, took, name="eval/runtime"):
+    return history(0, T + end, train__global_step=step, **{name: took, "eval/loss": 1.0})
+
+
+def timed(got):
+    return [(r["step"], (r["start_ns"] - T * S) / S, r["dur_ns"] / S, r["loss"]) for r in got.rows["steps"]]
+
+
+def test_times_of_losses_tell_steps_without_evaluations(tmp_path):
+    rows = [*losses((10, 100), (20, 200)), evaluated(20, 220, 19.0), evaluated(20, 230, 5.0, "eval/g0_runtime")]
+    got = run(tmp_path, started(T), *rows, *losses((30, 330)))
+    told = timed(got)
+    assert [step for step, *_ in told] == list(range(11, 31))
+    assert told[9] == (20, 190, 10, 3.0) and told[19] == (30, 319.4, 10.6, 2.0) and told[0][3] is None
+    assert [(r["kind"], r["start_ns"] / S - T, r["end_ns"] / S - T) for r in got.rows["lifecycle"][:2]] == [
+        ("eval", 201, 220),
+        ("eval", 225, 230),
+    ]
+    assert set(got.column("steps", "format")) == {"wandb_log"} and "less evaluations" in got.reasons()
+
+
+def test_the_first_step_began_with_training_and_not_before_the_run(tmp_path):
+    def first(*more):
+        end = history(9, T + 40, train__train_runtime=39.0, train__global_step=3)
+        return timed(run(tmp_path, *more, *losses((1, 20), (2, 30), (3, 40)), end))[0]
+
+    assert first() == (1, 1, 19, 2.0)
+    assert first(started(T + 5)) == (1, 5, 15, 2.0)
+    assert timed(run(tmp_path, started(T), *losses((1, 20), (2, 30))))[0] == (2, 20, 10, 3.0)
+
+
+def test_a_job_that_started_again_in_one_run_takes_no_step_for_the_time_between(tmp_path):
+    got = run(tmp_path, started(T), *losses((1, 10), (2, 20), (3, 30), (2, 500), (3, 510)))
+    assert [(r["attempt"], r["step"], r["dur_ns"] / S) for r in got.rows["steps"]] == [
+        (0, 2, 10),
+        (0, 3, 10),
+        (1, 3, 10),
+    ]
+
+
+def test_losses_tell_steps_where_they_are_too_few_and_the_console_tells_none(tmp_path):
+    few = losses((50, 500), (100, 1000))
+    got = run(tmp_path, started(T), *few, output(STDOUT, T, "nothing of note\n"))
+    assert got.column("steps", "step") == list(range(51, 101))
+    both = run(
+        tmp_path, started(T), *losses((50, 500), (100, 1000)), output(STDERR, T, bar(0, 0)), *trained(*range(1, 31))
+    )
+    assert set(both.column("steps", "format")) == {"hf_trainer"}
+
+
 def test_lines_come_in_parts_of_two_streams(tmp_path):
     parts = [
         output(STDOUT, T, "RuntimeError: CUDA error: mis"),

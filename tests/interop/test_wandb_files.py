@@ -9,7 +9,8 @@ import pytest
 from collectors.base import Source
 from collectors.ingest import ingest
 from collectors.reading.textlog import Tally
-from collectors.training import wandb_files, wandb_history, wandb_log
+from collectors.training import hf_trainer, wandb_files, wandb_history, wandb_log
+from collectors.training.wandb_console import Console
 from collectors.training.wandb_records import records
 from errors import InputError
 from runs.store import Store
@@ -24,6 +25,7 @@ pytestmark = pytest.mark.skipif(not ORACLE.exists(), reason="no runs of W&B besi
 
 
 def told():
+    """Of each run file what it holds."""
     return {name: one for name, one in json.loads(ORACLE.read_text()).items() if ".wandb" in name}
 
 
@@ -50,12 +52,14 @@ def test_records_and_histories():
             assert steps[-1]["step"] == int(one["last_values"][axis])
 
 
-def test_the_run_of_the_trainer_is_read_like_its_own_log():
-    """486 steps in 2,172 s of training by the Trainer's own count, on four of the machine's eight GPUs."""
+def test_the_run_of_the_trainer():
+    """486 steps on four of the machine's eight GPUs; its console tells of the same steps by the bar's whole seconds."""
     got = read(wandb_log, source(ALPACA))
     steps = got.rows["steps"]
-    assert [r["step"] for r in steps] == list(range(2, 487)) and {r["format"] for r in steps} == {"hf_trainer"}
-    assert sum(r["dur_ns"] for r in steps) / 1e9 == pytest.approx(2172.3535, rel=0.01)
+    one = told()[ALPACA]
+    assert [r["step"] for r in steps] == list(range(1, 487)) and {r["format"] for r in steps} == {"wandb_log"}
+    assert steps[0]["dur_ns"] / 1e9 == pytest.approx(float(one["first_row"]["_runtime"]), abs=1e-3)
+    assert sum(r["dur_ns"] for r in steps) / 1e9 == pytest.approx(float(one["last_values"]["_runtime"]), abs=0.01)
     assert (steps[-1]["loss"], got.facts["chips"], got.facts["planned_steps"]) == (0.3315, 4, 486)
     (job,) = got.rows["lifecycle"]
     assert (job["end_ns"] - job["start_ns"]) == 2242 * 10**9 and "evidence" not in got.rows
@@ -68,7 +72,8 @@ def test_a_run_that_died_has_no_end_and_one_that_is_cut_off_keeps_the_rest(tmp_p
     whole = gzip.decompress((MORE / ALPACA).read_bytes())
     (tmp_path / "half").write_bytes(whole[: len(whole) // 2])
     half = read(wandb_log, Source(tmp_path / "half", "half.wandb"))
-    assert 200 < len(half.rows["steps"]) < 300 and "the file ends in the middle" in half.reasons()
+    assert 200 < len(half.rows["steps"]) < 300 and half.rows["steps"][0]["step"] == 2  # nothing says when 1 began
+    assert "the file ends in the middle" in half.reasons()
 
 
 def test_a_history_as_parquet():
@@ -90,6 +95,22 @@ def test_what_lies_beside_a_run(tmp_path):
     one = json.loads(ORACLE.read_text())[ALPACA]["last_values"]
     wanted = {k: float(v) for k, v in one.items() if k not in OWN and k != "train/global_step"}
     assert {r["name"]: r["value"] for r in summary.rows["scalars"] if r["name"] != "train/global_step"} == wanted
-    told = ingest([MORE / "wandb" / "alpaca_9to82bfs"], Store(tmp_path))
-    assert [f.name for f in told.files if f.state == "left_out"] == ["wandb-summary.json"]
-    assert told.tables["steps"] == 485 and not any(":" in w and " says " in w for w in told.warnings)
+    run = ingest([MORE / "wandb" / "alpaca_9to82bfs"], Store(tmp_path))
+    assert [f.name for f in run.files if f.state == "left_out"] == ["wandb-summary.json"]
+    assert run.tables["steps"] == 486 and not any(":" in w and " says " in w for w in run.warnings)
+
+
+def test_the_console_is_read_like_the_jobs_own_log(tmp_path):
+    lines = tmp_path / "console"
+    with lines.open("wb") as out:
+        console = Console(out, Tally())
+        for _, data in records(source(ALPACA), Tally()):
+            if (part := wandb_log.RECORD.FromString(data)).HasField("output_raw"):
+                written = part.output_raw
+                at = written.timestamp.seconds * 10**9 + written.timestamp.nanos
+                console.add(written.output_type, at, written.line.decode())
+        console.close()
+    assert hf_trainer.sniff(Source(lines, "output.log")) == 0.85
+    steps = read(hf_trainer, Source(lines, "output.log")).rows["steps"]
+    assert [r["step"] for r in steps] == list(range(2, 487)) and steps[-1]["loss"] == 0.3315
+    assert sum(r["dur_ns"] for r in steps) / 1e9 == pytest.approx(2172.3535, rel=0.01)
