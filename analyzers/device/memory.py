@@ -253,10 +253,13 @@ def _notes(
 ) -> tuple[str, ...]:
     notes = []
     if len(sampled):
-        notes.append(
-            f"The peak is the most of {len(sampled):,} samples that allocators wrote into the profile: bytes in use, "
-            "and on a TPU those kept back for the program that runs. Between samples more may have been in use."
+        by = (
+            "samples that allocators wrote into the profile: bytes in use, and on a TPU those kept back for the "
+            "program that runs"
+            if sampled["capture"].notna().any()
+            else "samples of bytes in use, taken beside any profile"
         )
+        notes.append(f"The peak is the most of {len(sampled):,} {by}. Between samples more may have been in use.")
     if untimed := int(sampled["ts_ns"].isna().sum()):
         notes.append(f"Of {fmt.count(untimed, 'sample')} no time is told: counted, and not drawn over time.")
     if (sampled["allocator"] == by_run.PYTORCH).any():

@@ -23,7 +23,7 @@ MARKS = ("train/loss", "train/epoch")  # what each row with a loss has
 RUNTIME = "train/train_runtime"
 MEAN = "they took the mean since the loss that was logged before, less evaluations; saves lie in it"
 _EVALUATED = re.compile(r"(?:eval|test)/(?:.{1,70}_)?runtime")
-_ENOUGH = 0.9  # of the steps up to the last
+_ENOUGH = 10  # losses
 _UNKNOWN = -1
 
 
@@ -57,8 +57,8 @@ class Pace:
 
     @property
     def covers(self) -> bool:
-        """Whether nearly all steps up to the last are told."""
-        return len(self._step) > 1 and self._step[-1] - self._step[0] >= _ENOUGH * self._step[-1]
+        """Whether nearly all steps that were taken are told: those before the first loss are not."""
+        return len(self._step) >= _ENOUGH
 
     def rest(self) -> Iterator[Rows]:
         """Evaluations."""

@@ -211,7 +211,7 @@ def test_of_several_samples_of_one_instant_none_is_lost():
         (1, 1, 30),
     ]
     assert list(result.samples["used_bytes"]) == [11, 92, 23, 30, 5]
-    assert any("the most of 5 samples" in note for note in result.notes)
+    assert any("the most of 5 samples of bytes in use, taken beside any profile" in note for note in result.notes)
 
 
 def test_samples_of_which_some_do_not_tell_what_is_left():

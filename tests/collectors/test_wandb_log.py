@@ -158,6 +158,8 @@ def test_times_that_the_history_tells_make_its_steps_and_the_console_tells_them_
         for n in range(1, 4)
     ]
     logged = [history(n, T + n, **{"time_metrics/end_to_end(s)": 1.0, "throughput(tps)": 100.0}) for n in range(1, 4)]
+    resumed = losses(*((n, 10 * n) for n in range(201, 221)))
+    assert run(tmp_path, started(T), *resumed, *trained(*range(1, 31))).column("steps", "step") == list(range(202, 221))
     both = run(tmp_path, started(T), *logged, *(output(STDERR, T + n, line) for n, line in enumerate(lines, 1)))
     assert set(both.column("steps", "format")) == {"wandb_log"} and both.column("steps", "step") == [1, 2, 3]
     alone = run(tmp_path, started(T), *(output(STDERR, T + n, line) for n, line in enumerate(lines, 1)))
