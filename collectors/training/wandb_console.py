@@ -56,10 +56,11 @@ class Console:
 
     def add(self, stream: int, ts_ns: int | None, text: str) -> None:
         """What was written to a stream (0 is standard error, 1 standard output) at this time."""
+        stream &= 1
         for number, other in self._streams.items():
             if number != stream and other.drawn:
                 self._end(other)  # a bar stands there whole: what the other stream prints comes behind it
-        here = self._streams.setdefault(stream & 1, _Stream())
+        here = self._streams.setdefault(stream, _Stream())
         pieces = text.replace("\r\n", "\n").split("\n")
         for n, line in enumerate(pieces):
             for m, piece in enumerate(line.split("\r")):
@@ -87,7 +88,7 @@ class Console:
         stream.size += len(piece)
 
     def _end(self, stream: _Stream) -> None:
-        line = "".join(stream.parts)
+        line = "".join(stream.parts).replace("\0", "")
         stream.parts, stream.size = [], 0
         if line.strip():
             self._out.write(f"{_stamp(stream.begun_ns)}{line}\n".encode("utf-8", "replace"))

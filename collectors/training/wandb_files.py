@@ -41,8 +41,10 @@ def sniff(source: Source) -> float:
     if not _BRACE.match(head) or _LINES.search(head):
         return 0.9 if _CONFIG.search(head) else 0.0
     named = bool(_NAMED.search(source.name))
-    summary = len({*_SUMMARY.findall(head)}) > (0 if named else 1)
-    return 0.9 if summary or (_METADATA.search(head) and (named or _MACHINE.search(head))) else 0.0
+    least = 0 if named else 1
+    summary = len({*_SUMMARY.findall(head)}) > least
+    machine = len({*_METADATA.findall(head)}) > least and (named or _MACHINE.search(head))
+    return 0.9 if summary or machine else 0.0
 
 
 def read(source: Source) -> Iterator[Item]:

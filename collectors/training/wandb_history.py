@@ -51,9 +51,7 @@ MARK = b"wandb-compacted"  # in the metadata of W&B's own Parquet files
 MOST_COLUMNS = 20_000
 MOST_TIMES = 200  # unpacked bytes for one of a Parquet file, beyond what does no harm
 _FREE_BYTES = 1 << 26
-_LINES = re.compile(  # objects one behind the other, each with W&B's own times
-    rb'\{[^\n]{0,60000}"_(?:step|wandb)"[^\n]*\n\s*\{[^\n]*"_(?:runtime|timestamp)"'
-)
+_TIMES = re.compile(rb'"_(?:runtime|timestamp)"\s*:')
 _SYSTEM = "system."
 _ROWS = 8_192
 _BLOCK_BYTES = 1 << 24  # of CSV at once: a row is no longer
@@ -62,7 +60,7 @@ _EXPECTED = "columns such as _step, _timestamp and one for each metric, as run.h
 
 def sniff(source: Source) -> float:
     if source.head.lstrip()[:1] == b"{":
-        return 0.9 if _LINES.match(source.head.lstrip()) else 0.0
+        return 0.9 if _of_lines(source.head) else 0.0
     if source.head[:4] == b"PAR1":
         names, marked = _parquet_columns(source)
         return 0.9 if OWN_STEP in names or marked else 0.0
@@ -125,6 +123,13 @@ def _lines(source: Source, tracked: Tracked, tally: Tally) -> Iterator[Item]:
         yield from system.full()
     yield from tracked.rest()
     yield from system.rest()
+
+
+def _of_lines(head: bytes) -> bool:
+    """Whether objects stand one behind the other, a line each, with W&B's own times."""
+    first, _, rest = head.lstrip().partition(b"\n")
+    own = b'"_step"' in first or b'"_wandb"' in first
+    return own and rest.lstrip()[:1] == b"{" and bool(_TIMES.search(first))
 
 
 def _of_api(names: list[str]) -> bool:

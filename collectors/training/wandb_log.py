@@ -370,4 +370,4 @@ class _Run:
 
 def _of_steps(item: Item) -> bool:
     """Whether it says what could not be told of steps."""
-    return isinstance(item, Lost) and item.what.startswith("steps (")
+    return isinstance(item, Lost) and item.what.startswith(("steps (", "step lines (", "lines of numbers ("))

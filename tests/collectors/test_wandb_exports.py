@@ -38,7 +38,14 @@ SUMMARY = json.dumps(
     {"loss": 0.5, "best": "NaN", "a": {"b": 2}, "text": "x", "_step": 9, "_timestamp": T, "_wandb": {}}
 )
 METADATA = json.dumps(
-    {"os": "Linux", "startedAt": "2023", "gpu": "NVIDIA A100-SXM4-80GB", "gpu_count": 8, "cpu_count": 4}
+    {
+        "os": "Linux",
+        "startedAt": "2023",
+        "codePath": "a.py",
+        "gpu": "NVIDIA A100-SXM4-80GB",
+        "gpu_count": 8,
+        "cpu_count": 4,
+    }
 )
 CONFIG = """wandb_version: 1
 
@@ -187,7 +194,12 @@ def test_neighbours_are_left_alone(tmp_path):
         assert wandb_history.sniff(source_of(tmp_path, data)) == 0
     assert wandb_history.sniff(source_of(tmp_path, parquet({"step": [1]}))) == 0
     assert pipeline_trace.sniff(source_of(tmp_path, API)) == hf_trainer.sniff(source_of(tmp_path, API)) == 0
-    for data in ('{"step": 1, "data": {}}', '{"model_type": "llama", "vocab_size": 1}', "training:\n  steps: 1\n"):
+    for data in (
+        '{"startedAt": "", "gpu": "H100"}',
+        '{"step": 1, "data": {}}',
+        '{"model_type": "llama", "vocab_size": 1}',
+        "training:\n  steps: 1\n",
+    ):
         assert wandb_files.sniff(source_of(tmp_path, data)) == 0
 
 
