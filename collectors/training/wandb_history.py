@@ -10,8 +10,7 @@ From the API (`run.history()`, `scan_history()`) and in W&B's own Parquet files 
 From the page of a chart the first column is its x axis, the others are `run - key`, with `run - key__MIN` and `__MAX`
 beside each where a point stands for several: these are told where they differ. Of several runs the names stay whole.
 
-Of Hugging Face's Trainer the times of its losses tell those of steps (`collectors.training.wandb_pace`). Histories are
-often sampled (`run.history()` gives 500 rows): what lies between is not in the file.
+Histories are often sampled (`run.history()` gives 500 rows): what lies between is not in the file.
 """
 
 import contextlib
@@ -33,7 +32,6 @@ from collectors.reading.json_stream import objects
 from collectors.reading.textlog import Tally, clean, fits_seconds, seconds_to_ns
 from collectors.training.tracked import Tracked
 from collectors.training.wandb_config import numbers, step_of
-from collectors.training.wandb_pace import AXIS, MARKS, Pace
 from collectors.training.wandb_system import System
 from errors import InputError
 
@@ -43,6 +41,7 @@ HELP = (
     "History of a Weights & Biases run as CSV, Parquet or JSON lines (API, artifacts, a chart's page): metrics by step."
 )
 
+FORMAT = "wandb"  # of steps, whichever of W&B's files tells them
 OWN_STEP, TIME = "_step", "_timestamp"
 JOB_STEPS = ("train/global_step", "trainer/global_step")
 OWN = {OWN_STEP, TIME, "_runtime", "_wandb", "", "Unnamed: 0"}
@@ -71,7 +70,7 @@ def read(source: Source) -> Iterator[Item]:
     """Scalars and steps. Raises InputError where the table is damaged, or holds no number."""
     tally, empty = Tally(), True
     with _faults(source):
-        tracked = Tracked(source, NAME, tally)
+        tracked = Tracked(source, FORMAT, tally)
         for rows in _entered(source, tracked, tally):
             empty = False
             yield rows
@@ -90,17 +89,10 @@ def _entered(source: Source, tracked: Tracked, tally: Tally) -> Iterator[Item]:
         yield from _lines(source, tracked, tally)
         return
     batches = _parquet(source) if source.head[:4] == b"PAR1" else _csv(source, tally)
-    pace, stepped = Pace(source, NAME, tally), False
     for names, columns in batches:
-        _enter(_Columns(names, columns, tally), tracked, pace)
-        for rows in tracked.full():
-            stepped |= rows.table == "steps"
-            yield rows
-    for rows in (*tracked.rest(), *pace.rest()):
-        stepped |= rows.table == "steps"
-        yield rows
-    if not stepped:
-        yield from pace.steps()
+        _enter(_Columns(names, columns, tally), tracked)
+        yield from tracked.full()
+    yield from tracked.rest()
 
 
 def _lines(source: Source, tracked: Tracked, tally: Tally) -> Iterator[Item]:
@@ -232,9 +224,7 @@ class _Columns:
             axis = next((name for name in JOB_STEPS if name in found), OWN_STEP)
             self.step = found.get(axis)
             self.values = {name: v for name, v in found.items() if name not in OWN and name != axis}
-            self.trainer = axis == AXIS and all(name in found for name in MARKS)
         else:
-            self.trainer = False
             self.step = found.get(names[0]) if names[0].lower().endswith("step") else None
             self.values = _of_runs({name: v for name, v in found.items() if name != names[0]})
 
@@ -277,7 +267,7 @@ def _one_by_one(column: pa.Array, tally: Tally) -> np.ndarray | None:
     return values
 
 
-def _enter(columns: _Columns, tracked: Tracked, pace: Pace) -> None:
+def _enter(columns: _Columns, tracked: Tracked) -> None:
     """Row by row, since several names of a row tell of one step."""
     if not columns.values:
         return
@@ -285,11 +275,8 @@ def _enter(columns: _Columns, tracked: Tracked, pace: Pace) -> None:
     for n, row in enumerate(values):
         step = None if columns.step is None else _whole(float(columns.step[n]))
         at = None if columns.time is None else _ns(float(columns.time[n]))
-        there = np.flatnonzero(~np.isnan(row)).tolist()
-        for place in there:
+        for place in np.flatnonzero(~np.isnan(row)).tolist():
             tracked.add(step, at, names[place], float(row[place]))
-        if columns.trainer:
-            pace.row(step, at, {AXIS: 0.0, **{names[place]: float(row[place]) for place in there}})
 
 
 def _whole(value: float) -> int | None:

@@ -3,9 +3,9 @@
     history      scalars, and steps where a name tells their time (`collectors.training.tracked`). The step is the job's
                  own where it was logged (train/global_step, trainer/global_step, or what define_metric made the x axis
                  of all); else `_step`, W&B's count of calls or what the job gave it. `_timestamp`: when it was logged.
-                 The times of losses of Hugging Face's Trainer tell those of steps (`collectors.training.wandb_pace`)
-    output_raw   the job's console, read as a log of its framework is: steps, evidence, settings. Steps that the history
-                 tells are not told again, nor are its numbers
+    output_raw   the job's console, read as a log of its framework is: steps, evidence, settings. Steps are those of the
+                 console where it tells no fewer, since a log knows of saves; but a progress bar tells whole seconds, so
+                 that a history goes before it. Numbers that the history has are not told again
     stats        scalars and memory (`collectors.training.wandb_system`)
     config       facts that are certain (`collectors.training.wandb_config`); environment: chip, chips_of_host
     run, exit    a job in the lifecycle, from the start of the run for as long as its exit says (whole seconds); a run
@@ -36,7 +36,6 @@ from collectors.reading.textlog import NS_PER_S, Buffer, Tally, clean, fits, sec
 from collectors.training.tracked import MAX_NAME, Tracked
 from collectors.training.wandb_config import facts, hardware, machine_of, numbers, step_of
 from collectors.training.wandb_console import Console, ConsoleLines, told
-from collectors.training.wandb_pace import Pace
 from collectors.training.wandb_records import MAGIC, records
 from collectors.training.wandb_system import System
 from errors import InputError
@@ -71,9 +70,12 @@ Output output_raw=13, Run run=17, Exit exit=18, Empty preempting=23, Environment
     """,
 )
 RECORD = _MESSAGES["Record"]
+FORMAT = "wandb"  # of steps, whichever of W&B's files tells them
 JOB_STEPS = ("train/global_step", "trainer/global_step")
 _COUNTS_STEPS = re.compile(r"(?:^|[/_. ])(?:step|steps|iter|iteration|iterations)$", re.IGNORECASE)
 _OTHER_VALUES = "no numbers: text, pictures, histograms, tables"
+_OF_STEPS = ("steps (", "step lines (", "lines of numbers (")  # how what is said of steps begins
+_NEARLY = 0.9
 _MOST_NAMES = 100_000  # of a run; thousands are usual
 _MOST_SAID = 10_000  # values of a configuration or a summary
 _LONGEST_VALUE = 1 << 20  # characters of one value's JSON
@@ -139,8 +141,7 @@ class _Run:
     def __init__(self, source: Source):
         self.source = source.name
         self.tally = Tally()
-        self.tracked = Tracked(source, NAME, self.tally)
-        self.pace = Pace(source, NAME, self.tally)
+        self.tracked = Tracked(source, FORMAT, self.tally)
         self.system = System(source)
         self.evidence = Evidence(source, self.tally)
         self.console: Console
@@ -153,7 +154,8 @@ class _Run:
         self.seen_ns: int | None = None  # the latest time of anything so far
         self.again = False  # the run goes on from one before, whose time its exit counts too
         self.ended: tuple[int, int, int | None] | None = None  # exit code, seconds, the latest time before it
-        self.raw = self.stepped = False
+        self.steps: list[Rows] = []
+        self.raw = False
         self.name = ""
         self.step: int | None = None
 
@@ -173,9 +175,6 @@ class _Run:
     def rest(self) -> Iterator[Item]:
         yield from self._noting(self.tracked.rest())
         yield from self.system.rest()
-        yield from self.pace.rest()
-        if self.pace.covers and not self.stepped:
-            yield from self._noting(self.pace.steps())
         alone = Buffer("scalars", "name", "value", "source")
         for name, value in self.summary.items():
             if name not in self.last:
@@ -185,9 +184,12 @@ class _Run:
         yield from self.evidence.rest()
 
     def _noting(self, rows: Iterable[Rows]) -> Iterator[Rows]:
+        """Rows of steps wait until it is known what the console tells."""
         for one in rows:
-            self.stepped |= one.table == "steps"
-            yield one
+            if one.table == "steps":
+                self.steps.append(one)
+            else:
+                yield one
 
     # of the kinds of records, each by its name
 
@@ -214,7 +216,6 @@ class _Run:
             if name in self.last or len(self.last) < _MOST_NAMES:
                 self.last[name] = value
             self.tracked.add(step, at, name, value)
-        self.pace.row(step, at, row)
 
     def _summary(self, offset: int, summary: Any) -> None:
         for item in summary.update:
@@ -267,7 +268,6 @@ class _Run:
         self._config(offset, run.config)
         self.start_ns = self.start_ns or _ns(run.start_time)
         self._seen(self.start_ns)
-        self.pace.run_began = self.start_ns or self.pace.run_began
         self.name = self.name or clean(_text(run.display_name))[:MAX_NAME]
         self.system.host = self.system.host or clean(_text(run.host))[:MAX_NAME] or None
         self.again |= run.resumed or run.starting_step > 0 or run.runtime > 0
@@ -344,19 +344,28 @@ class _Run:
         return max(on, count)
 
     def beside(self, console: Iterable[Item]) -> Iterator[Item]:
-        """What the console tells, without what the history tells too; where it has no steps, those of losses."""
-        timed = False
+        """What the console tells, without what the history tells too, and the steps of whichever tells them better."""
+        steps: list[Rows] = []
+        said: list[Lost] = []
         for item in console:
-            if isinstance(item, Fact) and item.name in self.said:
-                continue
-            if self.stepped and (item.table == "steps" if isinstance(item, Rows) else _of_steps(item)):
-                continue
-            if isinstance(item, Rows) and item.table == "scalars":
-                item = Rows("scalars", self._new(item.batch))
-            timed |= isinstance(item, Rows) and item.table == "steps"
-            yield item
-        if not (timed or self.stepped):
-            yield from self.pace.steps()
+            if isinstance(item, Rows) and item.table == "steps":
+                steps.append(item)
+            elif isinstance(item, Lost) and item.what.startswith(_OF_STEPS):
+                said.append(item)
+            elif isinstance(item, Rows) and item.table == "scalars":
+                yield Rows("scalars", self._new(item.batch))
+            elif not (isinstance(item, Fact) and item.name in self.said):
+                yield item
+        if self._better(steps):
+            yield from (*steps, *said)
+        else:
+            yield from self.steps
+
+    def _better(self, steps: list[Rows]) -> bool:
+        """Whether the console tells more of the steps than the history, or as many from a line each."""
+        here, there = (sum(rows.batch.num_rows for rows in some) for some in (self.steps, steps))
+        by_bar = bool(steps) and "hf_trainer" in steps[0].batch.column("format").unique().to_pylist()
+        return there * _NEARLY > here if by_bar else there >= here
 
     def _new(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """The rows of `scalars` whose name no history has, as Hugging Face's Trainer names them there."""
@@ -366,8 +375,3 @@ class _Run:
     def _logged(self, name: str) -> bool:
         evaluated = name.replace("eval_", "eval/", 1) if name.startswith("eval_") else name
         return any(one in self.last for one in (name, f"train/{name}", evaluated))
-
-
-def _of_steps(item: Item) -> bool:
-    """Whether it says what could not be told of steps."""
-    return isinstance(item, Lost) and item.what.startswith(("steps (", "step lines (", "lines of numbers ("))

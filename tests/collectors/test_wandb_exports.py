@@ -105,14 +105,6 @@ def test_a_table_whose_job_counts_steps_of_its_own(tmp_path):
     assert "rows (1): they have more or fewer fields" in got.reasons()
 
 
-def test_a_table_of_the_trainer(tmp_path):
-    rows = [(0, 10, "1.5", ""), (1, 20, "1.25", ""), (1, 25, "", 4), (2, 34, 1, "")]
-    text = "".join(f"{n},{step},{T + at}.0,{loss},0.5,{took}\n" for n, (step, at, loss, took) in enumerate(rows, 1))
-    got = history(tmp_path, "_step,train/global_step,_timestamp,train/loss,train/epoch,eval/runtime\n" + text)
-    assert [(r["step"], r["dur_ns"], r["loss"]) for r in got.rows["steps"]] == [(1, 10 * S, 1.25), (2, 10 * S, 1.0)]
-    assert [(r["kind"], r["start_ns"]) for r in got.rows["lifecycle"]] == [("eval", (T + 21) * S)]
-
-
 def test_a_table_of_a_chart(tmp_path):
     assert values(history(tmp_path, CHART, "wandb_export.csv")) == [
         (0, None, "train/loss", 2.5),

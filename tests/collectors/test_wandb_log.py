@@ -152,74 +152,25 @@ def test_chips_are_told_where_samples_and_processes_agree(tmp_path, rate, device
     assert got.facts.get("chips") == chips
 
 
-def test_times_that_the_history_tells_make_its_steps_and_the_console_tells_them_no_second_time(tmp_path):
-    lines = [
-        f"[titan] 2023-11-14 22:14:{n:02},000 - root - INFO - step: {n:2}  loss: 2.5  memory: 9.5GiB(12.00%)  tps: 9\n"
-        for n in range(1, 4)
-    ]
-    logged = [history(n, T + n, **{"time_metrics/end_to_end(s)": 1.0, "throughput(tps)": 100.0}) for n in range(1, 4)]
-    resumed = losses(*((n, 10 * n) for n in range(201, 221)))
-    assert run(tmp_path, started(T), *resumed, *trained(*range(1, 31))).column("steps", "step") == list(range(202, 221))
-    both = run(tmp_path, started(T), *logged, *(output(STDERR, T + n, line) for n, line in enumerate(lines, 1)))
-    assert set(both.column("steps", "format")) == {"wandb_log"} and both.column("steps", "step") == [1, 2, 3]
-    alone = run(tmp_path, started(T), *(output(STDERR, T + n, line) for n, line in enumerate(lines, 1)))
-    assert set(alone.column("steps", "format")) == {"torchtitan"} and alone.column("steps", "step") == [1, 2, 3]
+def titan(*steps):
+    for n in steps:
+        told = f"step: {n:2}  loss: 2.5  memory: 9.5GiB(12.00%)  tps: 9"
+        yield output(STDERR, T + n, f"[titan] 2023-11-14 22:14:{n:02},000 - root - INFO - {told}\n")
 
 
-def losses(*at, every=1, **more):
-    """What the Trainer logs to W&B at the end of steps: (step, seconds since T)."""
-    for n, (step, end) in enumerate(at):
-        yield history(n, T + end, train__loss=2.0 + n, train__epoch=0.5, train__global_step=step, **more)
+def test_steps_are_those_of_the_history_or_of_the_console_and_not_of_both(tmp_path):
+    """A line of a log goes before what was kept of it, which goes before a progress bar, that tells no more."""
 
+    def formats(*records):
+        got = run(tmp_path, started(T), *records)
+        assert len({r["step"] for r in got.rows["steps"]}) == len(got.rows["steps"])
+        return {r["format"] for r in got.rows["steps"]}
 
-def evaluated(step, end, took, name="eval/runtime"):
-    return history(0, T + end, train__global_step=step, **{name: took, "eval/loss": 1.0})
-
-
-def timed(got):
-    return [(r["step"], (r["start_ns"] - T * S) / S, r["dur_ns"] / S, r["loss"]) for r in got.rows["steps"]]
-
-
-def test_times_of_losses_tell_steps_without_evaluations(tmp_path):
-    rows = [*losses((10, 100), (20, 200)), evaluated(20, 220, 19.0), evaluated(20, 230, 5.0, "eval/g0_runtime")]
-    got = run(tmp_path, started(T), *rows, *losses((30, 330)))
-    told = timed(got)
-    assert [step for step, *_ in told] == list(range(11, 31))
-    assert told[9] == (20, 190, 10, 3.0) and told[19] == (30, 319.4, 10.6, 2.0) and told[0][3] is None
-    assert [(r["kind"], r["start_ns"] / S - T, r["end_ns"] / S - T) for r in got.rows["lifecycle"][:2]] == [
-        ("eval", 201, 220),
-        ("eval", 225, 230),
-    ]
-    assert set(got.column("steps", "format")) == {"wandb_log"} and "less evaluations" in got.reasons()
-
-
-def test_the_first_step_began_with_training_and_not_before_the_run(tmp_path):
-    def first(*more):
-        end = history(9, T + 40, train__train_runtime=39.0, train__global_step=3)
-        return timed(run(tmp_path, *more, *losses((1, 20), (2, 30), (3, 40)), end))[0]
-
-    assert first() == (1, 1, 19, 2.0)
-    assert first(started(T + 5)) == (1, 5, 15, 2.0)
-    assert timed(run(tmp_path, started(T), *losses((1, 20), (2, 30))))[0] == (2, 20, 10, 3.0)
-
-
-def test_a_job_that_started_again_in_one_run_takes_no_step_for_the_time_between(tmp_path):
-    got = run(tmp_path, started(T), *losses((1, 10), (2, 20), (3, 30), (2, 500), (3, 510)))
-    assert [(r["attempt"], r["step"], r["dur_ns"] / S) for r in got.rows["steps"]] == [
-        (0, 2, 10),
-        (0, 3, 10),
-        (1, 3, 10),
-    ]
-
-
-def test_losses_tell_steps_where_they_are_too_few_and_the_console_tells_none(tmp_path):
-    few = losses((50, 500), (100, 1000))
-    got = run(tmp_path, started(T), *few, output(STDOUT, T, "nothing of note\n"))
-    assert got.column("steps", "step") == list(range(51, 101))
-    both = run(
-        tmp_path, started(T), *losses((50, 500), (100, 1000)), output(STDERR, T, bar(0, 0)), *trained(*range(1, 31))
-    )
-    assert set(both.column("steps", "format")) == {"hf_trainer"}
+    logged = [history(n, T + n, **{"perf/step_time_seconds": 1.0}) for n in range(1, 30)]
+    assert formats(*logged, *titan(1, 2, 3)) == {"wandb"}
+    assert formats(*logged[:3], *titan(1, 2, 3)) == formats(*titan(1, 2, 3)) == {"torchtitan"}
+    assert formats(*logged, output(STDERR, T, bar(0, 0)), *trained(*range(1, 31))) == {"wandb"}
+    assert formats(*logged[:3], output(STDERR, T, bar(0, 0)), *trained(*range(1, 31))) == {"hf_trainer"}
 
 
 def test_lines_come_in_parts_of_two_streams(tmp_path):
