@@ -8,9 +8,9 @@
                  that a history goes before it. Numbers that the history has are not told again
     stats        scalars and memory (`collectors.training.wandb_system`)
     config       facts that are certain (`collectors.training.wandb_config`); environment: chip, chips_of_host
-    run, exit    a job in the lifecycle, from the start of the run for as long as its exit says (whole seconds); a run
-                 without an exit was killed, or still runs. An exit code that is not 0, and a notice of preemption, are
-                 evidence
+    run, exit    a job in the lifecycle, from the start of the run for as long as its exit says (whole seconds). It has
+                 no end where the job did not come to its own: a run without an exit was killed, or still runs, and an
+                 exit code that is not 0 is evidence of why, as is a notice of preemption
     summary      scalars without a time, of what no history tells
 
 chips of a job of Hugging Face's Trainer, which says no number of them: the samples that it trained on, over its steps,
@@ -309,7 +309,8 @@ class _Run:
     def _lifecycle(self) -> Iterator[Rows]:
         life = Buffer("lifecycle", "kind", "start_ns", "end_ns", "attempt", "host", "order", "source")
         if self.start_ns is not None:
-            life.add("job", self.start_ns, self._end_ns(), 0, self.system.host, 0, self.source)
+            end = None if self.ended is None or self.ended[0] else self._end_ns()
+            life.add("job", self.start_ns, end, 0, self.system.host, 0, self.source)
         yield from life.rest()
 
     def facts(self) -> Iterator[Fact]:

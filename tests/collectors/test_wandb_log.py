@@ -100,7 +100,7 @@ def test_a_run_of_the_trainer(tmp_path):
         "planned_steps": 100,
     }
     (job,) = got.rows["lifecycle"]
-    assert (job["kind"], job["start_ns"], job["end_ns"], job["host"]) == ("job", (T - 20) * S, (T + 310) * S, "n7")
+    assert (job["kind"], job["start_ns"], job["end_ns"], job["host"]) == ("job", (T - 20) * S, None, "n7")
     (end,) = got.rows["evidence"]
     assert (end["cause"], end["ts_ns"], end["step"]) == ("process_exit", (T + 310) * S, 30)
     assert "exit code 1" in end["text"] and "values (1): no numbers" in got.reasons()
@@ -233,7 +233,8 @@ def test_when_a_run_ended(tmp_path):
     # the runtime of one that was resumed counts what was before; old clients leave it at 0
     assert end(started(T, resumed=True), history(1, T + 5, x=1), ended(0, 4000)) == (T + 5) * S
     assert end(started(T), ended(0, 0), stats(T + 7, {"cpu": 1})) == (T + 7) * S
-    assert end(started(T), history(1, T + 5, x=1)) is None
+    # one that failed did not come to its own end
+    assert end(started(T), history(1, T + 5, x=1)) is end(started(T), ended(1, 60)) is None
 
 
 def test_a_preemption_is_evidence_and_an_exit_of_0_is_none(tmp_path):
