@@ -63,7 +63,7 @@ bool resumed=18, int32 runtime=20
     Exit: int32 exit_code=1, int32 runtime=2
     Gpu: bytes name=1
     Tpu: bytes name=1, uint64 count=4
-    Environment: bytes host=14, bytes gpu_type=21, uint64 gpu_count=22, Gpu* gpu_nvidia=27, Tpu tpu=32
+    Environment: bytes gpu_type=18, uint64 gpu_count=19, Gpu* gpu_nvidia=24, Tpu tpu=29
     Empty:
     Record: History history=2, Changes summary=3, Output output=4, Changes config=5, Stats stats=7, Metric metric=12, \
 Output output_raw=13, Run run=17, Exit exit=18, Empty preempting=23, Environment environment=26

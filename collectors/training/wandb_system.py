@@ -3,7 +3,8 @@
     scalars   each by W&B's own name and its unit (`gpu.0.powerWatts`, `network.sent`, `proc.memory.rssMB`). Of the
               job's GPUs shares are named `GPU 0 ...`, so that questions of devices find them: `gpu` is NVML's
               utilisation, the part of the time in which any kernel ran, however few of the units it used
-    memory    bytes_in_use of the job's GPUs, and of TPUs: all that is allocated there, whoever holds it
+    memory    bytes_in_use of the job's GPUs, and of TPUs, whose bytes_limit stands beside: all that is allocated there,
+              whoever holds it
 A machine has GPUs of other jobs too. Where W&B says which the process is on (`gpu.process.4.gpu`), those are the job's;
 where it never does, as in most containers, all that it sees are taken for the job's.
 """
@@ -17,7 +18,12 @@ from collectors.training.tracked import MAX_NAME
 
 HELD = 1_000  # samples in which a process is waited for: some four hours
 _GPU = re.compile(r"gpu\.(process\.)?(\d{1,5})\.(\w{1,60})$", re.ASCII)
-_TPU_BYTES = re.compile(r"tpu\.(\d{1,5})\.memoryUsageBytes$", re.ASCII)
+_TPU = re.compile(r"tpu\.(\d{1,5})\.(\w{1,60})$", re.ASCII)
+_TPU_BYTES = {  # the first by clients before 2025
+    "memoryUsageBytes": "bytes_in_use",
+    "hbmCapacityUsage": "bytes_in_use",
+    "hbmCapacityTotal": "bytes_limit",
+}
 _SHARES = {  # of the most that is possible, in %. Not those of DCGM (smActive): some clients count them from 0 to 1
     "gpu": "some kernel ran (NVML utilization)",
     "memory": "memory was read or written (NVML utilization)",
@@ -39,6 +45,13 @@ _UNITS = (  # by how a name ends, the longest first
     (".temp", "°C"),
     (".memoryAllocated", "%"),
     ("dutyCycle", "%"),
+    ("hbmMemoryUsage", "%"),
+    ("runtimeHbmUtilization", "%"),
+    ("hbmCapacityUsage", "bytes"),
+    ("hbmCapacityTotal", "bytes"),
+    (".memoryUsed", "MiB"),
+    (".memoryTotal", "MiB"),
+    (".memoryFree", "MiB"),
     ("MB", "MB"),
     ("GB", "GB"),
     ("network.sent", "bytes"),
@@ -101,13 +114,13 @@ class System:
                 self._scalars.add(ts_ns, f"GPU {device} {_SHARES[what]}", value, "%", self._source)
         self._held = []
 
-    def _bytes(self, ts_ns: int | None, device: int, value: float) -> None:
+    def _bytes(self, ts_ns: int | None, device: int, value: float, kind: str = "bytes_in_use") -> None:
         if 0 <= value < 1 << 62:
-            self._memory.add(self.host, device, ts_ns, "bytes_in_use", round(value), "all processes")
+            self._memory.add(self.host, device, ts_ns, kind, round(value), "all processes")
 
     def _other(self, ts_ns: int | None, key: str, value: float) -> None:
-        if tpu := _TPU_BYTES.match(key):
-            self._bytes(ts_ns, int(tpu[1]), value)
+        if (tpu := _TPU.match(key)) and tpu[2] in _TPU_BYTES:
+            self._bytes(ts_ns, int(tpu[1]), value, _TPU_BYTES[tpu[2]])
         self._scalar(ts_ns, key, value)
 
     def _scalar(self, ts_ns: int | None, key: str, value: float) -> None:

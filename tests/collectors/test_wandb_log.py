@@ -243,8 +243,20 @@ def test_a_preemption_is_evidence_and_an_exit_of_0_is_none(tmp_path):
 
 
 def test_hardware_of_an_environment(tmp_path):
-    got = run(tmp_path, started(T), message(26, message(21, "NVIDIA H100 80GB HBM3"), number(22, 2)))
+    got = run(tmp_path, started(T), message(26, message(18, "NVIDIA H100 80GB HBM3"), number(19, 2)))
     assert got.facts == {"chip": "NVIDIA H100 80GB HBM3", "chips_of_host": 2}
+    got = run(
+        tmp_path, started(T), message(26, message(24, message(1, "NVIDIA L4")), message(24, message(1, "NVIDIA L4")))
+    )
+    assert got.facts == {"chip": "NVIDIA L4", "chips_of_host": 2}
+    used = stats(T, {"tpu.1.hbmCapacityUsage": 5e9, "tpu.1.hbmCapacityTotal": 16e9, "tpu.1.dutyCycle": 90.0})
+    got = run(tmp_path, started(T), message(26, message(29, message(1, "v5e"), number(4, 4))), used)
+    assert got.facts == {"chip": "v5e", "chips_of_host": 4}
+    assert [(r["device"], r["kind"], r["bytes"]) for r in got.rows["memory"]] == [
+        (1, "bytes_in_use", 5 * 10**9),
+        (1, "bytes_limit", 16 * 10**9),
+    ]
+    assert {r["name"]: r["unit"] for r in got.rows["scalars"]}["tpu.1.dutyCycle"] == "%"
 
 
 @pytest.mark.parametrize(
