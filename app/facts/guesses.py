@@ -158,6 +158,10 @@ def _count(run: Run, facts: Facts, seen: Shown) -> Found:
         whole = math.prod(axes.values())
         if whole > 1:
             yield Guess(-(-whole // per_chip), f"its axes of parallelism multiply to {fmt.count(whole, 'device')}")
+    beside = fact(facts, "chips_of_host")
+    if isinstance(beside, int) and beside > 0:
+        told = f"the machine has {fmt.count(beside, 'chip')}, of which some may be other jobs'"
+        yield Guess(beside * max(len(seen.hosts), 1), told)
     usual = fact(facts, "chips_per_host") or (known and known.value("chips_per_host"))
     if seen.hosts and isinstance(usual, int | float):
         each = int(usual)

@@ -212,6 +212,15 @@ def test_names_are_read_for_chips_and_slices(place, tmp_path, name, chip, chips)
     assert [g.value for g in guesses(run, "chips")][:1] == ([chips] if chips else [])
 
 
+def test_chips_of_the_machine_are_offered_and_not_taken(place):
+    """A machine has those of other jobs too, as W&B and tpu-info see it."""
+    run = made_runs.write(
+        place.store, "shared", {"steps": {"step": [0], "start_ns": [0], "dur_ns": [S]}}, {"chips_of_host": 8}
+    )
+    (guess,) = guesses(run, "chips")
+    assert guess.value == 8 and not guess.certain and "other jobs'" in guess.reason
+
+
 def test_every_guess_may_be_said_and_has_a_reason(place, tmp_path):
     run = stored(place, a_log(250.0, 5_400.0, "Config param model_name: llama2-7b\n"), tmp_path, "x-v5p-256")
     for name in GUESSES:
