@@ -61,8 +61,11 @@ def _of_wandb(job: _Job, runs: Mapping[str, int]) -> bool:
     and what W&B's client says of itself in `logs/`. Of several runs in a folder nothing tells which."""
     path = PurePath(job.source.name)
     within, name = path.parent.name, path.name.removesuffix(".gz")
-    if within == "logs" and _OF_CLIENT.fullmatch(name):
-        return runs.get(str(path.parent.parent)) == 1
+    if _OF_CLIENT.fullmatch(name):  # in a folder of the run, or linked to from where all runs lie
+        above = str(path.parent.parent)
+        return (
+            runs.get(above) == 1 if within == "logs" else any(str(PurePath(at).parent) == _folder(job) for at in runs)
+        )
     told = name == "output.log" or (_named(job) == "wandb_files" and name == "wandb-summary.json")
     return told and 1 in (runs.get(_folder(job)), runs.get(str(path.parent.parent)) if within == "files" else None)
 

@@ -141,7 +141,8 @@ class _Run:
     def __init__(self, source: Source):
         self.source = source.name
         self.tally = Tally()
-        self.tracked = Tracked(source, FORMAT, self.tally)
+        self.of_steps = Tally()  # what is to be said of those that the history tells
+        self.tracked = Tracked(source, FORMAT, self.of_steps)
         self.system = System(source)
         self.evidence = Evidence(source, self.tally)
         self.console: Console
@@ -357,10 +358,10 @@ class _Run:
                 yield Rows("scalars", self._new(item.batch))
             elif not (isinstance(item, Fact) and item.name in self.said):
                 yield item
-        if self._better(steps):
+        if steps and self._better(steps):
             yield from (*steps, *said)
         else:
-            yield from self.steps
+            yield from (*self.steps, *self.of_steps.lost())
 
     def _better(self, steps: list[Rows]) -> bool:
         """Whether the console tells more of the steps than the history, or as many from a line each."""

@@ -206,11 +206,15 @@ def test_a_folder_of_a_run_tells_everything_once(tmp_path):
     (at / "files" / "config.yaml").write_text(CONFIG)
     (at / "logs" / "debug.log").write_text("2023-11-14 00:00:00,000 ERROR MainThread:1 Connection refused\n")
     store = Store(tmp_path / "store")
-    told = ingest([at], store)
+    (tmp_path / "all").mkdir()
+    at.rename(tmp_path / "all" / at.name)
+    (tmp_path / "all" / "debug.log").symlink_to(f"{at.name}/logs/debug.log")
+    told = ingest([tmp_path / "all"], store)
     assert sorted(f.name for f in told.files if f.state == "left_out") == [
-        "files/output.log",
-        "files/wandb-summary.json",
-        "logs/debug.log",
+        "debug.log",
+        f"{at.name}/files/output.log",
+        f"{at.name}/files/wandb-summary.json",
+        f"{at.name}/logs/debug.log",
     ]
     run = store.get(told.run_id)
     assert told.tables["steps"] == 29 and run is not None and len(run.manifest.sources) == 3

@@ -164,11 +164,14 @@ def test_steps_are_those_of_the_history_or_of_the_console_and_not_of_both(tmp_pa
     def formats(*records):
         got = run(tmp_path, started(T), *records)
         assert len({r["step"] for r in got.rows["steps"]}) == len(got.rows["steps"])
+        assert len([lost for lost in got.lost if lost.what.startswith("steps (")]) <= 1
         return {r["format"] for r in got.rows["steps"]}
 
     logged = [history(n, T + n, **{"perf/step_time_seconds": 1.0}) for n in range(1, 30)]
     assert formats(*logged, *titan(1, 2, 3)) == {"wandb"}
     assert formats(*logged[:3], *titan(1, 2, 3)) == formats(*titan(1, 2, 3)) == {"torchtitan"}
+    means = [history(n, T + n, **{"time_metrics/end_to_end(s)": 1.0}) for n in (10, 20, 30)]
+    assert formats(*means, *titan(10, 20, 30)) == {"torchtitan"}
     assert formats(*logged, output(STDERR, T, bar(0, 0)), *trained(*range(1, 31))) == {"wandb"}
     assert formats(*logged[:3], output(STDERR, T, bar(0, 0)), *trained(*range(1, 31))) == {"hf_trainer"}
 
