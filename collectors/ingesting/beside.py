@@ -13,6 +13,7 @@ from collectors.ingesting.unpack import SafeSource
 
 _WHOLE_HOST = "perfetto_trace"
 """What JAX calls its copy for Perfetto, whatever the host; it holds what `<host>.trace.json.gz` holds."""
+_RUN_FOLDER = re.compile(r"(?:offline-)?run-\d{8}_\d{6}-\w+")
 _OF_CLIENT = re.compile(r"debug(?:-internal|-core|-cli\.\w+)?\.log")
 
 
@@ -63,11 +64,12 @@ def _of_wandb(job: _Job, runs: Mapping[str, int]) -> bool:
     within, name = path.parent.name, path.name.removesuffix(".gz")
     if _OF_CLIENT.fullmatch(name):  # in a folder of the run, or linked to from where all runs lie
         above = str(path.parent.parent)
-        return (
-            runs.get(above) == 1 if within == "logs" else any(str(PurePath(at).parent) == _folder(job) for at in runs)
-        )
-    told = name == "output.log" or (_named(job) == "wandb_files" and name == "wandb-summary.json")
-    return told and 1 in (runs.get(_folder(job)), runs.get(str(path.parent.parent)) if within == "files" else None)
+        beside = (at for at in map(PurePath, runs) if str(at.parent) == _folder(job))
+        return runs.get(above) == 1 if within == "logs" else any(_RUN_FOLDER.fullmatch(at.name) for at in beside)
+    of_files = within == "files" and runs.get(str(path.parent.parent)) == 1
+    if name == "output.log":
+        return of_files
+    return name == "wandb-summary.json" and _named(job) == "wandb_files" and (of_files or runs.get(_folder(job)) == 1)
 
 
 def _named(job: _Job) -> str:

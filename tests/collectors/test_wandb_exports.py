@@ -218,3 +218,14 @@ def test_a_folder_of_a_run_tells_everything_once(tmp_path):
     ]
     run = store.get(told.run_id)
     assert told.tables["steps"] == 29 and run is not None and len(run.manifest.sources) == 3
+
+
+def test_a_log_beside_the_folder_of_a_run_is_the_jobs_own(tmp_path):
+    (tmp_path / "tracked").mkdir()
+    (tmp_path / "tracked" / "run-abc.wandb").write_bytes(wandb_runs.framed(*test_wandb_log.RUN))
+    (tmp_path / "debug.log").write_text("2023-11-14 00:00:00,000 RuntimeError: CUDA error: misaligned address\n")
+    (tmp_path / "tracked" / "output.log").write_text(
+        "2023-11-14 00:00:00,000 RuntimeError: CUDA error: misaligned address\n2\n"
+    )
+    told = ingest([tmp_path], Store(tmp_path / "store"))
+    assert [f.name for f in told.files if f.state == "left_out"] == []
