@@ -11,6 +11,7 @@ BY_COLLECTOR: dict[str, tuple[str, ...]] = {
     "torchtitan": ("pytorch",),
     "deepspeed": ("pytorch",),
     "hf_trainer": ("pytorch",),
+    "trainer_state": ("pytorch",),
     "nvrx": ("pytorch",),
     "kineto": ("pytorch",),
     "vllm_bench": ("vllm",),

@@ -31,6 +31,7 @@ PLACES = (
     "training.wandb_log",
     "training.wandb_history",
     "training.wandb_files",
+    "training.trainer_state",
     "training.mllog",
     "training.tensorboard",
     "training.nvrx",

@@ -94,6 +94,12 @@ def history(tables: Tables, facts: Facts, now_ns: int | None = None) -> History:
     return History(_judged(steps, facts, kept=True), True, "profile", (*notes, *said))
 
 
+def without_steps(tables: Tables) -> str:
+    """What a run is said to lack that has no step of which anything tells its time."""
+    told = tables.rows("steps")
+    return "this run has no steps" if not told else "this run has no step that tells when it began or how long it took"
+
+
 def step_rows(tables: Tables, facts: Facts, columns: list[str]) -> pd.DataFrame:
     """Rows of `steps`, rates and FLOPs of a chip: of those formats that print them for a device, times its devices."""
     rows = frame(tables, "steps", [*columns, "format"])
@@ -169,7 +175,7 @@ def _by_lines(
         steps["attempt"] = attempt_of(start, jobs.starts)
         steps = _segmented(steps)
         steps["first"] |= slow_after_pause(start, end)
-    averaged = fact(facts, "steps_averaged_over") or 1
+    averaged = _averaged(facts, lines, lines.iloc[found.row])
     if averaged > 1:
         steps["first"] = _sharing_the_first_mean(steps, averaged)
     steps = _judged(steps, facts, None if jobs is None else jobs.ends)
@@ -177,6 +183,14 @@ def _by_lines(
     notes += [*told_apart(lone), *hangs_said(steps)]
     own = _own_attempts(lines.iloc[found.row], steps["attempt"].to_numpy(dtype=np.int64))
     return History(steps, timed, "step lines", tuple(notes), jobs, found.shifts, lone, averaged > 1, own)
+
+
+def _averaged(facts: Facts, lines: pd.DataFrame, taken: pd.DataFrame) -> int:
+    """Over how many steps a duration is a mean, where the input that says so is one whose steps are taken."""
+    told = facts.get("steps_averaged_over")
+    if told is None or told.source in {*_sources(lines)} - {*_sources(taken)}:
+        return 1
+    return told.value or 1
 
 
 def _sharing_the_first_mean(steps: pd.DataFrame, averaged: int) -> np.ndarray:

@@ -27,6 +27,7 @@ from analyzers.serving import accounts as serving_accounts
 from analyzers.serving.server_start import refuse_of_a_server
 from analyzers.time.booked import measured
 from analyzers.time.calendar import NO_STEP_READ, Calendar, Interruption
+from analyzers.time.history import without_steps
 from analyzers.time.training_accounts import Book
 from errors import QuestionError
 from errors.numbers import SECONDS
@@ -115,7 +116,7 @@ def _measured(tables: Tables, facts: Facts) -> tuple[Hardware, Calendar | None, 
     if found is None:
         refuse_of_a_server(tables, facts, "nothing tells of a request to it, or of what its engine ran")
         raise QuestionError(
-            "this run has no steps, no job events and no device in a profile",
+            f"{without_steps(tables)}, no job events and no device in a profile",
             advice="Add a training log, goodput entries or an XPlane profile to the same ingest.",
         )
     return found

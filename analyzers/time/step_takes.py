@@ -302,9 +302,9 @@ def _without_times(told: Sequence[Stream], took: np.ndarray, loss: np.ndarray) -
         empty = np.zeros(0, dtype=np.int64)
         return (empty, empty, empty, np.zeros(0, dtype=bool), empty), []
     amount = {f: [s for s in told if s.format == f] for f in sorted({s.format for s in told})}
-    best = max(amount, key=lambda f: (_steps(amount[f]), sum(len(s) for s in amount[f])))
+    best, why = _best_form(amount, took)
     mine, others = [s for s in told if s.format == best], [s for s in told if s.format != best]
-    notes = [f"{_named(others)}: left out; other inputs tell of more steps."] if others else []
+    notes = [f"{_named(others)}: left out; {why}."] if others else []
     kept, copies = _without_copies(mine, took, loss)
     if copies:
         notes.append(
@@ -322,6 +322,24 @@ def _without_times(told: Sequence[Stream], took: np.ndarray, loss: np.ndarray) -
     ahead = np.diff(step, prepend=step[:1])
     opens = (ahead <= 0) & (begins | fresh) | announced  # steps that lack between two logs tell of no start
     return (row, step, np.full(len(row), UNTIMED), opens, np.zeros(len(row), dtype=np.int64)), notes
+
+
+def _best_form(amount: dict[str, list[Stream]], took: np.ndarray) -> tuple[str, str]:
+    """The format by which steps go, and why not by others: that which tells of most, but for one that tells a mean over
+    all of them where another tells half of them one by one."""
+    best = max(amount, key=lambda f: (_steps(amount[f]), sum(len(s) for s in amount[f])))
+    if _one_mean(amount[best], took):
+        several = [f for f in amount if not _one_mean(amount[f], took)]
+        several = [f for f in several if 2 * _steps(amount[f]) >= _steps(amount[best])]
+        if several:
+            return max(several, key=lambda f: _steps(amount[f])), "of its steps nothing but their mean is known"
+    return best, "other inputs tell of more steps"
+
+
+def _one_mean(told: Sequence[Stream], took: np.ndarray) -> bool:
+    """Whether all steps are told to have taken exactly as long: so means over all of them are entered."""
+    durations = np.concatenate([took[s.row] for s in told])
+    return len(durations) > 1 and bool((durations == durations[0]).all())
 
 
 def _without_copies(told: Sequence[Stream], took: np.ndarray, loss: np.ndarray) -> tuple[list[Stream], list[Stream]]:

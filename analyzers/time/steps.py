@@ -9,7 +9,7 @@ from analyzers.base import Facts
 from analyzers.flops.precision import bounded, peaks
 from analyzers.held import held
 from analyzers.serving.server_start import refuse_of_a_server
-from analyzers.time.history import History
+from analyzers.time.history import History, without_steps
 from analyzers.time.job_past import steps_taken
 from analyzers.time.step_changes import step_changes
 from analyzers.time.step_patterns import StepPattern, step_pattern
@@ -20,6 +20,7 @@ from errors.options import Option
 from runs.tables import Tables, frame
 
 OPTIONS: tuple[Option, ...] = ()
+ONE_MEAN = "Each step took the mean over all of them: nothing tells each one's time, nor which was the best."
 COLUMNS = [
     "attempt",
     "step",
@@ -86,7 +87,7 @@ def analyze(tables: Tables, facts: Facts, options: dict[str, Any]) -> StepsResul
     if not len(past.rows):
         refuse_of_a_server(tables, facts, "a server takes no training steps")
         raise QuestionError(
-            "this run has no steps",
+            without_steps(tables),
             advice="Add a training log with step lines, goodput entries, or a profile with StepTraceAnnotation.",
         )
     rows = _seconds(tables, judged, past)
@@ -95,17 +96,18 @@ def analyze(tables: Tables, facts: Facts, options: dict[str, Any]) -> StepsResul
         rate = pd.Series(tokens, index=rows.index) / rows["dur_s"].where(rows["dur_s"] > 0).astype(float)
         rows["tokens_per_s_per_chip"] = rate.fillna(rows["tokens_per_s_per_chip"].astype(float))
     usual = _usual(rows)
+    one_mean = past.averaged and len(usual) > 1 and usual["dur_s"].nunique() == 1  # it tells of no best one
     return StepsResult(
         rows=rows[COLUMNS],
         hosts=_hosts(tables),
         steps=int(rows["step"].nunique()),
         median_step_s=_number(usual["dur_s"].median()),
-        best_step_s=_number(usual["dur_s"].min()),
+        best_step_s=None if one_mean else _number(usual["dur_s"].min()),
         tokens_per_s_per_chip=_rate(usual, "tokens_per_s_per_chip"),
         tflops_per_s_per_chip=_rate(usual, "tflops_per_s_per_chip"),
         pattern=step_pattern(step_changes(tables, facts)),
         chips=held(tables, facts).counted,
-        notes=_notes(rows, past),
+        notes=(*_notes(rows, past), *([ONE_MEAN] if one_mean else [])),
     )
 
 

@@ -38,6 +38,7 @@ ON_GPU = (
     "llm_c",
     "deepspeed",
     "hf_trainer",
+    "trainer_state",
     "nvrx",
     "nccl_inspector",
     "flight_recorder",

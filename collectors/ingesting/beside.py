@@ -8,7 +8,7 @@ from pathlib import PurePath
 from typing import Protocol, TypeVar
 
 from collectors.device import compiled, viewer, xplane
-from collectors.ingesting import dumps
+from collectors.ingesting import dumps, trainer_states
 from collectors.ingesting.unpack import SafeSource
 
 _WHOLE_HOST = "perfetto_trace"
@@ -32,12 +32,12 @@ J = TypeVar("J", bound=_Job)
 def left_out(jobs: Sequence[J]) -> tuple[list[J], list[tuple[str, str]]]:
     """(the jobs to be read; of the others name and reason). A trace for a viewer is left out where the profile that it
     was made of lies in its folder, and a profile in pieces where the whole does; not where that is empty. Of the dumps
-    of one program in a folder the one that is nearest to what runs is kept. Of a run of W&B the console and the summary
-    stand in its own file."""
+    of one program in a folder the one that is nearest to what runs is kept, and of states of one training the last. Of
+    a run of W&B the console and the summary stand in its own file."""
     whole = {_place(job) for job in jobs if job.collector is xplane and job.size and not _in_pieces(job)}
     profiles = {_place(job) for job in jobs if job.collector is xplane and job.size}
     traces = {_place(job) for job in jobs if job.collector is viewer}
-    best = _best_dumps(jobs)
+    best, again = _best_dumps(jobs), trainer_states.told_again(jobs)
     runs = Counter(_folder(job) for job in jobs if _named(job) == "wandb_log" and job.size)
     kept, aside = [], []
     for job in jobs:
@@ -52,6 +52,8 @@ def left_out(jobs: Sequence[J]) -> tuple[list[J], list[tuple[str, str]]]:
             aside.append((job.source.name, "left out: the run of W&B beside it tells the same"))
         elif (better := best.get(_dumped(job), job)) is not job:
             aside.append((job.source.name, dumps.reason(job.source.name, better.source.name)))
+        elif reason := again.get(job.source.name):
+            aside.append((job.source.name, reason))
         else:
             kept.append(job)
     return kept, aside

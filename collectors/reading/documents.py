@@ -24,9 +24,16 @@ _BOM = b"\xef\xbb\xbf"
 _BRACKETS = re.compile(rb"\s*[\[{]")
 
 
-def document(source: Source, what: str, *, hook: Callable[[dict], Any] | None = None) -> Any:
+def document(
+    source: Source,
+    what: str,
+    *,
+    hook: Callable[[dict], Any] | None = None,
+    constant: Callable[[str], Any] = lambda _: None,
+) -> Any:
     """The one document that a file holds. `what`: what it should be, for messages. `hook`: applied to each JSON object
-    when it is complete, innermost first, so that what is not needed does not stay in memory.
+    when it is complete, innermost first, so that what is not needed does not stay in memory. `constant`: what NaN and
+    Infinity, which are no JSON, stand for.
 
     Raises InputError where it is neither JSON nor YAML, not complete, or too large.
     """
@@ -40,13 +47,15 @@ def document(source: Source, what: str, *, hook: Callable[[dict], Any] | None = 
             advice="Write the report without the text of prompts and answers.",
         )
     if _BRACKETS.match(raw):
-        return _json(raw, source, what, hook)
+        return _json(raw, source, what, hook, constant)
     return _yaml(raw, source, what)
 
 
-def _json(raw: bytes, source: Source, what: str, hook: Callable[[dict], Any] | None) -> Any:
+def _json(
+    raw: bytes, source: Source, what: str, hook: Callable[[dict], Any] | None, constant: Callable[[str], Any]
+) -> Any:
     try:
-        return json.loads(raw.decode("utf-8", "replace"), object_hook=hook, parse_constant=lambda _: None)
+        return json.loads(raw.decode("utf-8", "replace"), object_hook=hook, parse_constant=constant)
     except json.JSONDecodeError as e:
         cut = "it ends in the middle" if not e.doc[e.pos :].strip() or "Unterminated" in e.msg else f"not JSON ({e})"
         raise InputError(cut, where=source.name, expected=what, advice="Was it written to its end?") from e

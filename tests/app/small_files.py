@@ -30,6 +30,7 @@ from tests.collectors import (
 )
 from tests.collectors.ingesting import LOG
 from tests.fuzz import (
+    test_kept_metrics,
     test_kineto_fuzz,
     test_load_tools_fuzz,
     test_log_readers,
@@ -47,6 +48,7 @@ _FUZZED = (
     test_load_tools_fuzz,
     test_serving_text_fuzz,
     test_metric_readers,
+    test_kept_metrics,
 )
 FAILED = [test_aiperf.record(error={"type": "Timeout", "message": "no answer"}, metrics={}) for _ in range(3)]
 MODEL_OF_ONES_OWN = LOG.replace("llama2-7b", "our-own-13b")
