@@ -50,7 +50,7 @@ class CheckpointsResult:
     interval_s     median time from one save's end to the next one's beginning;  interval_steps  likewise in steps
     interval_source  saves, their ends alone (so that a save is part of it), or period and usual step
     mttf           failures, time at risk, mean time to failure and its interval
-    ends           saves of which the end alone was recorded
+    ends, unended  saves of which the end alone was recorded, and the beginning alone
     slices         slices of the job, else data-parallel replicas
     kept_s, saves_s, redone_s, restarts_s  time in kept steps, and lost to each; other_s: the rest of `held_s`
     """
@@ -78,6 +78,7 @@ class CheckpointsResult:
     slices: int | None
     usd_per_chip_hour: float | None
     ends: int = 0
+    unended: int = 0
     notes: tuple[str, ...] = field(default=())
 
     @property
@@ -186,6 +187,7 @@ def analyze(tables: Tables, facts: Facts, options: dict[str, Any]) -> Checkpoint
         slices=_slices(facts),
         usd_per_chip_hour=price,
         ends=len(saved.ends),
+        unended=saved.unended,
         notes=(*machine.notes, *days.notes, *_notes(saved, whole, found, past, days, source)),
     )
 
@@ -252,6 +254,11 @@ def _notes(
             f"Of {told:,} {'save' if told == 1 else 'saves'} the end alone was recorded: how long one blocks training "
             "is not known. Orbax entries in the goodput log would tell."
         )
+    elif not len(saved.rows) and (told := saved.unended):
+        notes.append(
+            f"Of {told:,} {'save' if told == 1 else 'saves'} the beginning alone was recorded: how long one blocks "
+            "training is not known. Orbax entries in the goodput log would tell."
+        )
     elif not len(saved.rows):
         notes.append("No save was recorded. Orbax entries in the goodput log would tell what one costs.")
     elif len(whole) < len(saved.rows):
@@ -264,7 +271,7 @@ def _notes(
             "Saves are written in the background: what is known is how long they block, not when they are "
             "safe. A checkpoint still being written when a failure strikes is lost."
         )
-    if saved.unended:
+    if saved.unended and (len(saved.rows) or len(saved.ends)):
         notes.append(f"Saves without a recorded end, in no figure: {saved.unended}.")
     if source == "period and usual step":
         notes.append(

@@ -39,6 +39,7 @@ ON_GPU = (
     "deepspeed",
     "hf_trainer",
     "trainer_state",
+    "dllogger",
     "nvrx",
     "nccl_inspector",
     "flight_recorder",

@@ -6,6 +6,7 @@ import pytest
 
 from collectors.training import (
     deepspeed,
+    dllogger,
     hf_trainer,
     job_log,
     llm_c,
@@ -19,6 +20,7 @@ from collectors.training import (
 from tests.catalog.test_causes import ORDINARY, TELLING
 from tests.collectors import (
     test_deepspeed,
+    test_dllogger,
     test_hf_trainer,
     test_job_log,
     test_llm_c,
@@ -56,6 +58,7 @@ VALID = {
     torchtitan: [test_torchtitan.RUN.encode(), test_torchtitan.coloured(test_torchtitan.RUN).encode()],
     llm_c: [test_llm_c.RUN.encode()],
     deepspeed: [test_deepspeed.RUN.encode()],
+    dllogger: [test_dllogger.RUN.encode()],
     hf_trainer: [test_hf_trainer.RUN.encode()],
     mllog: [(test_mllog.SUBMITTED + test_mllog.STEPPED + test_mllog.EVALUATED + test_mllog.END).encode()],
     resiliency: [test_resiliency.text_of(test_resiliency.A_JOB).encode()],

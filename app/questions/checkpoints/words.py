@@ -27,6 +27,8 @@ def lost(result: CheckpointsResult) -> Verdict:
         text += f"; saves, lost steps and restarts took {fmt.share(cost / result.held_s)} of the time"
     if not result.save.count and result.ends:
         return headline(f"{text}.", "Of no save was recorded when it began, so what one costs is not known.")
+    if not result.save.count and result.unended:
+        return headline(f"{text}.", "Of no save was recorded when it ended, so what one costs is not known.")
     if not result.save.count:
         return headline(f"{text}.", "No save was recorded, so what one costs is not known.")
     return headline(f"{text}.")
