@@ -19,6 +19,7 @@ PLACES = (
     "device.rocm.rpd",
     "device.rocm.rocprofv3",
     "device.memory_snapshot",
+    "training.mlflow",
     "own.tables",
     "training.goodput_log",
     "training.maxtext",

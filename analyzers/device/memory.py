@@ -253,13 +253,15 @@ def _notes(
 ) -> tuple[str, ...]:
     notes = []
     if len(sampled):
+        profiled = (sampled["capture"].notna() & (sampled["capture"] >= 0)).any()
+        what = fmt.count(len(sampled), "sample")
         by = (
-            "samples that allocators wrote into the profile: bytes in use, and on a TPU those kept back for the "
-            "program that runs"
-            if sampled["capture"].notna().any()
-            else "samples of bytes in use, taken beside any profile"
+            f"{what} that allocators wrote into the profile: bytes in use, and on a TPU those kept back for the program "
+            "that runs"
+            if profiled
+            else f"{what} of bytes in use, taken beside any profile"
         )
-        notes.append(f"The peak is the most of {len(sampled):,} {by}. Between samples more may have been in use.")
+        notes.append(f"The peak is the most of {by}. Between samples more may have been in use.")
     if untimed := int(sampled["ts_ns"].isna().sum()):
         notes.append(f"Of {fmt.count(untimed, 'sample')} no time is told: counted, and not drawn over time.")
     if (sampled["allocator"] == by_run.PYTORCH).any():

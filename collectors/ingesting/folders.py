@@ -1,4 +1,5 @@
-"""Folders whose files are one input together: `nsys export --type parquetdir` writes a Parquet file for each table."""
+"""Folders whose files are one input together: `nsys export --type parquetdir` writes a Parquet file for each table, and
+MLflow's `mlruns/` a file for each metric of each run."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -12,6 +13,9 @@ _TABLE = re.compile(
     r"^(StringIds|NVTX_EVENTS|META_DATA_EXPORT|OSRT_API|CUPTI_ACTIVITY_KIND_\w+|TARGET_INFO_SESSION_START_TIME)$"
 )
 _MAGIC = b"PAR1"
+_META, _META_BYTES = "meta.yaml", 1 << 14
+_RUN = re.compile(rb"^run_(?:uu)?id:", re.MULTILINE)
+_KEPT = (_META, "metrics", "params", "tags", "inputs", "outputs")  # what MLflow keeps of a run, below its folder
 
 
 @dataclass(frozen=True)
@@ -25,9 +29,21 @@ class TableFolder(SafeSource):
         return self.tables
 
 
+@dataclass(frozen=True)
+class RunFolder(SafeSource):
+    """A folder of runs of MLflow as one input. `files`: (name within it, file) of each, by name; `path` is the first
+    of them."""
+
+    files: tuple[tuple[str, Path], ...] = ()
+
+    @property
+    def parts(self) -> tuple[tuple[str, Path], ...]:
+        return self.files
+
+
 def joined(sources: Iterable[SafeSource]) -> Iterator[SafeSource]:
     """The sources, with the files of each such folder as one, in the place of the first of them."""
-    sources = list(sources)
+    sources = list(_with_runs(list(sources)))
     folders: dict[tuple[Path, PurePosixPath], list[SafeSource]] = {}
     for source in sources:
         if may_be_table(source):
@@ -61,3 +77,47 @@ def _together(key: tuple[Path, PurePosixPath], files: list[SafeSource]) -> Table
     place, name = key
     tables = tuple(sorted((PurePosixPath(f.name).stem, f.path) for f in files))
     return TableFolder(tables[0][1], name.as_posix() if name.name else place.name, tables=tables)
+
+
+def _with_runs(sources: list[SafeSource]) -> Iterator[SafeSource]:
+    """The sources, with all that MLflow keeps of the runs of a folder as one. What the runs themselves left there
+    (artifacts) stays apart."""
+    kinds = {s.name: kind_of(s.path) for s in sources if PurePosixPath(s.name).name == _META}
+    runs = {PurePosixPath(name).parent for name, kind in kinds.items() if kind == "run"}
+    stores = {run: _store_of(run) for run in runs}
+    together: dict[PurePosixPath, list[SafeSource]] = {}
+    whose: dict[str, PurePosixPath] = {}
+    for source in sources if runs else ():
+        name = PurePosixPath(source.name)
+        run = next((up for up in name.parents if up in runs and name.relative_to(up).parts[0] in _KEPT), None)
+        store = stores[run] if run is not None else name.parent.parent
+        if run is not None or (kinds.get(source.name) == "experiment" and store in stores.values()):
+            whose[source.name] = store
+            together.setdefault(store, []).append(source)
+    for source in sources:
+        if source.name not in whose:
+            yield source
+        elif files := together.pop(whose[source.name], None):
+            yield _as_one(whose[source.name], files)
+
+
+def _store_of(run: PurePosixPath) -> PurePosixPath:
+    """The folder in which the folders of experiments lie, as far up as it was given."""
+    return run.parents[min(1, len(run.parents) - 1)] if run.parents else run
+
+
+def _as_one(store: PurePosixPath, files: list[SafeSource]) -> RunFolder:
+    within = sorted((PurePosixPath(file.name).relative_to(store).as_posix(), file.path) for file in files)
+    return RunFolder(within[0][1], store.as_posix() if store.name else "mlruns", files=tuple(within))
+
+
+def kind_of(meta: Path) -> str:
+    """Whether a meta.yaml is that of a `run` or of an `experiment` of MLflow; empty for anything else."""
+    try:
+        with meta.open("rb") as f:
+            text = f.read(_META_BYTES)
+    except OSError:
+        return ""
+    if b"artifact_uri:" in text and _RUN.search(text):
+        return "run"
+    return "experiment" if b"artifact_location:" in text and b"experiment_id:" in text else ""

@@ -139,8 +139,8 @@ LOOKS: tuple[Look, ...] = (
     ),
     Look(
         "a database of SQLite without a profiler's tables",
-        "`nsys export --type sqlite` and rocprofv3 write those that are read.",
-        ("nsys", "rocpd", "rpd"),
+        "`nsys export --type sqlite`, rocprofv3 and MLflow write those that are read.",
+        ("nsys", "rocpd", "mlflow"),
         first=rb"SQLite format 3\x00",
     ),
     Look("a file packed with xz", _UNPACK, first=rb"\xfd7zXZ"),

@@ -153,13 +153,18 @@ class Database:
             read = dict(zip(there, _whole(rows), strict=True))
             yield {c: read[c] if c in read else np.full(len(rows), NULL) for c in columns}
 
-    def rows(self, table: str, columns: Sequence[str], most: int = 1 << 20) -> Iterator[tuple]:
-        """Rows as they stand, at most so many; a column that the table lacks is None throughout."""
+    def rows(
+        self, table: str, columns: Sequence[str], most: int = 1 << 20, where: tuple[str, str] | None = None
+    ) -> Iterator[tuple]:
+        """Rows as they stand, at most so many; a column that the table lacks is None throughout. `where`: only those
+        that hold this text in this column, of which there are none where it is lacking."""
         there = [c for c in columns if c in self.columns.get(table, ())]
-        if not there:
+        if not there or (where is not None and not self.has(table, where[0])):
             return
         chosen, left = ", ".join(quoted(c) for c in there), most
-        for rows in self._texts(f"SELECT {chosen} FROM {quoted(table)} LIMIT {most}", table):
+        only = f" WHERE {quoted(where[0])} = ?" if where else ""
+        given = where[1:] if where else ()
+        for rows in self._texts(f"SELECT {chosen} FROM {quoted(table)}{only} LIMIT {most}", table, given):
             if len(there) == len(columns):
                 yield from rows[:left]
             else:
@@ -187,11 +192,11 @@ class Database:
         if lost not in self.lost:
             self.lost.append(lost)
 
-    def _texts(self, query: str, table: str) -> Iterator[list[tuple]]:
+    def _texts(self, query: str, table: str, given: tuple[str, ...] = ()) -> Iterator[list[tuple]]:
         """Rows with texts. Those of a whole file are no longer than it: pages that stand in many texts make them so."""
         left = self._bytes
         try:
-            for rows in self._walked(query, _TEXT_ROWS, LONGEST):
+            for rows in self._walked(query, _TEXT_ROWS, LONGEST, given):
                 left -= sum(len(value) for row in rows for value in row if isinstance(value, str | bytes))
                 if left < 0:
                     raise sqlite3.DatabaseError("its texts are longer than the file")
@@ -206,14 +211,14 @@ class Database:
         except (sqlite3.Error, UnicodeError) as error:
             self._unreadable_part(f"the rest of the table {table[:80]}", error)
 
-    def _walked(self, query: str, count: int, longest: int) -> Iterator[list[tuple]]:
+    def _walked(self, query: str, count: int, longest: int, given: tuple[str, ...] = ()) -> Iterator[list[tuple]]:
         """Rows, so many at a time. `longest`: bytes of a value. Raises what SQLite does."""
         left, connection = self._bytes // _LEAST_ROW, self._connection
         cursor, rows = connection.cursor(), None
         while rows is None or rows:
             connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, longest)
             try:
-                cursor = cursor.execute(query) if rows is None else cursor
+                cursor = cursor.execute(query, given) if rows is None else cursor
                 rows = cursor.fetchmany(count)
             finally:  # between two pieces other values may be asked for
                 connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, LONGEST)

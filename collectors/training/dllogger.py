@@ -29,6 +29,7 @@ from collectors.base import Item, Source
 from collectors.reading.attempts import Lanes
 from collectors.reading.textlog import NS_PER_S, clean, fits, seconds_to_ns, shows, whole
 from collectors.training.handled_lines import HandledLines
+from collectors.training.parameters import facts_of
 from collectors.training.unprinted import FAR, MOST
 
 NAME = "dllogger"
@@ -44,18 +45,6 @@ _EPOCH = re.compile(r"epoch_|_epoch|(?:^|_)avg(?:_|$)")  # of a plain number's e
 _LOSSES = ("step_loss", "train_loss", "train.loss", "loss", "train_reduced_loss", "reduced_train_loss", "average_loss")
 _TIMES = (("train_iter_time",), ("iter_time",), ("train.data_time", "train.compute_time"), ("step_time",))  # s
 _SMOOTHED, _SMOOTHED_OVER = "train_step_timing in s", 5  # steps of which NeMo's timing is a mean
-_COUNTS = {  # what a parameter is called, behind its group: what a run calls it
-    "max_steps": "planned_steps",
-    "global_batch_size": "global_batch",
-    "micro_batch_size": "micro_batch",
-    "encoder_seq_length": "sequence_length",
-    "seq_length": "sequence_length",
-}
-_AXES = {
-    "tensor_model_parallel_size": "tensor",
-    "pipeline_model_parallel_size": "pipeline",
-    "context_parallel_size": "context",
-}
 _SCALES = {"ms": 1e-3, "us": 1e-6}
 _MAX_STEPS = re.compile(r"\bmax_steps=(\d{1,15})\b", re.ASCII)
 _MOST_EPOCHS, _MOST_UNITS, _MAX_NAME = 100_000, 10_000, 200
@@ -157,10 +146,7 @@ class _Log(HandledLines):
             self._lived("checkpoint_save", at, None, saved)
         if named := _MAX_STEPS.search(str(data.get("Config"))[:10_000]):
             self.facts["planned_steps"] = int(named[1])
-        told = {name.rpartition("/")[2]: number for name, raw in data.items() if (number := whole(raw)) and number > 0}
-        self.facts |= {name: told[n] for n, name in _COUNTS.items() if n in told}
-        if axes := {axis: told[n] for n, axis in _AXES.items() if told.get(n, 1) > 1}:
-            self.facts["parallelism"] = axes
+        self.facts |= facts_of(data)
 
     def _number_of(self, step: object, values: Mapping[str, float], offset: int) -> int | None:
         """The number of the step that an entry tells of; None where it tells of something else."""
