@@ -20,6 +20,7 @@
 
 import json
 import re
+from collections import deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -48,11 +49,14 @@ _SMOOTHED, _SMOOTHED_OVER = "train_step_timing in s", 5  # steps of which NeMo's
 _SCALES = {"ms": 1e-3, "us": 1e-6}
 _MAX_STEPS = re.compile(r"\bmax_steps=(\d{1,15})\b", re.ASCII)
 _MOST_EPOCHS, _MOST_UNITS, _MAX_NAME = 100_000, 10_000, 200
+_MOST_BETWEEN = 5_000_000  # steps that were not logged, of one file
+_LATELY = 64  # entries among which one that is written again is looked for
 EXPECTED = 'lines such as `DLLL {"timestamp": "1618506478.69", "type": "LOG", "step": [0, 12], "data": {"loss": 1.5}}`'
 EVERY = "not each was logged: those between two took the mean since the entry before"
 NUMBERED_ON = "their iterations begin anew with each epoch: they are numbered on"
 PAUSED = "something else lies before them, such as an evaluation: they are taken to be as long as the step before"
 TRIED = "they were logged again before the next one, as an optimizer that skips a step does: one of all tries"
+TWICE = "each was written once more, as where several processes or collectors of logs do: it counts once"
 CUT = "they are cut off, or no JSON with `step` and `data`"
 
 
@@ -74,6 +78,8 @@ class _Log(HandledLines):
         self.epochs = _Epochs()
         self.job_ns: int | None = None  # when this start of the job began, while it has not ended
         self.begun = False
+        self.lately: deque[int] = deque(maxlen=_LATELY)
+        self.between = 0  # steps that were not logged, so far
         self.elapsed_s: float | None = None
         self.before: int | None = None  # when the step before was logged, or training began
         self.waiting: _Step | None = None  # the last step: it may be logged again
@@ -81,7 +87,12 @@ class _Log(HandledLines):
         self.paused = False  # something else was logged since
 
     def entry(self, offset: int, line: str, whole: bool) -> None:
-        found = _entry(line)
+        text = line[line.find(_MARK) + len(_MARK) - 1 :]
+        if (key := hash(text)) in self.lately:  # to the microsecond
+            self.tally.add("entries", TWICE, offset)
+            return
+        self.lately.append(key)
+        found = _entry(text)
         if found is None:
             self.tally.add("entries", CUT, offset)
             return
@@ -191,7 +202,8 @@ class _Log(HandledLines):
         taken = self.lanes.take(step.number, step.at)
         self.attempt = max(self.attempt, self.lanes.attempt)
         count = step.number - taken.before if taken.before is not None else 1
-        count = count if 1 <= count <= MOST else 1
+        count = count if 1 <= count <= MOST and self.between + count <= _MOST_BETWEEN else 1
+        self.between += count - 1
         each = self._each_ns(step, count)
         for n in range(step.number - count + 1, step.number + 1):
             last = n == step.number
@@ -271,9 +283,9 @@ def _of_an_epoch(name: str) -> bool:
     return bool(_EPOCH.search(name))
 
 
-def _entry(line: str) -> dict[str, Any] | None:
+def _entry(text: str) -> dict[str, Any] | None:
     try:
-        found = _DECODER.raw_decode(line, line.find(_MARK) + len(_MARK) - 1)[0]
+        found = _DECODER.raw_decode(text)[0]
     except (ValueError, RecursionError):
         return None
     return found if isinstance(found, dict) and ("data" in found or "metadata" in found) else None

@@ -8,7 +8,8 @@ that is, and how another is chosen, is said.
                   counts samples. Infinity is the largest number there, and not a number is marked
     steps         where a metric's name tells how long a step took (`collectors.training.tracked`)
     memory        system/gpu_N_memory_usage_megabytes * 10^6 as bytes_in_use of device N
-    job           start_time to end_time, in ms; open-ended while it runs
+    job           start_time to end_time, in ms; open-ended while it runs, when its last metric (`custom`, an instant)
+                  is its last sign of life
     evidence      that it FAILED (process_exit) or was KILLED (terminated), at its end
     facts         job_name (the run's name); of its parameters planned steps, batch, length of a sequence, parallelism
 """
@@ -67,8 +68,9 @@ def read(source: Source) -> Iterator[Item]:
 def _read(source: Source, store: Store) -> Iterator[Item]:
     tally = Tally()
     run = _chosen(source, store.runs(), tally)
-    yield from _Metrics(source, tally).read(store, run)
-    yield from _life(source, run, tally)
+    metrics = _Metrics(source, tally)
+    yield from metrics.read(store, run)
+    yield from _life(source, run, metrics.last_ns, tally)
     if run.name:
         yield Fact("job_name", run.name)
     for name, value in facts_of(store.named(run, "params")).items():
@@ -97,12 +99,15 @@ def _called(run: StoredRun) -> str:
     return f"{clean(run.name)[:60]!r} ({clean(run.id)[:32]})" if run.name else clean(run.id)[:32]
 
 
-def _life(source: Source, run: StoredRun, tally: Tally) -> Iterator[Item]:
-    """When it began and ended, and how."""
+def _life(source: Source, run: StoredRun, last_ns: int | None, tally: Tally) -> Iterator[Item]:
+    """When it began and ended, and how. Of one without an end the last metric is a sign of life."""
     start, end = run.times
-    life = Buffer("lifecycle", "kind", "start_ns", "end_ns", "attempt", "order", "source")
+    end = None if run.status in ("RUNNING", "SCHEDULED") else end
+    life = Buffer("lifecycle", "kind", "start_ns", "end_ns", "attempt", "detail", "order", "source")
     if start is not None:
-        life.add("job", start, None if run.status in ("RUNNING", "SCHEDULED") else end, 0, 0, source.name)
+        life.add("job", start, end, 0, None, 0, source.name)
+        if end is None and last_ns is not None and last_ns > start:
+            life.add("custom", last_ns, last_ns, 0, "last metric", 1, source.name)
     yield from life.rest()
     if cause := _ENDS.get(run.status):
         evidence = Evidence(source, tally)
@@ -118,6 +123,7 @@ class _Metrics:
         self._tracked = Tracked(source, NAME, tally)
         self._memory = Buffer("memory", "host", "device", "ts_ns", "kind", "bytes", "name")
         self._tally = tally
+        self.last_ns: int | None = None
         self._names: dict[str, int] = {}
         self._at, self._step, self._code, self._value = array("q"), array("q"), array("l"), array("d")
 
@@ -134,6 +140,8 @@ class _Metrics:
     def _in_order(self) -> Iterator[Item]:
         known = [_Name(name) for name in self._names]
         step = np.array(self._step)
+        last = max(self._at, default=NULL)
+        self.last_ns = None if last == NULL else last
         for n in np.lexsort((step, np.array(self._at))).tolist():
             name, at, value = known[self._code[n]], self._at[n], self._value[n]
             at = None if at == NULL else at

@@ -173,7 +173,7 @@ class _History:
         each = None if took_s <= 0 or count <= 0 else seconds_to_ns(took_s / count)
         if shown is False:
             self.tally.add("train_runtime", RESUMED)
-        elif each is not None and count <= _MOST_STEPS:
+        elif each is not None and self._order + count <= _MOST_STEPS:
             self._timed(step, count, each)
             if shown is None:
                 self.tally.add("steps", UNSHOWN, count=count)

@@ -204,3 +204,20 @@ def test_saves_of_which_the_beginning_is_told(tmp_path, store):
     assert result.unended == 1 and "Of no save was recorded when it ended" in str(lost(result))
     assert any("Of 1 save the beginning alone" in n for n in result.notes)
     assert not any("No save was recorded" in n for n in result.notes)
+
+
+def test_what_is_written_twice_counts_once(tmp_path):
+    """By two processes, or behind the prefixes of two pods."""
+    once = log(tmp_path, RUN)
+    for text in (
+        "".join(f"{line}\n{line}\n" for line in RUN.splitlines()),
+        "".join(f"[pod/w-{n}/t] {line}\n" for line in RUN.splitlines() for n in (0, 1)),
+    ):
+        got = log(tmp_path, text)
+        assert got.rows == once.rows and dllogger.TWICE in got.reasons() and dllogger.TRIED not in got.reasons()
+
+
+def test_a_step_far_ahead_again_and_again_is_no_reason_for_rows_without_end(tmp_path, monkeypatch):
+    monkeypatch.setattr(dllogger, "_MOST_BETWEEN", 1_000)
+    text = "".join(entry(n, [0, 500 * n], {"loss": 1.0}) for n in range(100))
+    assert len(log(tmp_path, text).rows["steps"]) < 1_200

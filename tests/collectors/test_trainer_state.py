@@ -118,6 +118,12 @@ def test_trained_on_behind_what_had_ended(tmp_path):
     assert got.column("steps", "dur_ns") == [2 * S] * 50 + [3 * S] * 50
 
 
+def test_steps_without_end(tmp_path, monkeypatch):
+    monkeypatch.setattr(trainer_state, "_MOST_STEPS", 1_000)
+    got = told(tmp_path, state([{"step": 500 * n, "train_runtime": 5.0} for n in range(1, 100)]))
+    assert len(got.rows["steps"]) == 1_000
+
+
 def test_what_is_no_state(tmp_path):
     with pytest.raises(InputError, match="nothing was logged"):
         told(tmp_path, state([]))
