@@ -15,7 +15,8 @@
     checkpoint_save  where `checkpoint_step` tells that one begins; nothing tells its end
     scalars      every number of any entry, by time, with the unit that METADATA tells
     facts        of the parameters: planned steps, batch, length of a sequence, parallelism, as NeMo names them
-`train_start` among the parameters tells when the first step began.
+`train_start` among the parameters tells when the first step began. What DLLogger prints is read likewise, where it
+names iterations: `DLL 2020-09-15 14:29:13.47 - Epoch: 0 Iteration: 1  train.loss : 7.09  train.total_ips : 267 img/s`.
 """
 
 import json
@@ -37,8 +38,18 @@ NAME = "dllogger"
 TITLE = "DLLogger log"
 HELP = "Lines of NVIDIA's DLLogger (DeepLearningExamples' dllogger.json): steps, losses, evaluations, summary."
 
-_SNIFF = re.compile(rb'DLLL \{"(?:timestamp|datetime|elapsedtime|type|step)"')
+_SNIFF = re.compile(
+    rb'DLLL \{"(?:timestamp|datetime|elapsedtime|type|step)"'
+    rb"|DLLL? \d{4}-\d\d-\d\d [\d:.]{8,15} - (?:Training )?Epoch: \d+ (?:Training )?Iteration: \d"
+)
 _MARK = "DLLL {"
+_PRINTED = re.compile(
+    r"\bDLLL? \d{4}-\d\d-\d\d [\d:.]{8,15}(?P<end>) - (?:(?P<parameter>PARAMETER) |(?P<summary>Summary: )"
+    r"|(?:Training )?Epoch: (?P<epoch>\d{1,18}) (?:(?:Training )?Iteration: (?P<iteration>\d{1,18}) )?"
+    r"(?:Validation Iteration: (?P<validation>\d{1,18}) )?)",
+    re.ASCII,
+)
+_METRIC = re.compile(r"([^\s:]{1,200}) : (\S{1,100})(?: (?!\S{1,200} : )(\S{1,20}))?")
 _DECODER = json.JSONDecoder(strict=False)
 _STAMP = re.compile(r"(\d{1,10})(?:\.(\d{1,9})\d{0,20})?", re.ASCII)
 _NOT_TRAINING = re.compile(r"(?:avg_|mean_|best_)?(?:final|val|eval|valid|validation|dev|test|infer\w*)(?:[_.]|\b)")
@@ -50,6 +61,7 @@ _SCALES = {"ms": 1e-3, "us": 1e-6}
 _MAX_STEPS = re.compile(r"\bmax_steps=(\d{1,15})\b", re.ASCII)
 _MOST_EPOCHS, _MOST_UNITS, _MAX_NAME = 100_000, 10_000, 200
 _MOST_BETWEEN = 5_000_000  # steps that were not logged, of one file
+_LONGEST = 1 << 16  # characters of what is printed of an entry
 _LATELY = 64  # entries among which one that is written again is looked for
 EXPECTED = 'lines such as `DLLL {"timestamp": "1618506478.69", "type": "LOG", "step": [0, 12], "data": {"loss": 1.5}}`'
 EVERY = "not each was logged: those between two took the mean since the entry before"
@@ -72,7 +84,7 @@ def read(source: Source) -> Iterator[Item]:
 class _Log(HandledLines):
     def __init__(self, source: Source):
         super().__init__(source, "kind", "start_ns", "end_ns", "attempt", "step", "order", "source")
-        self.handlers = ((_MARK, self.entry),)
+        self.handlers = ((_MARK, self.entry), ("DLL", self.printed))
         self.units: dict[str, str] = {}
         self.lanes = Lanes()
         self.epochs = _Epochs()
@@ -104,6 +116,24 @@ class _Log(HandledLines):
             self.units[_name(metric[:_MAX_NAME])] = clean(unit)[:20]
         if isinstance(data, dict):
             self._data(offset, found.get("step"), at, data)
+
+    def printed(self, offset: int, line: str, whole: bool) -> None:
+        found = _PRINTED.search(line)
+        if found is None:
+            return
+        if (key := hash(line[found.start() :])) in self.lately:
+            self.tally.add("entries", TWICE, offset)
+            return
+        self.lately.append(key)
+        at = self.clock.time_ns(line[found.start() : found.end("end")], offset)
+        data: dict[str, Any] = {}
+        for name, value, unit in _METRIC.findall(line, found.end(), found.end() + _LONGEST):
+            data[name] = _told(value)
+            if unit and len(self.units) < _MOST_UNITS:
+                self.units[_name(name)] = clean(unit)
+        place = [int(n) for n in (found["epoch"], found["iteration"], found["validation"]) if n is not None]
+        self._started(at, None)
+        self._data(offset, found["parameter"] or place, at, data)
 
     def ended(self) -> None:
         self._enter()
@@ -311,6 +341,14 @@ def _number(value: object) -> float | None:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     return float(value) if isinstance(value, float) or abs(value) < 1e300 else None
+
+
+def _told(text: str) -> object:
+    """A value as it is printed."""
+    try:
+        return float(text)
+    except ValueError:
+        return True if text == "True" else text
 
 
 def _loss(values: Mapping[str, float]) -> float | None:

@@ -221,3 +221,39 @@ def test_a_step_far_ahead_again_and_again_is_no_reason_for_rows_without_end(tmp_
     monkeypatch.setattr(dllogger, "_MOST_BETWEEN", 1_000)
     text = "".join(entry(n, [0, 500 * n], {"loss": 1.0}) for n in range(100))
     assert len(log(tmp_path, text).rows["steps"]) < 1_200
+
+
+PRINTED = (
+    "RUNNING EPOCHS FROM 0 TO 2\n"
+    "DLL 2020-09-15 14:29:00.000000 - PARAMETER max_steps : 8 \n"
+    "DLL 2020-09-15 14:29:01.000000 - PARAMETER train_start : True \n"
+    + "".join(
+        f"DLL 2020-09-15 14:29:{1 + n + 5 * e:02}.500000 - Epoch: {e} Iteration: {n}  "
+        f"train.loss : {7 - n}.09304  train.total_ips : 267.44 img/s\n"
+        f"DLL 2020-09-15 14:29:{1 + n + 5 * e:02}.500100 - Epoch: {e} Iteration: {n}  lr : 0.1 \n"
+        for e in range(2)
+        for n in range(1, 5)
+    )
+    + "DLL 2020-09-15 14:29:10.600000 - Epoch: 1  val.loss : nan \n"
+    "DLL 2020-09-15 14:29:11.000000 - Summary: train.loss : 5.5  \n"
+)
+
+
+def test_what_dllogger_prints(tmp_path):
+    assert dllogger.sniff(source_of(tmp_path, PRINTED)) == 0.85
+    got = log(tmp_path, PRINTED, "out.log")
+    assert got.column("steps", "step") == list(range(1, 9))
+    assert got.column("steps", "dur_ns") == [1.5 * S, S, S, S, 2 * S, S, S, S]
+    assert got.column("steps", "loss")[:2] == [6.09304, 5.09304]
+    values = {row["name"]: (row["value"], row["unit"]) for row in got.rows["scalars"]}
+    assert values["train.total_ips"] == (267.44, "img/s") and values["lr"] == (0.1, None)
+    assert got.facts == {"planned_steps": 8} and "no time zone" in got.reasons()
+    [job] = got.rows["lifecycle"]
+    assert job["end_ns"] - job["start_ns"] == 11 * S
+
+
+@pytest.mark.parametrize("end", ["a" * 3_000_000, "a : b " * 500_000, "a : " * 700_000, "DLL 2020-01-01 " * 200_000])
+def test_a_long_line_of_what_is_printed_takes_no_time(tmp_path, end):
+    begun = process_time()
+    log(tmp_path, PRINTED + f"DLL 2020-09-15 14:29:12.000000 - PARAMETER {end}\n")
+    assert process_time() - begun < 2

@@ -58,7 +58,7 @@ VALID = {
     torchtitan: [test_torchtitan.RUN.encode(), test_torchtitan.coloured(test_torchtitan.RUN).encode()],
     llm_c: [test_llm_c.RUN.encode()],
     deepspeed: [test_deepspeed.RUN.encode()],
-    dllogger: [test_dllogger.RUN.encode()],
+    dllogger: [test_dllogger.RUN.encode(), test_dllogger.PRINTED.encode()],
     hf_trainer: [test_hf_trainer.RUN.encode()],
     mllog: [(test_mllog.SUBMITTED + test_mllog.STEPPED + test_mllog.EVALUATED + test_mllog.END).encode()],
     resiliency: [test_resiliency.text_of(test_resiliency.A_JOB).encode()],

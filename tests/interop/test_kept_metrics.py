@@ -72,3 +72,8 @@ def test_dllogger_of_nemo_and_of_resnet():
     assert set(resnet.column("steps", "attempt")) == {0} and len(resnet.rows["lifecycle"]) == 1
     assert 0.18e9 < sorted(resnet.column("steps", "dur_ns"))[len(resnet.rows["steps"]) // 2] < 0.2e9
     assert dllogger.NUMBERED_ON in resnet.reasons() and dllogger.TRIED not in resnet.reasons()
+    name = "example_stdout_log.txt"
+    printed = read(dllogger, Source(logs / "nvidia_dllogger" / "examples" / name, name))
+    lines = [x for x in (logs / "nvidia_dllogger" / "examples" / name).read_text().splitlines() if "Iteration: " in x]
+    losses = [float(line.split(" : ")[1].split()[0]) for line in lines if "Validation" not in line]
+    assert printed.column("steps", "loss") == losses and "nat" in printed.column("scalars", "unit")
