@@ -15,6 +15,7 @@ _TABLE = re.compile(
 _MAGIC = b"PAR1"
 _META, _META_BYTES = "meta.yaml", 1 << 14
 _RUN = re.compile(rb"^run_(?:uu)?id:", re.MULTILINE)
+_KEPT_BYTES = 1 << 28  # of a file of it that lies in a bucket
 _KEPT = (_META, "metrics", "params", "tags", "inputs", "outputs")  # what MLflow keeps of a run, below its folder
 
 
@@ -109,6 +110,13 @@ def _store_of(run: PurePosixPath) -> PurePosixPath:
 def _as_one(store: PurePosixPath, files: list[SafeSource]) -> RunFolder:
     within = sorted((PurePosixPath(file.name).relative_to(store).as_posix(), file.path) for file in files)
     return RunFolder(within[0][1], store.as_posix() if store.name else "mlruns", files=tuple(within))
+
+
+def may_be_of_run(source: SafeSource) -> bool:
+    """Whether a file that no reader knows may be one that MLflow keeps of a run, by its name and its size."""
+    name = PurePosixPath(source.name)
+    kept = name.name == _META or any(folder in _KEPT for folder in name.parts[:-1])
+    return kept and source.size <= _KEPT_BYTES
 
 
 def kind_of(meta: Path) -> str:

@@ -28,6 +28,8 @@ NAME = "trainer_state"
 TITLE = "Hugging Face Trainer state"
 HELP = "Hugging Face's trainer_state.json, of a checkpoint or of the whole job: losses, evaluations, mean step time."
 
+COMPARED = True  # its content is compared with that of others of the input before it is read
+
 _HISTORY, _STEP = re.compile(rb'"log_history"\s*:\s*\['), re.compile(rb'"global_step"\s*:\s*\d')
 _RUNTIME = re.compile(r"(?!train_).{1,100}_runtime")  # of an evaluation, by the name of its set
 _UNITS = (

@@ -26,6 +26,7 @@ from runs.parts import in_parts
 from runs.spread.choosing import engine_of
 from runs.spread.engine import Outcome, named, perform
 from runs.store import Store
+from tests.collectors import mlflow_files, test_trainer_state
 from tests.collectors.ingesting import LOG, nothing_stored
 from tests.collectors.kineto_traces import kernel, op, trace
 from tests.collectors.test_ahead import write
@@ -35,6 +36,7 @@ from tests.runs.objects.conftest import bucket  # noqa: F401 - a fixture
 from tests.runs.objects.test_bucket_faults import between, each_first
 
 HOSTS = 2
+RUN = test_trainer_state.RUN
 AGAIN = LOG.replace("1.0", "1.1")
 
 
@@ -137,6 +139,24 @@ def test_a_file_beside_its_own_gzip_counts_once_in_a_bucket_and_across_one(bucke
     done = ingest([tmp_path / "c.log.gz"], store, engine=Elsewhere(), far=inputs(bucket))
     said = "the same bytes as a.log where both are unpacked, read once"
     assert done.tables == {"steps": 10} and {f"packed/a.log.gz: {said}", f"c.log.gz: {said}"} <= set(done.warnings)
+
+
+def test_what_is_one_input_together_is_so_in_a_bucket(bucket, store, tmp_path):  # noqa: F811
+    """A folder of runs of MLflow, and states of one training."""
+    mlflow_files.folder(tmp_path / "in" / "mlruns", mlflow_files.run("a" * 32, mlflow_files.curve()))
+    for name, text in (("c", test_trainer_state.state(test_trainer_state.trained(20), 20)), ("end", RUN)):
+        (tmp_path / "in" / name).mkdir()
+        (tmp_path / "in" / name / "trainer_state.json").write_text(text)
+    objects = objects_at(bucket.url)
+    for path in sorted(p for p in (tmp_path / "in").rglob("*") if p.is_file()):
+        objects.create(f"in/{path.relative_to(tmp_path / 'in').as_posix()}", path.read_bytes())
+    done = ingest([], store, engine=Elsewhere(), far=inputs(bucket))
+    assert {file.name: file.state for file in done.files} == {
+        "mlruns": "read",
+        "end/trainer_state.json": "read",
+        "c/trainer_state.json": "left_out",
+    }
+    assert ingest([tmp_path / "in"], store).existed
 
 
 def test_parts_lie_in_the_store_before_the_run_does_and_nothing_is_left_of_them(one, there, tmp_path):

@@ -15,7 +15,7 @@ from typing import Any
 from collectors import collector
 from collectors.ingesting.batches import task_bytes
 from collectors.ingesting.far.files import FarFile, brought, changed, scratch
-from collectors.ingesting.folders import may_be_table
+from collectors.ingesting.folders import may_be_of_run, may_be_table
 from collectors.ingesting.identity import readers
 from collectors.ingesting.looks import is_no_archive
 from collectors.ingesting.order import begins
@@ -148,9 +148,12 @@ def _looked(source: SafeSource, digest: str, folder: Path, twin: bool) -> Looked
         return Looked(digest=digest, here=True)
     best = recognise(SafeSource(source.path, source.name), folder)
     if best.score < SURE:
-        return Looked(digest=digest, stranger=unknown(source))
-    if type(best.source) is not SafeSource or not isinstance(best.collector, ModuleType):
+        here = may_be_of_run(source)
+        return Looked(digest=digest, here=here, stranger=None if here else unknown(source))
+    alone = isinstance(best.collector, ModuleType) and not getattr(best.collector, "COMPARED", False)
+    if type(best.source) is not SafeSource or not alone:
         return Looked(digest=digest, here=True)
+    assert isinstance(best.collector, ModuleType)
     unpacked = unpacked_digest(source) if twin and source.gzipped else ""
     name, notes = best.collector.NAME, best.notes
     return Looked(digest=digest, unpacked=unpacked, collector=name, begins=begins(best.source), notes=notes)
