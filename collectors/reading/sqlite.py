@@ -98,6 +98,10 @@ class Database:
         page = int.from_bytes(head[16:18], "big")
         pages = int.from_bytes(head[28:32], "big") if head[24:28] == head[92:96] else 0
         lacks = pages * (65_536 if page == 1 else page) - self._bytes
+        log = path.with_name(f"{path.name}-wal")
+        if log.exists() and log.stat().st_size:
+            why = "they lie in the file beside it whose name ends in -wal: end what writes to it, and copy it again"
+            self.lost.append(Lost("what was written last", why))
         if lacks > 0:
             self.lost.append(Lost("the end of the file", f"it is cut short: {lacks:,} bytes are missing", self._bytes))
 

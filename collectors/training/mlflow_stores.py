@@ -18,6 +18,7 @@ from collectors.reading.sqlite import Database
 from collectors.reading.textlog import Tally, clean, whole, within_64_bits
 from errors import InputError
 
+SYSTEM = "system/"  # how the names of its samples of the machine begin, whose steps count samples
 MOST_RUNS, MOST_POINTS = 100_000, 5_000_000
 _MOST_NAMES = 10_000  # parameters or tags of a run
 _LONGEST_VALUE = 10_000  # bytes of a parameter
@@ -91,9 +92,10 @@ class Tables:
         """Of which runs there are metrics, and whether any is of a step beyond 0. The latest of each name tell that."""
         table = "latest_metrics" if self._database.has("latest_metrics", "run_uuid", "step") else "metrics"
         found: dict[str, int] = {}
-        for key, step in self._database.rows(table, ("run_uuid", "step"), MOST_POINTS):
-            if isinstance(key, str):
-                found[key] = max(found.get(key, 1), 2 if isinstance(step, int) and step > 0 else 1)
+        for key, name, step in self._database.rows(table, ("run_uuid", "key", "step"), MOST_POINTS):
+            if isinstance(key, str) and isinstance(name, str):
+                of_steps = isinstance(step, int) and step > 0 and not name.startswith(SYSTEM)
+                found[key] = max(found.get(key, 1), 2 if of_steps else 1)
         return found
 
     def points(self, run: StoredRun) -> Iterator[Point]:
@@ -195,14 +197,14 @@ class Files:
 
 def _logs(metrics: list[tuple[str, Path]]) -> int:
     """As `StoredRun.logs`, by the ends of the first files."""
-    found = 0
-    for name, path in metrics[:_LOOKED_AT]:
+    found = int(any(path.stat().st_size for _, path in metrics))
+    for name, path in [one for one in metrics if not one[0].startswith(SYSTEM)][:_LOOKED_AT]:
         with path.open("rb") as f:
             f.seek(max(0, f.seek(0, os.SEEK_END) - _END_BYTES))
             last = f.read().decode("utf-8", "replace").rstrip().rpartition("\n")[2]
         point = _point(name, last)
         if point is not None:
-            found = max(found, 2 if (point.step or 0) > 0 and not name.startswith("system/") else 1)
+            found = max(found, 2 if (point.step or 0) > 0 else 1)
     return found
 
 

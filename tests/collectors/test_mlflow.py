@@ -98,6 +98,22 @@ def test_of_many_runs_one_is_read_and_the_others_are_named(tmp_path, form):
     assert "gone" not in lost.reason
 
 
+@FORMS
+def test_samples_of_the_machine_are_no_steps(tmp_path, form):
+    """A run that only watched its machine is no training, whenever it was started."""
+    samples = [(f"system/gpu_{g}_power_usage_watts", 100.0, T0 + n, n) for g in range(30) for n in range(3)]
+    watched = run("b" * 32, samples, name="watched", start=T0 + 10**9)
+    trained = run("a" * 32, [*((n, v, at, s) for n, v, at, s in samples), ("train/loss", 1.0, T0, 7)], name="trained")
+    assert read(mlflow, source_of(tmp_path, form, trained, watched)).facts["job_name"] == "trained"
+
+
+def test_a_database_whose_last_rows_lie_beside_it(tmp_path):
+    path = database(tmp_path / "mlflow.db", ONE)
+    (tmp_path / "mlflow.db-wal").write_bytes(b"x" * 100)
+    got = read(mlflow, Source(path, "mlflow.db"))
+    assert len(got.rows["steps"]) == 10 and "-wal" in got.reasons()
+
+
 def test_another_run_is_chosen_as_is_said(tmp_path, store):
     other = run("b" * 32, curve(3), name="other", start=T0 - 10**6)
     path = database(tmp_path / "mlflow.db", ONE, other)
