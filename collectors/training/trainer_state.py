@@ -7,7 +7,7 @@
     facts     planned_steps (`max_steps`), steps_averaged_over (steps of which one mean is told)
 It tells no time of day. `train_runtime` is of the steps since the job was last resumed, of which nothing tells how many
 they are; `train_loss` is the sum of the losses of these steps over the number of all. Where the losses that were logged
-add up to it, the time is of all steps; where they do not, no step's time is told.
+add up to it, the time is of all steps; where they do not, or could not show it, no step's time is told.
 """
 
 import hashlib
@@ -43,14 +43,20 @@ _UNITS = (
 _APART = ("step", "loss")  # what is no scalar
 _MAX_NAME = 200
 _MOST_STEPS = 5_000_000  # that are entered one by one
-_CLOSE, _TAIL = 0.01, 0.1  # how nearly losses have to add up, and which share of the steps may lie behind the last one
-_ROUNDED = 1e-4  # losses are written with four digits behind the point by most versions
+_CLOSE = 1e-3  # how nearly losses have to add up, of the sum of their amounts
+_ROUNDED = 5e-5  # of losses that are written with four digits behind the point, as most versions do
+_LAST = 5  # losses whose spread tells how far those behind them may be from the last
+_FEW = 0.05  # of the steps, that may be missed: the mean is off by no more
 EXPECTED = 'a JSON object with "log_history", a list of entries with "step", as Trainer saves it with each checkpoint'
 RESUMED = (
-    "the job was resumed, and nothing tells from which step on: its losses do not add up to train_loss, so that "
-    "train_runtime is of some of its steps, and no step's time is known"
+    "its losses do not add up to train_loss, as of a job that was resumed, and nothing tells from which step on: "
+    "train_runtime is of some of its steps, and no step's time is told"
 )
-UNSHOWN = "their mean is train_runtime over all: too few losses were logged to show that the job was not resumed"
+UNSHOWN = "their mean is train_runtime over all: no loss was logged, which would show that the job was not resumed"
+UNCLEAR = (
+    "losses that are no numbers, about zero or too few cannot show that it is of all steps and that the job was not "
+    "resumed: no step's time is told"
+)
 ENDLESS = "nothing tells how long they took: train_runtime is written when training has ended"
 
 
@@ -173,8 +179,8 @@ class _History:
         logged, self._evaluated_s = self._logged, []
         shown = _adds_up(logged, count, step, mean_loss)
         each = None if took_s <= 0 or count <= 0 else seconds_to_ns(took_s / count)
-        if shown is False:
-            self.tally.add("train_runtime", RESUMED)
+        if shown is False or (shown is None and logged):
+            self.tally.add("train_runtime", RESUMED if shown is False else UNCLEAR)
         elif each is not None and self._order + count <= _MOST_STEPS:
             self._timed(step, count, each)
             if shown is None:
@@ -201,17 +207,25 @@ class _History:
 
 def _adds_up(logged: list[_Logged], count: int, step: int, mean_loss: float | None) -> bool | None:
     """Whether the losses of `count` steps are those of which `mean_loss`, over all up to `step`, was made; None where
-    that cannot be told."""
+    that cannot be told: where those before some step, had the job been resumed there, would not be missed."""
     parts = [(one.step - one.before) * one.loss for one in logged]
-    if mean_loss is None or not parts or not all(map(isfinite, (mean_loss, *parts))):
+    if mean_loss is None or not parts or logged[-1].step > step or not all(map(isfinite, (mean_loss, *parts))):
         return None
-    tail, weight = step - logged[-1].step, fsum(map(abs, parts))
-    rest = tail * logged[-1].loss
-    off = abs(mean_loss * step - fsum(parts) - rest)
-    doubt = _CLOSE * weight + _ROUNDED * step + abs(rest) / 2
-    if off > doubt:
-        return False
-    return None if tail > _TAIL * count or _ROUNDED * step > _TAIL * weight else True
+    last, tail = logged[-1], step - logged[-1].step
+    late = [one.loss for one in logged[-_LAST:]]
+    spread = max(late) - min(late) if len(late) > _LAST // 2 else abs(last.loss)
+    digits = _ROUNDED if all(round(one.loss, 4) == one.loss for one in logged) else 0.0
+    doubt = _CLOSE * fsum(map(abs, parts)) + digits * step + tail * abs(last.loss) / 10
+    doubt += 2 * spread * (tail * max(tail, last.step - last.before)) ** 0.5  # of steps behind the last that was logged
+    before, begun = 0.0, step - count
+    for one, part in zip(logged, parts, strict=True):
+        first = max(one.before, begun + _FEW * count)
+        if first <= one.step:
+            low = before + (first - one.before) * one.loss
+            if min(abs(low), abs(before + part)) <= doubt or (low > 0) != (before + part > 0):
+                return None
+        before += part
+    return abs(mean_loss * step - before - tail * last.loss) <= doubt
 
 
 def _number(value: object) -> float | None:
