@@ -40,6 +40,7 @@ _UNITS = (
     ("total_flos", "FLOP"),
     ("num_input_tokens_seen", "tokens"),
 )
+_COUNTED = ("total_flos", "num_input_tokens_seen")
 _APART = ("step", "loss")  # what is no scalar
 _MAX_NAME = 200
 _MOST_STEPS = 5_000_000  # that are entered one by one
@@ -125,6 +126,7 @@ class _History:
         self.entries = self.averaged = self._order = self._begun = 0
         self._start, self._logged = Start(0), list[_Logged]()
         self._evaluated_s: list[float] = []
+        self._counted: dict[str, float] = {}  # of what the state counts too: what the last entry said
 
     def entry(self, entry: object) -> None:
         step = whole(entry.get("step")) if isinstance(entry, dict) else None
@@ -133,6 +135,7 @@ class _History:
             return
         self.entries += 1
         numbers = {clean(name)[:_MAX_NAME]: value for name, raw in entry.items() if (value := _number(raw)) is not None}
+        self._counted |= {name: numbers[name] for name in _COUNTED if name in numbers}
         for name, value in numbers.items():
             if name not in _APART:
                 self._scalars.add(step, name, value, _unit(name), self.source)
@@ -158,8 +161,9 @@ class _History:
         if self._logged:
             self.tally.add("steps", ENDLESS, count=len(self._logged))
         self._untimed()
-        for name in ("total_flos", "num_input_tokens_seen"):
-            if (value := _number(state.get(name))) and reached is not None and self.entries:
+        for name in _COUNTED:
+            value = _number(state.get(name))
+            if value and reached is not None and self.entries and self._counted.get(name) != value:
                 self._scalars.add(reached, name, value, _unit(name), self.source)
 
     def _loss(self, step: int, loss: float) -> None:

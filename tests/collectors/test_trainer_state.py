@@ -61,6 +61,7 @@ def test_a_training_that_came_to_its_end(tmp_path):
     assert values["eval_runtime", 50] == (20.0, "s") and values["eval_b_loss", 100] == (2.25, None)
     assert values["grad_norm", 30] == (1.5, None) and values["total_flos", 100] == (5e15, "FLOP")
     assert not any(name in ("loss", "step") for name, _ in values)
+    assert got.column("scalars", "name").count("total_flos") == 1
     assert got.facts == {"planned_steps": 200, "steps_averaged_over": 100} and not got.lost
 
 
