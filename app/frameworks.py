@@ -12,6 +12,7 @@ BY_COLLECTOR: dict[str, tuple[str, ...]] = {
     "deepspeed": ("pytorch",),
     "hf_trainer": ("pytorch",),
     "trainer_state": ("pytorch",),
+    "verl": ("pytorch",),
     "nvrx": ("pytorch",),
     "kineto": ("pytorch",),
     "vllm_bench": ("vllm",),

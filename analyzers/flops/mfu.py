@@ -18,7 +18,7 @@ from analyzers.subject import CHIP, MODEL, SEQ, model_of, sequence_of
 from analyzers.time.history import History
 from analyzers.time.job_past import steps_taken
 from analyzers.time.steps_alone import alone_ns
-from analyzers.time.useful import Printed, printed, tokens_of_steps
+from analyzers.time.useful import Printed, generates, printed, tokens_of_steps
 from catalog.flops import NAMES as CONVENTION_NAMES
 from catalog.flops import FlopsPerToken, flops_per_token
 from catalog.models import Model
@@ -142,12 +142,15 @@ def _from_steps(subject: _Subject, tables: Tables, facts: Facts, options: dict[s
         )
     tokens = tokens_of_steps(tables, facts, past.rows["step"])
     job = _by_the_job(past, facts)
-    own = CONVENTION_NAMES if tokens is not None and subject.counted("causal") else ()
+    counted = tokens is not None and subject.counted("causal") is not None
+    own = CONVENTION_NAMES if counted and not generates(facts) else ()
     ran = ran_in_steps(tables, facts) if options["convention"] == SHAPES or (job is None and not own) else None
     convention = options["convention"] or ("causal" if own else JOB if job is not None or ran is None else SHAPES)
     if (convention == JOB and job is None) or (convention == SHAPES and ran is None):
-        raise _unknown_work(tokens is not None)
+        raise _unknown_work(tokens is not None, facts)
     if convention not in OWN and not own:
+        if generates(facts):
+            raise _unknown_work(tokens is not None, facts)
         raise QuestionError(
             f"FLOPs by the convention {convention} need a model, a sequence length and printed tokens per second",
             advice="Ask with convention=job for the count that the job printed.",
@@ -222,7 +225,12 @@ def _again(subject: _Subject, tables: Tables, facts: Facts, options: dict[str, A
     return useful_part(found) if convention == SHAPES else found
 
 
-def _unknown_work(has_tokens: bool) -> QuestionError:
+def _unknown_work(has_tokens: bool, facts: Facts) -> QuestionError:
+    if generates(facts):
+        return QuestionError(
+            "the steps generate and score what they train on, and no input says how many FLOPs that is",
+            advice="Add a profile, or ask about the update alone with --option tokens_per_s=RATE.",
+        )
     if has_tokens:
         return QuestionError(
             "the steps have tokens, but the model or its sequence length is not known",

@@ -13,6 +13,7 @@ from runs.tables import Tables
 
 UNCOUNTED = 0.1  # of the time in computing whose FLOPs nobody counted: from here on, a count of the rest is a bound
 TOO_LITTLE = 0.01  # of the time: so little useful maths beside that is no figure
+GENERATES = "steps_generate"  # a fact: the steps are of reinforcement learning, and generate what they train on
 ALIKE = 0.02  # step lines print seconds to the millisecond: tokens per step within this of each other are one number
 
 
@@ -27,6 +28,11 @@ def useful_share(ledger: Ledger) -> float | None:
         return None
     share = ledger.amount("useful_maths") / ledger.chip_seconds
     return None if share < TOO_LITTLE and uncounted(ledger) else share
+
+
+def generates(facts: Facts) -> bool:
+    """Whether steps generate and score what they train on: what training takes of a token is not what they take."""
+    return fact(facts, GENERATES) is True
 
 
 @dataclass(frozen=True)
@@ -45,8 +51,8 @@ def _lines(tables: Tables, facts: Facts) -> pd.DataFrame:
 
 
 def printed(tables: Tables, facts: Facts) -> Printed:
-    """The job's own rates: of the steps that print both, the one with the median TFLOP/s, so that the two belong
-    together."""
+    """The job's own rates of training: of the steps that print both, the one with the median TFLOP/s, so that the two
+    belong together."""
     lines = _lines(tables, facts)
     rate = lines["model_flops_per_chip"] / lines["dur_ns"] / 1e3
     tokens = lines["tokens_per_s_per_chip"]
@@ -55,7 +61,7 @@ def printed(tables: Tables, facts: Facts) -> Printed:
         middle = both.sort_values().index[len(both) // 2]
         per_token = float((rate[both.index] / tokens[both.index]).median())
         return Printed(per_token * float(tokens[middle]), float(tokens[middle]))
-    return Printed(_median(rate), _median(tokens))
+    return Printed(_median(rate), None if generates(facts) else _median(tokens))
 
 
 def tokens_of_steps(tables: Tables, facts: Facts, steps: pd.Series) -> np.ndarray | None:

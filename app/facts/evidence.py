@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from analyzers.base import Facts, fact
-from analyzers.time.useful import printed
+from analyzers.time.useful import generates, printed
 from app.facts.settled import shown_devices
 from errors import ChipledgerError
 from runs.devices import seen_devices
@@ -54,7 +54,8 @@ def seen_in(run: Run) -> Shown:
 def _shown(folder: Path, created_ns: int) -> Shown:
     run = Run(folder)
     rates = printed(run.tables, run.written.facts)
-    return Shown(_hosts(run), shown_devices(run), rates.tflops_per_s, rates.tokens_per_s, _tokens(run))
+    tokens = None if generates(run.written.facts) else _tokens(run)
+    return Shown(_hosts(run), shown_devices(run), rates.tflops_per_s, rates.tokens_per_s, tokens)
 
 
 def _hosts(run: Run) -> tuple[str, ...]:

@@ -40,6 +40,7 @@ ON_GPU = (
     "hf_trainer",
     "trainer_state",
     "dllogger",
+    "verl",
     "nvrx",
     "nccl_inspector",
     "flight_recorder",

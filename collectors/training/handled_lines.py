@@ -15,7 +15,10 @@ Handler = Callable[[int, str, bool], None]  # byte offset, line (a piece of one 
 class HandledLines:
     """`handlers`: what a line holds, and who reads it; the first that fits does, so the frequent and the telling ones
     come first. `life`: rows of `lifecycle` with the `columns` that a format tells. `facts`: what the log says of the
-    run; where it says something twice, the last word. `attempt`, `last_step`: how far it has come."""
+    run; where it says something twice, the last word. `attempt`, `last_step`: how far it has come. `evident`: whether
+    its lines may tell why something happened."""
+
+    evident = True
 
     def __init__(self, source: Source, *columns: str):
         self.source = source.name
@@ -36,7 +39,8 @@ class HandledLines:
         for offset, line, whole in lines(source):
             if not line:
                 continue
-            self.evidence.see(offset, line, self.attempt, self.last_step)
+            if self.evident:
+                self.evidence.see(offset, line, self.attempt, self.last_step)
             for needle, handle in self.handlers:
                 if needle in line:
                     for piece in pieces(plain(line)):

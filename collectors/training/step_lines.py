@@ -90,13 +90,15 @@ class StepLines(HandledLines):
         told: Told,
         every: str = "",
         losses: Mapping[int, float] = NO_LOSSES,
+        ended: int | None = None,
     ) -> None:
         """Rows of the `count` steps up to `step`, whose line was written at `at`. `every`: how the time of several is
-        known. `losses`: of those before the last, where they are known."""
-        each = told.each_ns
+        known. `losses`: of those before the last, where they are known. `ended`: when the last ended, where that was
+        before its line."""
+        each, end = told.each_ns, at if ended is None else ended
         for n in range(step - count + 1, step + 1):
             last = n == step
-            start = None if at is None or each is None else at - each * (step - n + 1)
+            start = None if end is None or each is None else end - each * (step - n + 1)
             row = (taken.start, n, name, start, each, told.tokens_per_s, told.flops)
             loss = told.loss if last and told.loss is not None else losses.get(n)
             self.steps.add(*row, loss, self.order, at if last else None, self.format, self.source)

@@ -264,6 +264,14 @@ def test_steps_without_any_rate_say_what_is_missing():
         ask(lines([1.0] * 4, per_token=None), {"chip": "v6e"})
 
 
+@pytest.mark.parametrize("options", [{}, {"convention": "causal"}])
+def test_steps_that_generate_what_they_train_on_have_no_mfu_by_their_tokens(options):
+    facts = {"model": "llama3.1-8b", "chip": "v6e", "sequence_length": 8192, "steps_generate": True}
+    with pytest.raises(QuestionError, match="the steps generate and score"):
+        ask(lines([1.0] * 4, per_token=None), facts, **options)
+    assert ask(lines([1.0] * 4), facts).convention == "job"
+
+
 def test_tokens_of_the_global_batch_where_no_line_prints_a_rate():
     columns = {"step": [0, 1, 2], "order": [0, 1, 2], "dur_ns": [4 * S, 2 * S, 2 * S], "source": ["a"] * 3}
     facts = {"model": "llama3.1-8b", "chip": "v6e", "global_batch": 512, "sequence_length": 8192, "chips": 256}

@@ -16,6 +16,7 @@ from collectors.training import (
     resiliency,
     torchtitan,
     wandb_log,
+    verl,
 )
 from tests.catalog.test_causes import ORDINARY, TELLING
 from tests.collectors import (
@@ -30,6 +31,7 @@ from tests.collectors import (
     test_resiliency,
     test_torchtitan,
     test_wandb_log,
+    test_verl,
 )
 from tests.fuzz.damage import checks_of, survive
 
@@ -60,6 +62,7 @@ VALID = {
     deepspeed: [test_deepspeed.RUN.encode()],
     dllogger: [test_dllogger.RUN.encode(), test_dllogger.PRINTED.encode()],
     hf_trainer: [test_hf_trainer.RUN.encode()],
+    verl: [test_verl.RUN.encode(), test_verl.EARLY.encode(), test_verl.RECORDS.encode()],
     mllog: [(test_mllog.SUBMITTED + test_mllog.STEPPED + test_mllog.EVALUATED + test_mllog.END).encode()],
     resiliency: [test_resiliency.text_of(test_resiliency.A_JOB).encode()],
     nvrx: [test_nvrx.TWO.encode()],

@@ -1,4 +1,4 @@
-"""Real logs of llm.c, torchtitan and DeepSpeed, and numbers that were computed from them independently."""
+"""Real logs of llm.c, torchtitan, DeepSpeed and verl, and numbers that were computed from them independently."""
 
 import json
 from pathlib import Path
@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from collectors.base import Source
-from collectors.training import deepspeed, llm_c, torchtitan
+from collectors.training import deepspeed, llm_c, torchtitan, verl
+from errors import InputError
 from tests.collectors.reading import read
 
 SHARED = Path(__file__).parents[2].parent / "shared"
@@ -70,3 +71,28 @@ def test_deepspeed():
         at = [row["logged_ns"] for row in got.rows["steps"] if row["logged_ns"]]
         took = sum(row["dur_ns"] for row in got.rows["steps"] if row["dur_ns"])
         assert took == pytest.approx(at[-1] - at[0], abs=len(steps))  # neither file tells its batch
+
+
+def test_verl():
+    told = oracle("verl")
+    for name, expected in told.items():
+        source = Source(MORE / name, name)
+        assert verl.sniff(source) >= 0.9
+        if "steps" in expected:
+            got = read(verl, source)
+            assert got.column("steps", "step") == expected["steps"] and set(got.column("steps", "loss")) == {
+                -0.005,
+                0.0,
+            }
+            values = {(r["name"], r["step"]): (r["value"], r["unit"]) for r in got.rows["scalars"]}
+            for phase in ("gen", "update_actor", "update_critic"):
+                of_steps = [values[f"timing/{phase}", step] for step in expected["steps"]]
+                assert of_steps == [(took, "s") for took in expected[f"timing_{phase}_s"]]
+            first = sum(1 for _, step in values if step == expected["steps"][0])
+            assert first + 1 == expected["keys_first_line"]  # the loss stands with its step
+        elif "evidence" in expected["expect"]:
+            got = read(verl, source)
+            assert set(got.rows) == {"evidence"} and "NotImplementedError" in str(got.column("evidence", "text"))
+        else:
+            with pytest.raises(InputError, match="came to no step"):
+                read(verl, source)
