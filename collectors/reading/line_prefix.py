@@ -10,6 +10,7 @@ Launchers, container runtimes and collectors of logs put something before each l
     host-1:           pdsh, DeepSpeed           3:                            srun --label
     [1,3]<stdout>:    mpirun --tag-output       [3] text                      mpirun -l of MPICH and Intel
     (Trainer pid=77)  Ray, whose processes are no hosts
+    (worker1, rank=1, pid=77, ip=10.0.0.5)     SkyPilot; of one node (task, pid=77), which names none
     [2026-03-04 05:06:07] [4242]              loggers, which tell a process by its number in the system
 """
 
@@ -45,7 +46,8 @@ _LEADING = re.compile(
     rf"|\s*(?:[A-Z][a-z]{{2}} (?:{_SYSLOG_NAMES}) [ \d]\d \d\d:\d\d:\d\d \d{{4}})?"
     r"\[(?:[\w.@-]{1,253}@)?\d{1,9},(?P<tag>\d{1,7})\](?:\[[\w.-]{1,253}:\d{1,9}\])?<std(?:out|err|diag)>: ?"
     r"|\[(?P<process>\d{1,7})\] "
-    r"|\s*\((?:[A-Za-z_][\w.:-]{0,99} )?pid=\d{1,9}(?:, ip=[\w.:-]{1,60})?\) ?"
+    r"|\s*\((?:[A-Za-z_][\w.:-]{0,99},? )?pid=\d{1,9}(?:, ip=[\w.:-]{1,60})?\) ?"
+    r"|\s*\((?P<node>[A-Za-z][\w.-]{0,99}), rank=\d{1,6}, pid=\d{1,9}(?:, ip=[\w.:-]{1,60})?\) ?"
     r"|\[?\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?: ?(?:Z|UTC|GMT|[+-]\d\d(?::?\d\d)?)(?!\w))?\]? ?"
     r"(?:std(?:out|err) [FP] )?"
     rf"|(?:{_SYSLOG_NAMES}) [ 0-3]\d \d\d:\d\d:\d\d (?P<syslog>[\w.-]+) [\w./-]+(?:\[\d+\])?: ?",
@@ -55,7 +57,7 @@ _LOGGERS = re.compile(r"\[\d{4}[-/]|\d{4}[-/]\d\d[-/]\d\d ")  # how loggers begi
 _MOST_LEADING = 6  # prefixes before one line
 _LONGEST_LEADING = 2_000  # characters of all of them
 _RANK = re.compile(r"\[(rank[-_ ]?\d+)", re.ASCII)
-_NAMING = ("pod", "compose", "syslog", "pdsh", "bracket", "task", "tag", "process")  # which names a host best
+_NAMING = ("pod", "compose", "syslog", "node", "pdsh", "bracket", "task", "tag", "process")  # which names a host best
 _NAME_DATE = re.compile(r"(?<!\d)(\d{4})([-_.]?)(\d\d)\2(\d\d)(?!\d)", re.ASCII)
 _SYSLOG = re.compile(
     rf"(?P<name>{_SYSLOG_NAMES}) (?P<day>[ 0-3]\d) "

@@ -50,6 +50,10 @@ PREFIXES = [
     ("(TrainWorker pid=4711) ", None),
     ("(TrainWorker pid=4711, ip=10.0.0.5) ", None),
     ("(pid=4711) ", None),
+    ("(pretraining, pid=4711) ", None),
+    ("(head, rank=0, pid=4711) ", "head"),
+    ("(worker1, rank=1, pid=4711, ip=10.0.0.5) ", "worker1"),
+    ("(worker1, rank=1, pid=4711, ip=10.0.0.5) [rank8]: ", "worker1"),
 ]
 
 
