@@ -17,6 +17,7 @@ from analyzers.time.hangs import hung_ns, slow_after_pause
 from analyzers.time.job_times import (
     Jobs,
     attempt_of,
+    begun_times,
     from_the_future,
     job_times,
     strangers,
@@ -171,7 +172,9 @@ def _by_lines(
         end = start + steps["dur_ns"].to_numpy(dtype=np.int64)
         lone = strangers(tables, _sources(lines), int(start.min()), int(end.max()))
         jobs = job_times(tables, now_ns, found.shifts, lone, start)
-        jobs = Jobs(with_starts_told(jobs.starts, start, steps["attempt"].to_numpy(dtype=np.int64)), jobs.ends)
+        begun = begun_times(tables, now_ns, found.shifts, lone)
+        attempt = steps["attempt"].to_numpy(dtype=np.int64)
+        jobs = Jobs(with_starts_told(jobs.starts, start, attempt, begun), jobs.ends)
         steps["attempt"] = attempt_of(start, jobs.starts)
         steps = _segmented(steps)
         steps["first"] |= slow_after_pause(start, end)

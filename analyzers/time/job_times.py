@@ -13,6 +13,9 @@ from runs.tables import Tables, frame
 
 AHEAD_NS = 60 * NS_PER_S  # an event named this much later than it was written cannot be: its clock was wrong
 APART_FROM_STEPS = ("queued", "data_loading")  # waiting for machines may end long before; a profile tells its fetches
+BEFORE_STEPS = ("accelerator_initialization", "training_preparation", "checkpoint_restore")
+NEVER = np.iinfo(np.int64).max
+NONE = np.zeros(0, dtype=np.int64)
 ONE_START_NS = 300 * NS_PER_S  # two inputs that tell of a start within this time, no step between, tell of one start
 
 
@@ -91,11 +94,26 @@ def _starts_once(times: np.ndarray, teller: np.ndarray, step_ns: np.ndarray | No
     return np.unique(np.array(kept, dtype=np.int64))
 
 
-def with_starts_told(starts: np.ndarray, step_ns: np.ndarray, attempt: np.ndarray) -> np.ndarray:
-    """The starts, and the first step of each further attempt before which, since the last step, none was recorded."""
+def begun_times(
+    tables: Tables, now_ns: int | None, shifts: Mapping[str, int] | None, without: tuple[str, ...]
+) -> np.ndarray:
+    """When what a job does before its first step began, sorted. `shifts`, `without`: see History."""
+    where = [("kind", "in", BEFORE_STEPS)]
+    rows = of_the_job(frame(tables, "lifecycle", ["kind", "start_ns", "source"], where), None, without)
+    times = np.sort(moved(rows[rows["start_ns"].notna()], "start_ns", shifts))
+    return times if now_ns is None else times[times <= now_ns]
+
+
+def with_starts_told(
+    starts: np.ndarray, step_ns: np.ndarray, attempt: np.ndarray, begun_ns: np.ndarray = NONE
+) -> np.ndarray:
+    """The starts, and of each further attempt before which, since the last step, none was recorded, its first sign:
+    what it did before its first step, of `begun_ns`, else that step."""
     opens = np.flatnonzero(np.diff(attempt) > 0) + 1
     low, high = (np.searchsorted(starts, step_ns[at], side="right") for at in (opens - 1, opens))
-    return np.unique(np.concatenate((starts, step_ns[opens[low == high]])))
+    opens = opens[low == high]
+    following = np.append(begun_ns, NEVER)[np.searchsorted(begun_ns, step_ns[opens - 1], side="right")]
+    return np.unique(np.concatenate((starts, np.minimum(following, step_ns[opens]))))
 
 
 def attempt_of(step_ns: np.ndarray, starts: np.ndarray) -> np.ndarray:

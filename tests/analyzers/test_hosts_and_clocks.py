@@ -220,3 +220,14 @@ def test_a_step_that_was_hardly_timed_is_one_step_of_all_hosts_that_share_a_log(
     rows = history(MemoryTables({"steps": columns}), {}).rows
     assert rows["step"].tolist() == list(range(40))
     assert rows["kept"].all() and rows["first"].sum() == 1
+
+
+def test_an_attempt_that_restores_before_its_first_step_begins_with_that():
+    """A minute and a half to be back, of which the last half minute restores."""
+    here = tables(parts(JOB, "a.log", []))
+    life = {"kind": ["checkpoint_restore"], "start_ns": [EPOCH + 360 * S], "end_ns": [EPOCH + 390 * S]}
+    here = MemoryTables({"steps": here.arrow("steps").to_pydict(), "lifecycle": {**life, "source": ["a.log"]}})
+    accounts = ledger.analyze(here, facts_of({"chips": 1}), {}).ledger
+    assert accounts.amount("infrastructure_recovery") == pytest.approx(60, abs=1)
+    assert accounts.amount("checkpoint_restore") == pytest.approx(30, abs=1)
+    assert interruptions.analyze(here, facts_of({"chips": 1}), {}).count == 1
