@@ -32,9 +32,10 @@ from collectors.reading.line_prefix import Clock, host_prefix, pieces, plain
 from collectors.reading.textlog import Buffer, Tally, fits, is_text_log, lines, seconds_to_ns, tail
 from collectors.training import megatron_lines as said
 from collectors.training import megatron_timers as timing
+from collectors.training import nemo_lines as nemo
 from collectors.training.megatron_arguments import Arguments
 from collectors.training.megatron_timers import ALL_HEAD, MAX_HEAD, PausesTold, Timers
-from collectors.training.step_fields import NUMBER, fields_of, first
+from collectors.training.step_fields import fields_of, first
 from collectors.training.unprinted import BETWEEN, MOST, printed_every, stood_for
 from errors import InputError
 
@@ -85,11 +86,13 @@ class _Log:
         self.evidence = Evidence(source, self.tally, self.clock)
         self.arguments = Arguments(self.tally)
         self.apart = printed_every(source, said.PRINTED) or 1
-        self.nemo_apart = printed_every(source, said.NEMO_PRINTED)
+        self.nemo_apart = printed_every(source, nemo.PRINTED)
         self.order = self.attempt = 0
         self.averaged: set[int] = set()
         self.hosts: dict[str | None, Lanes] = defaultdict(lambda: Lanes(Start(self.attempt)))
         self._begin()
+        if nemo.PRINTED.search(source.head):
+            self.cursor = nemo.begun_ns(source, self.nemo_apart)
         self.usual_ns = timing.step_ahead_ns(source.head)  # of a log that was cut, whose first line has none before it
         self.steps = StepRows(*STEP_COLUMNS)
         self.life = Buffer("lifecycle", "kind", "start_ns", "end_ns", "attempt", "step", "detail", "order", "source")
@@ -97,7 +100,9 @@ class _Log:
         # The first needle found decides, so the frequent and the telling ones come first.
         self.handlers = (
             ("elapsed time per iteration", self.step),
-            ("train_step_timing in s", self.nemo_step),
+            (nemo.TIMING, self.nemo_step),
+            ("Global Checkpoint ", self.nemo_checkpoint),
+            ("processes registered. Starting with", self.arguments.processes),
             ("time (ms) |", self.timers),
             ("..: ", self.timers),
             (MAX_HEAD, self.timers),
@@ -180,18 +185,30 @@ class _Log:
             self._steps(taken, host, step, self._covered(taken, step, offset), each_ns, at, fields)
 
     def nemo_step(self, offset: int, line: str, whole: bool) -> None:
-        match = said.NEMO.match(line)
+        match = nemo.STEP.match(line)
         if not match or (not whole and not line[match.end() :].strip()):
             return
         step, dur_ns, before = int(match[2]), seconds_to_ns(float(match[3])), line[: match.start("step")]
         host = host_prefix(before)
         if any(lane.last == step for lane in self.hosts[host].now) or not fits(step):
             return  # a progress bar shows each step many times
-        fields = {name: float(value) for name, value in said.NEMO_FIELD.findall(line) if NUMBER.fullmatch(value)}
+        fields = nemo.metrics(line, cut_off=not whole)
+        self.arguments.batch(fields)
         at = self.clock.time_ns(before, offset)
         taken = self._taken(host, step, at, dur_ns)
         count, each_ns = stood_for(step, taken.before, self.nemo_apart, dur_ns or 0, taken.lane.took_ns)
         self._steps(taken, host, step, count, each_ns, at, fields, BETWEEN)
+
+    def nemo_checkpoint(self, offset: int, line: str, whole: bool) -> None:
+        """A save, behind which undated steps go on; a restore, with which the program begins."""
+        if (found := nemo.checkpoint(line, offset, self.clock)) is None:
+            return
+        if found.kind == "checkpoint_restore" and self.last_step is not None:
+            self.close_job()
+            self._next_attempt()
+        self._live(found.kind, found.start, found.end, found.step)
+        if self.cursor is not None or self.last_step is None:  # else steps before it have no time
+            self.cursor = found.end
 
     def _taken(self, host: str | None, step: int, at: int | None, dur_ns: int | None) -> Taken:
         """Where a step line belongs. Where the iteration drops, the same process goes on from an earlier one."""
@@ -277,7 +294,7 @@ class _Log:
             self.tally.add("iterations", averaged, count=count)
         for name, value in fields.items():
             if name not in said.OWN:
-                self.scalars.add(end, step, name, value, None, self.name)
+                self.scalars.add(end, step, name, value, said.UNITS.get(name), self.name)
         self.last_step = step
         if leads:
             if not self.paused_ns and taken.before is not None:

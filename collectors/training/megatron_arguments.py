@@ -18,6 +18,7 @@ _WORLD = re.compile(  # for `match`; atomic: only the first such words are tried
     re.ASCII,
 )
 _VOCABULARY = re.compile(r"padded vocab \(size: *(\d{1,9})\)", re.ASCII)
+_PROCESSES = re.compile(r"All distributed processes registered\. Starting with (\d{1,7}) processes", re.ASCII)
 _WHOLE = re.compile(r"\d{1,15}", re.ASCII)
 _DIMENSIONS = {"num_layers": "layers", "hidden_size": "d_model", "num_attention_heads": "heads"}
 _AXES = {
@@ -90,6 +91,17 @@ class Arguments:
             for argument, axis in _AXES.items():
                 if axis != "expert" and match[axis]:
                     self._said[argument] = match[axis]
+
+    def batch(self, fields: dict[str, float]) -> None:
+        """What a step line of NeMo tells of the batch, which grows in a ramp."""
+        if (size := first(fields, ("global_batch_size",))) and size.is_integer() and 0 < size < 1e12:
+            self._said["global_batch_size"] = f"{size:.0f}"
+
+    def processes(self, offset: int, line: str, whole: bool) -> None:
+        """NeMo's line of how many processes it starts with."""
+        if whole and (match := _PROCESSES.search(line)):
+            self._said["world_size"] = match[1]
+            self._chips.update(filter(None, [self.number("world_size")]))
 
     def number(self, name: str) -> int | None:
         """A positive whole number; None where it is not said or something else."""

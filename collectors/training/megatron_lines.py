@@ -7,14 +7,13 @@ from collectors.reading.textlog import DATED
 
 STEP = re.compile(r"iteration\s+(\d{1,18})\s*/\s*\d{1,18}\s*\|(.*)", re.ASCII)
 BELOW_ZERO = re.compile(r"iteration +-\d")
-NEMO = re.compile(  # for `match`; atomic: only the first step is tried, others would fare no better
-    r"(?a)(?>.*?(?P<step>global_step[=:] ?(\d{1,18})(?:\.0)?\b)).*?train_step_timing in s[=:] ?(\d{1,9}(?:\.\d+)?)"
-)
-NEMO_FIELD = re.compile(r"(reduced_train_loss|lr|global_batch_size|consumed_samples)[=:] ?([-+\d.eE]+|nan|inf)", re.A)
 ELAPSED = {"elapsed time per iteration (ms)": 1e-3, "elapsed time per iteration (s)": 1.0}
-TFLOPS = ("throughput per GPU (TFLOP/s/GPU)", "TFLOPs", "TFLOP/s/GPU", "tflops")
-TOKENS = ("tokens per gpu per second (tgs)", "tokens/sec/gpu", "tokens-per-second-per-gpu")
+TFLOPS = ("throughput per GPU (TFLOP/s/GPU)", "TFLOPs", "TFLOP/s/GPU", "tflops", "TFLOPS_per_GPU")
+TOKENS = ("tokens per gpu per second (tgs)", "tokens/sec/gpu", "tokens-per-second-per-gpu", "tokens_per_sec_per_gpu")
 LOSSES = ("lm loss", "lm-loss", "loss", "reduced_train_loss")
+UNITS: dict[str, str] = dict.fromkeys(  # of NeMo's memory
+    ("peak_memory_usage", "memory_allocated", "max_memory_reserved", "max_memory_allocated"), "bytes"
+)
 OWN = {*ELAPSED, *TFLOPS, *TOKENS, *LOSSES}
 MOMENT = re.compile(r"\[([^\]]{1,100}+)\] datetime: ")
 INITIALISED = re.compile(r"time to initialize megatron \(seconds\): *(\d{1,9}(?:\.\d+)?)", re.ASCII)
@@ -27,7 +26,6 @@ SNIFF = re.compile(
 )
 SNIFF_START = re.compile(rb"using world size: *\d+, data.parallel.size|after megatron is initialized")
 PRINTED = re.compile(rb"iteration +(\d{1,18})/ *\d+ \|")
-NEMO_PRINTED = re.compile(rb"global_step[=:] ?(\d{1,18})")
 
 
 def moment(line: str, offset: int, clock: Clock) -> tuple[str, int] | None:

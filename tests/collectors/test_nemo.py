@@ -80,3 +80,54 @@ def test_how_many_steps_a_line_stands_for():
     assert stood_for(20, 10, 0, S, 11 * S) == (10, 11 * S // 10)
     assert stood_for(20, 10, 0, S, 0) == (10, S)
     assert stood_for(10**6, 10, 10, S, None) == (1, S)
+
+
+TWO = (
+    "Training epoch {}, iteration {}/99 | lr: 1e-05 | global_batch_size: 128 | global_step: {} | max_memory_allocated: "
+    "62777982976 | reduced_train_loss: 11.25 | train_step_timing in s: 8.0 | TFLOPS_per_GPU: 1.25e+03 | "
+    "tokens_per_sec_per_gpu: 1.5e+04 | consumed_samples: 640 | val_loss: 2.5\n"
+)
+BEGUN_S = 1_772_625_600  # 2026-03-04 12:00:00 UTC
+SAVED = "[NeMo I 2026-03-04 {} nemo_logging:393] Global Checkpoint Save : Rank: 0 : Iteration: 4 : Start time: "
+SAVED += "{}s : Save duration: 4.5s\n"
+LOADED = "Global Checkpoint Load : Rank : 0 : Start time : {}s : Time spent in load_checkpoint: 9.5s\n"
+
+
+def test_all_numbers_of_a_line(tmp_path):
+    got = told(tmp_path, "All distributed processes registered. Starting with 16 processes\n" + TWO.format(0, 4, 4))
+    [row] = got.rows["steps"]
+    assert (row["dur_ns"], row["loss"], row["tokens_per_s_per_chip"]) == (8 * S, 11.25, 15_000)
+    assert row["model_flops_per_chip"] == pytest.approx(1250e12 * 8)
+    values = {r["name"]: (r["value"], r["unit"]) for r in got.rows["scalars"]}
+    assert values == {
+        "lr": (1e-05, None),
+        "global_batch_size": (128, None),
+        "max_memory_allocated": (62777982976, "bytes"),
+        "consumed_samples": (640, None),
+        "val_loss": (2.5, None),
+    }
+    assert got.facts == {"chips": 16, "global_batch": 128}
+
+
+def test_a_save_dates_the_steps_about_it(tmp_path):
+    text = TWO.format(0, 4, 4) + SAVED.format("12:00:04", f"{BEGUN_S}.125") + TWO.format(1, 0, 5) + TWO.format(1, 1, 6)
+    got = told(tmp_path, text)
+    [save] = got.rows["lifecycle"]
+    begun = BEGUN_S * S + S // 8
+    assert (save["kind"], save["step"], save["start_ns"]) == ("checkpoint_save", 4, begun)
+    assert save["end_ns"] == begun + 9 * S // 2
+    assert got.column("steps", "start_ns") == [begun - 8 * S, save["end_ns"], save["end_ns"] + 8 * S]
+    assert set(got.column("steps", "dur_ns")) == {8 * S}
+
+
+def test_a_save_lies_by_the_clock_of_the_lines(tmp_path):
+    """The line is dated seven hours behind UTC, as are those of failures."""
+    [save] = told(tmp_path, TWO.format(0, 4, 4) + SAVED.format("05:00:04", f"{BEGUN_S}.125")).rows["lifecycle"]
+    assert save["start_ns"] == (BEGUN_S - 7 * 3600) * S + S // 8
+
+
+def test_a_restore_begins_an_attempt(tmp_path):
+    load = LOADED.format(f"{BEGUN_S + 100}.0")
+    got = told(tmp_path, load + TWO.format(0, 4, 4) + load.replace("725", "726") + TWO.format(0, 5, 5))
+    assert got.column("steps", "attempt") == [0, 1] and got.column("lifecycle", "attempt") == [0, 1]
+    assert got.column("lifecycle", "kind") == ["checkpoint_restore"] * 2

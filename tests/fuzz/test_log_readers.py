@@ -27,6 +27,7 @@ from tests.collectors import (
     test_llm_c,
     test_megatron,
     test_mllog,
+    test_nemo,
     test_nvrx,
     test_resiliency,
     test_torchtitan,
@@ -56,6 +57,7 @@ VALID = {
             + OLD(2, 1000.0, "nan")
             + "Epoch 0, global_step=3.0, train_step_timing in s=2.5]\r, global_step=4.0, train_step_timing in s=2]\n"
         ).encode(),
+        (test_nemo.TWO.format(0, 4, 4) + test_nemo.SAVED.format("12:00:04", "1772625600.1")).encode(),
     ],
     torchtitan: [test_torchtitan.RUN.encode(), test_torchtitan.coloured(test_torchtitan.RUN).encode()],
     llm_c: [test_llm_c.RUN.encode()],

@@ -1,4 +1,4 @@
-"""Real logs of llm.c, torchtitan, DeepSpeed and verl, and numbers that were computed from them independently."""
+"""Real logs of llm.c, torchtitan, DeepSpeed, verl and NeMo 2, and numbers computed from them independently."""
 
 import json
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from collectors.base import Source
-from collectors.training import deepspeed, llm_c, torchtitan, verl
+from collectors.training import deepspeed, llm_c, megatron, torchtitan, verl
 from errors import InputError
 from tests.collectors.reading import read
 
@@ -96,3 +96,13 @@ def test_verl():
         else:
             with pytest.raises(InputError, match="came to no step"):
                 read(verl, source)
+
+
+def test_nemo():
+    for name, told in oracle("nemo").items():
+        source = Source(MORE / name, name)
+        assert megatron.sniff(source) == 0.9
+        got = read(megatron, source)
+        assert got.column("steps", "step") == told["global_steps"] and set(got.column("steps", "host")) == {None}
+        assert [ns / 1e9 for ns in got.column("steps", "dur_ns")] == told["train_step_timing_s"]
+        assert got.column("steps", "loss")[-1] == told["last_loss"] and got.facts["global_batch"] == 512
