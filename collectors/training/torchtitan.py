@@ -9,17 +9,26 @@
     model_flops_per_chip    `tflops` times the mean, else `mfu` times the peak that the log names
     start_ns                from the line's own time, which is when the step ended
 Steps between two lines took the mean as well. `validate step` is told as scalars.
+
+Forks that print pairs (`step=10 global_avg_loss=6.88 throughput(tps)=268.1 end_to_end(s)=27.49 ...`) tell the time
+since the line before over the steps from one line to the next as a rule, whatever it was: of step 10 behind step 1 over
+ten. It is multiplied by these again. Their lines may be dated to the second.
 """
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from math import isfinite
 
 from collectors.base import Item, Source
+from collectors.reading.attempts import Taken
 from collectors.reading.line_prefix import host_prefix
-from collectors.reading.textlog import is_text_log, seconds_to_ns
+from collectors.reading.textlog import NS_PER_S, is_text_log, seconds_to_ns
 from collectors.training.step_lines import Host, StepLines, Told, steps_since
+
+Value = tuple[float, str | None]  # with its unit
 
 NAME = "torchtitan"
 TITLE = "torchtitan log"
@@ -30,6 +39,11 @@ _FIELD = re.compile(
     r"([A-Za-z][\w/]{0,79}): +(-?\d[\d,]*(?:\.\d+)?(?:e[-+]?\d+)?|-?inf|nan)(GiB|%)?(?:\((\d+(?:\.\d+)?)%\))?(?=\s|$)",
     re.ASCII,
 )
+_PAIRED = re.compile(r"\bstep=(\d{1,18}) (?=global_avg_loss=)", re.ASCII)
+_PAIR = re.compile(
+    r"([A-Za-z]\w{0,79})(?:\((\w{1,12}|%)\))?=(-?\d+(?:\.\d*)?(?:e[-+]?\d+)?|-?inf|nan)(?=\s|$)", re.ASCII
+)
+_PRINTED = re.compile(rb"\bstep=(\d{1,18}) global_avg_loss=")
 _BEGINS = re.compile(r"Training starts at step (\d{1,18})(?!\d)", re.ASCII)
 _SAVED = re.compile(r"Finished saving the checkpoint.{0,60}? ?in (\d+(?:\.\d+)?) seconds", re.ASCII)
 _LOADED = re.compile(r"Finished loading the checkpoint.{0,60}? in (\d+(?:\.\d+)?) seconds", re.ASCII)
@@ -50,6 +64,7 @@ _PEAK = re.compile(r"Peak FLOPS used for computing MFU: (\d\.\d+e\+\d+)")
 _SNIFF = re.compile(rb"(?<!validate )step: *\d+(?:\s|\x1b\[\d+m){2,8}loss: {1,3}-?[\dni].{0,200}?tps: *[\d,]+")
 _SNIFF_TITLE = re.compile(rb"(?m)^(?:\[\w+\]:|\d+: )?\[titan\] \d{4}-\d\d-\d\d \d\d:")
 _OWN = ("loss", "tps", "tflops")
+_NAMES = {"global_avg_loss": "loss", "throughput": "tps"}
 EXPECTED = "lines such as `step: 10  loss: 3.25  memory: 9.46GiB(64.99%)  tps: 7,282  tflops: 0.52  mfu: 0.17%`"
 EVERY = "not each has a line: those between two took the mean since the line before"
 
@@ -57,7 +72,9 @@ EVERY = "not each has a line: those between two took the mean since the line bef
 def sniff(source: Source) -> float:
     if not is_text_log(source):
         return 0.0
-    return 0.9 if _SNIFF.search(source.head) else 0.8 if _SNIFF_TITLE.search(source.head) else 0.0
+    if _SNIFF.search(source.head) or _PRINTED.search(source.head):
+        return 0.9
+    return 0.8 if _SNIFF_TITLE.search(source.head) else 0.0
 
 
 def read(source: Source) -> Iterator[Item]:
@@ -82,8 +99,10 @@ class _Log(StepLines):
         self.pauses: dict[tuple[str, str | None], _Pause] = {}  # the last of each kind, by host and of all
         self.restores: list[tuple[int, int]] = []  # that wait to hear for which attempt
         self.validated: int | None = None
+        self.apart = _lines_apart(source.head)
         self.handlers = (
             ("step: ", self.step),
+            ("global_avg_loss=", self.paired),
             ("Training starts at step", self.begin),
             ("inished saving the checkpoint", self.saved),
             ("inished loading the checkpoint", self.loaded),
@@ -104,7 +123,18 @@ class _Log(StepLines):
         if not fields or (taken := self.taken(offset, prefix, step)) is None:
             return
         self._restored()
-        name, host, at, place = taken
+        self._entered(*taken, step, fields)
+
+    def paired(self, offset: int, line: str, whole: bool) -> None:
+        if not (match := _PAIRED.search(line)):
+            return
+        fields = _pairs(line[match.end() :], whole)
+        if fields and (taken := self.taken(offset, line[: match.start()], int(match[1]))) is not None:
+            self._entered(*taken, int(match[1]), fields)
+
+    def _entered(
+        self, name: str | None, host: Host, at: int | None, place: Taken, step: int, fields: dict[str, Value]
+    ) -> None:
         before = place.before if place.before is not None else host.begun_step and host.begun_step - 1
         count = steps_since(before, step)
         told = self._told(host, at, place.lane.took_ns if place.before is not None else None, count, fields)
@@ -112,7 +142,7 @@ class _Log(StepLines):
         self.values(at, step, {n: v for n, v in fields.items() if n not in _OWN})
         host.begun_ns, host.paused_ns, host.apart_ns = None, 0, 0
 
-    def _validated(self, offset: int, prefix: str, step: int, fields: dict[str, tuple[float, str | None]]) -> None:
+    def _validated(self, offset: int, prefix: str, step: int, fields: dict[str, Value]) -> None:
         """From a validation on `tps` is counted anew. All ranks tell of it."""
         host = self.hosts[host_prefix(prefix)]
         host.apart_ns, host.paused_ns = host.apart_ns + host.paused_ns, 0
@@ -125,8 +155,13 @@ class _Log(StepLines):
         rate, loss = (fields[n][0] if n in fields else None for n in ("tps", "loss"))
         chips = self.facts.get("chips")
         mean = self.tokens / chips / rate if self.tokens and isinstance(chips, int) and rate else None  # as printed, s
+        paired = mean is None and self.apart and "end_to_end" in fields
+        if paired:
+            mean = fields["end_to_end"][0] * self.apart / count
         took = gap if gap is not None else at - host.begun_ns if at is not None and host.begun_ns is not None else None
         printed = None if mean is None else seconds_to_ns(mean * count)
+        if paired and took and printed and abs(took - printed) <= NS_PER_S:
+            took = printed
         whole = min((ns for ns in (took, printed) if ns is not None and ns > 0), default=None)
         if mean is None and gap is not None and whole:
             mean = whole / count / 1e9
@@ -243,9 +278,29 @@ class _Log(StepLines):
             self.peak = float(match[1])
 
 
-def _fields(text: str, whole: bool) -> dict[str, tuple[float, str | None]]:
+def _lines_apart(head: bytes) -> int | None:
+    """How many steps lie from one line of pairs to the next as a rule; the first step has a line of its own."""
+    printed = [int(n) for n in _PRINTED.findall(head)]
+    apart = Counter(b if a == 1 else b - a for a, b in pairwise(printed) if b > a)
+    return apart.most_common(1)[0][0] if apart else None
+
+
+def _pairs(text: str, whole: bool) -> dict[str, Value]:
+    """The pairs of a line by the names that other lines have, with their units; the last is left out where the file
+    ends in it."""
+    found: dict[str, Value] = {}
+    for match in _PAIR.finditer(text):
+        if not whole and match.end() == len(text):
+            break
+        name = _NAMES.get(match[1], match[1])
+        unit = match[2] if match[2] in ("s", "%", "GiB") else None
+        found[f"{name} share" if unit == "%" and name in found else name] = float(match[3]), unit
+    return found
+
+
+def _fields(text: str, whole: bool) -> dict[str, Value]:
     """The `name: value` pairs of a step line with their units; the last is left out where the file ends in it."""
-    found: dict[str, tuple[float, str | None]] = {}
+    found: dict[str, Value] = {}
     for match in _FIELD.finditer(text):
         if not whole and match.end() == len(text) and match[3] != "%":
             break

@@ -196,3 +196,34 @@ def test_a_validation_at_a_step_without_a_line_is_told_once(tmp_path):
     lines = [said(51, "validate step: 25  loss:  3.40000  memory: 66.91GiB(37.51%)  tps: 9,000")] * 4
     got = log(tmp_path, RUN + "".join(lines))
     assert [(r["step"], r["value"]) for r in got.rows["scalars"] if r["name"] == "eval/loss"] == [(20, 3.5), (25, 3.4)]
+
+
+def pairs(at: str, n: int, end_to_end: float, loss: float = 3.25) -> str:
+    rates = f"throughput(tps)={2048 / end_to_end:.6f} mfu(%)=1.750000 end_to_end(s)={end_to_end:.6f}"
+    loading = "data_loading(s)=0.250000 data_loading(%)=0.125000"
+    return f"[2026-03-04 {at}][I][fork/train:493:__main__] step={n} global_avg_loss={loss:.6f} {rates} {loading}\n"
+
+
+def test_pairs_of_a_fork_tell_the_time_since_the_line_before_over_ten_steps(tmp_path):
+    """Steps of 2 s, of which the first takes 30 s, in two runs."""
+    run = (
+        pairs("05:06:30", 1, 3.0)
+        + pairs("05:06:48", 10, 1.8)
+        + pairs("05:07:08", 20, 2.0)
+        + pairs("05:07:29", 30, 2.04)
+    )
+    got = log(tmp_path, run + pairs("06:00:00", 1, 3.0) + pairs("06:00:18", 10, 1.8, 2.5))
+    assert torchtitan.sniff(source_of(tmp_path, run)) == 0.9
+    took = [ns / S for ns in got.column("steps", "dur_ns")]
+    assert took == pytest.approx([30] + [2] * 19 + [2.04] * 10 + [30] + [2] * 9)
+    assert got.column("steps", "attempt") == [0] * 30 + [1] * 10 and got.column("steps", "loss")[-1] == 2.5
+    values = {(r["name"], r["step"]): (r["value"], r["unit"]) for r in got.rows["scalars"]}
+    assert values["mfu", 20] == (1.75, "%") and values["end_to_end", 30] == (2.04, "s")
+    assert values["data_loading", 1] == (0.25, "s") and values["data_loading share", 1] == (0.125, "%")
+    assert ("loss", 1) not in values and ("tps", 1) not in values
+
+
+def test_a_pair_at_the_end_of_the_file_may_be_cut(tmp_path):
+    cut = pairs("05:06:48", 2, 2.0).partition("data_loading(s)=0.25")
+    got = log(tmp_path, pairs("05:06:30", 1, 3.0) + cut[0] + cut[1])
+    assert [r["name"] for r in got.rows["scalars"] if r["step"] == 2] == ["mfu", "end_to_end"]

@@ -59,7 +59,11 @@ VALID = {
         ).encode(),
         (test_nemo.TWO.format(0, 4, 4) + test_nemo.SAVED.format("12:00:04", "1772625600.1")).encode(),
     ],
-    torchtitan: [test_torchtitan.RUN.encode(), test_torchtitan.coloured(test_torchtitan.RUN).encode()],
+    torchtitan: [
+        test_torchtitan.RUN.encode(),
+        test_torchtitan.coloured(test_torchtitan.RUN).encode(),
+        (test_torchtitan.pairs("05:06:30", 1, 3.0) + test_torchtitan.pairs("05:06:48", 10, 1.8)).encode(),
+    ],
     llm_c: [test_llm_c.RUN.encode()],
     deepspeed: [test_deepspeed.RUN.encode()],
     dllogger: [test_dllogger.RUN.encode(), test_dllogger.PRINTED.encode()],

@@ -55,6 +55,19 @@ def test_torchtitan():
     )
 
 
+def test_a_fork_of_torchtitan():
+    name = "torchtitan/mmm_aurora_excerpt.log"
+    told, source = oracle("torchtitan")[name], Source(MORE / name, name)
+    got = read(torchtitan, source)
+    lines = [row for row in got.rows["steps"] if row["logged_ns"]]
+    assert [row["step"] for row in lines] == told["steps"] and [row["loss"] for row in lines] == told["losses"]
+    seconds = [r["value"] for r in got.rows["scalars"] if r["name"] == "end_to_end"]
+    assert sum(seconds) == pytest.approx(told["sum_end_to_end_s"]) and {r["attempt"] for r in lines} == {0, 1}
+    first = got.rows["steps"][0]
+    tokens = {round(r["dur_ns"] / 1e9 * r["tokens_per_s_per_chip"], 1) for r in got.rows["steps"] if r is not first}
+    assert tokens == {2048.0, 8192.0}  # of a step and device, in the two runs
+
+
 def test_deepspeed():
     for name, told in oracle("deepspeed").items():
         source = Source(MORE / name, name)
