@@ -13,6 +13,7 @@ BY_COLLECTOR: dict[str, tuple[str, ...]] = {
     "hf_trainer": ("pytorch",),
     "trainer_state": ("pytorch",),
     "verl": ("pytorch",),
+    "nanogpt": ("pytorch",),
     "nvrx": ("pytorch",),
     "kineto": ("pytorch",),
     "vllm_bench": ("vllm",),

@@ -41,6 +41,7 @@ ON_GPU = (
     "trainer_state",
     "dllogger",
     "verl",
+    "nanogpt",
     "nvrx",
     "nccl_inspector",
     "flight_recorder",

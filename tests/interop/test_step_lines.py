@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from collectors.base import Source
-from collectors.training import deepspeed, llm_c, megatron, torchtitan, verl
+from collectors.training import deepspeed, llm_c, megatron, nanogpt, torchtitan, verl
 from errors import InputError
 from tests.collectors.reading import read
 
@@ -119,3 +119,16 @@ def test_nemo():
         assert got.column("steps", "step") == told["global_steps"] and set(got.column("steps", "host")) == {None}
         assert [ns / 1e9 for ns in got.column("steps", "dur_ns")] == told["train_step_timing_s"]
         assert got.column("steps", "loss")[-1] == told["last_loss"] and got.facts["global_batch"] == 512
+
+
+def test_modded_nanogpt():
+    for path in sorted((SHARED / "data" / "logs" / "modded_nanogpt").rglob("*.txt")):
+        lines = [line.split() for line in path.read_text().splitlines() if line.startswith("step:")]
+        trained = [line for line in lines if "val_loss" not in line[1]]
+        clock = [int(line[1].removeprefix("train_time:").removesuffix("ms")) for line in trained]
+        set_to_zero = [before for before, after in zip(clock, clock[1:], strict=False) if after < before]
+        got = read(nanogpt, Source(path, path.name))
+        assert got.column("steps", "step") == list(range(1, len(trained) + 1))
+        assert sum(got.column("steps", "dur_ns")) / 1e6 == clock[-1] + sum(set_to_zero)
+        evals = [r["value"] for r in got.rows["scalars"] if r["name"] == "eval/loss"]
+        assert evals == [float(line[1].removeprefix("val_loss:")) for line in lines if "val_loss" in line[1]]
