@@ -14,6 +14,7 @@ BY_COLLECTOR: dict[str, tuple[str, ...]] = {
     "trainer_state": ("pytorch",),
     "verl": ("pytorch",),
     "nanogpt": ("pytorch",),
+    "nanotron": ("pytorch",),
     "nvrx": ("pytorch",),
     "kineto": ("pytorch",),
     "vllm_bench": ("vllm",),

@@ -42,6 +42,7 @@ ON_GPU = (
     "dllogger",
     "verl",
     "nanogpt",
+    "nanotron",
     "nvrx",
     "nccl_inspector",
     "flight_recorder",
