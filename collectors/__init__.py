@@ -41,6 +41,7 @@ PLACES = (
     "training.tensorboard",
     "training.nvrx",
     "training.resiliency",
+    "training.slurm_sacct",
     "device.compiled",
     "training.pipeline_trace",
     "serving.aiperf",

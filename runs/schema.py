@@ -286,7 +286,8 @@ TABLES: tuple[TableSchema, ...] = (
 SCHEMAS: dict[str, TableSchema] = {t.name: t for t in TABLES}
 
 LIFECYCLE_KINDS: dict[str, str] = {
-    "job": "from job start to job end; one row is one attempt",
+    "job": "from job start to job end; one row is one attempt; `detail` of what a scheduler tells is JSON with "
+    "`scheduler`, and `outcome` where something cut it short (interrupted)",
     "accelerator_initialization": "setting up the accelerators",
     "training_preparation": "building the model, the mesh and the input pipeline; of a server, weights and compiling",
     "data_loading": "the training loop waiting for (or fetching) a batch",

@@ -256,8 +256,8 @@ def _notes(
         profiled = (sampled["capture"].notna() & (sampled["capture"] >= 0)).any()
         what = fmt.count(len(sampled), "sample")
         by = (
-            f"{what} that allocators wrote into the profile: bytes in use, and on a TPU those kept back for the program "
-            "that runs"
+            f"{what} that allocators wrote into the profile: bytes in use, and on a TPU those kept back for the "
+            "program that runs"
             if profiled
             else f"{what} of bytes in use, taken beside any profile"
         )

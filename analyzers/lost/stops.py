@@ -52,15 +52,18 @@ class Stops:
     resumed_step, lost_steps, wasted_s, down_s with one `down_<heading>_s` for each of DOWN (its parts), startup_s with
     one `<heading>_s` for each of STARTUP.
 
-    Times of day are Int64 and null where the input has none, as are seconds that follow from them.
+    Times of day are Int64 and null where the input has none, as are seconds that follow from them. Where no step was
+    read, what nothing recorded of them is not known.
     `usual_s`: the median step that is not the first of its segment; None without one.
     `finished`: whether the last attempt says that the job was done. Where it does not, the last row is the end of what
-    is recorded (kind final): only evidence can tell whether the job stopped there or goes on.
+    is recorded (kind final): only evidence can tell whether the job stopped there or goes on, unless it is known to
+    have `ended`.
     """
 
     rows: pd.DataFrame
     usual_s: float | None
     finished: bool
+    ended: bool = False
 
 
 def stops(tables: Tables, past: History, days: Calendar | None) -> Stops:
@@ -74,7 +77,7 @@ def stops(tables: Tables, past: History, days: Calendar | None) -> Stops:
     rows = rows.sort_values("last_sign_ns", kind="stable", ignore_index=True)
     rows = _amounts(rows, days)
     finished = bool(days.finished[-1])
-    return Stops(rows if finished else _with_end(rows, days), usual_s, finished)
+    return Stops(rows if finished else _with_end(rows, days), usual_s, finished, bool(days.ended[-1]))
 
 
 def _with_end(rows: pd.DataFrame, days: Calendar) -> pd.DataFrame:
@@ -87,7 +90,7 @@ def _with_end(rows: pd.DataFrame, days: Calendar) -> pd.DataFrame:
         "begun_ns": int(days.attempts.start[-1]),
         "last_sign_ns": sign,
         "lost_steps": 0,
-        "wasted_s": 0.0,
+        "wasted_s": 0.0 if len(days.steps) else np.nan,
         "last_step": days.steps["step"].iloc[-1] if len(days.steps) else pd.NA,
         **(_held_after(days, sign) if days.end_ns > sign else {}),
     }
@@ -168,6 +171,8 @@ def _amounts(rows: pd.DataFrame, days: Calendar) -> pd.DataFrame:
     until = np.maximum(np.minimum.reduce((second, next_start, next_sign)), restart)
     for name in STARTUP:
         rows[f"{name}_s"] = overlap_with(days.painting.spans(CODE[name]), Spans(restart, until)) / 1e9
+    if not len(steps):
+        rows["other_s"] = 0.0  # a start of which no step was read may have been at work all the time
     rows["startup_s"] = rows[[f"{n}_s" for n in STARTUP]].sum(axis=1)
     down = Spans(sign, np.minimum(restart, next_sign))  # slices were lost, and the job started again before it went on
     for name in DOWN:
@@ -178,6 +183,9 @@ def _amounts(rows: pd.DataFrame, days: Calendar) -> pd.DataFrame:
     lost = lost_by >= 0
     rows["lost_steps"] = np.bincount(lost_by[lost], minlength=len(rows))
     rows["wasted_s"] = _wasted(days, began, lost_by, len(rows))
+    if not len(steps):
+        for name in ("down_s", "startup_s", "wasted_s"):
+            rows[name] = rows[name].where(rows[name] > 0)
     rows["last_step"] = _step_at(number, at - 1)
     rows["resumed_step"] = _step_at(number, at)
     highest = np.maximum.accumulate(np.append(-1, number))

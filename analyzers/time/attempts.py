@@ -29,13 +29,14 @@ def as_ns(column: pd.Series) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Attempts:
-    """Each attempt's last sign of life, the end of its window and whether it finished; the time after it. `stood`:
-    whether nothing went on in the last one between these two."""
+    """Each attempt's last sign of life, the end of its window, whether it finished, and whether its end was recorded,
+    by itself or cut short; the time after it. `stood`: whether nothing went on in the last one between these two."""
 
     start: np.ndarray
     last: np.ndarray
     end: np.ndarray
     finished: np.ndarray
+    ended: np.ndarray
     stood: bool = False
 
     @property
@@ -44,16 +45,17 @@ class Attempts:
 
     @property
     def between(self) -> Spans:
-        """After a finished attempt, until the next starts."""
-        done = self.finished[:-1]
+        """After an attempt whose end was recorded, until the next starts."""
+        done = self.ended[:-1]
         return spans(self.end[:-1][done], self.start[1:][done])
 
     @property
     def recovery(self) -> Spans:
-        """After the last sign of life of an interrupted attempt, until the next starts; of the last, as long as it is
-        known to have stood."""
+        """After the last sign of life of an interrupted attempt, until its end, or the next start; of the last, as long
+        as it is known to have stood."""
         lost = ~self.finished
-        until = np.append(self.start[1:], self.end[-1] if self.stood else self.last[-1])
+        last = self.end[-1] if self.stood or self.ended[-1] else self.last[-1]
+        until = np.append(np.where(self.ended[:-1], self.end[:-1], self.start[1:]), last)
         return spans(self.last[lost], until[lost])
 
     def until(self, given_up_ns: int) -> "Attempts":
@@ -62,7 +64,8 @@ class Attempts:
 
 
 def attempts_of(jobs: Jobs, signs: np.ndarray, steps: pd.DataFrame, now_ns: int | None) -> Attempts:
-    """An attempt is finished where the job said that it ended and took no step after that."""
+    """An attempt is finished where the job said that it ended and took no step after that, and nothing cut it short.
+    `signs`: without the ends at which something did, which are no sign of life."""
     start = jobs.starts
     following = np.append(start[1:], NEVER)
     last = np.maximum(signs[np.maximum(np.searchsorted(signs, following, side="left") - 1, 0)], start)
@@ -72,11 +75,14 @@ def attempts_of(jobs: Jobs, signs: np.ndarray, steps: pd.DataFrame, now_ns: int 
     last = np.minimum(np.maximum(last, latest), following)
     last_begun = np.append(step_start, 0)[begun] if len(step_start) else latest
     ended_at = np.append(jobs.ends, -NEVER)[np.searchsorted(jobs.ends, following, side="right") - 1]
-    finished = (ended_at >= start) & (ended_at >= last_begun)
-    end = np.where(finished, ended_at, np.where(following < NEVER, following, last))
-    if now_ns is not None and not finished[-1]:
+    ended = (ended_at >= start) & (ended_at >= last_begun)
+    cut = ended & np.isin(ended_at, jobs.cut)
+    # Of an attempt of which nothing else is known all of it may have been work.
+    last = np.where(cut, np.where(last > start, np.minimum(last, ended_at), ended_at), last)
+    end = np.where(ended, ended_at, np.where(following < NEVER, following, last))
+    if now_ns is not None and not ended[-1]:
         end[-1] = max(int(end[-1]), now_ns)
-    return Attempts(start, last, end, finished)
+    return Attempts(start, last, end, ended & ~cut, ended)
 
 
 def interruptions_of(attempts: Attempts, steps: pd.DataFrame) -> tuple[Interruption, ...]:

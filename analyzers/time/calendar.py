@@ -3,21 +3,23 @@
 Headings, later ones winning where they overlap:
 
     other                      inside an attempt, but nothing says what it was
-    infrastructure_recovery    after the last sign of life of an interrupted attempt, until the next starts, or, of the
-                               last, for as long as its ranks waited before it was given up (`stood.py`); inside an
-                               attempt from the last step before steps are taken again until the first of those
+    infrastructure_recovery    after the last sign of life of an interrupted attempt, until the next starts or the chips
+                               were given back, or, of the last, for as long as its ranks waited before it was given
+                               up (`stood.py`); inside an attempt from the last step before steps are taken again until
+                               the first of those
     wasted_progress / kept     steps, by whether a later segment took them again
     hang                       what a step that hung (analyzers.time.hangs) took beyond a usual one
     program_startup            the first step of a segment beyond the median of its other steps
     data_loading ... elastic   intervals that the job recorded; inside a step, fetching data is left to the step,
                                because only a profile can tell whether the device waited for it
 
-Chips are held from each start of the job to its end, or, where it was interrupted, to its next start; of the last
-attempt to its last sign of life, or until its ranks gave up waiting. Waiting for
+Chips are held from each start of the job to its end, or, where it was interrupted and nothing tells when that took the
+chips from it, to its next start; of the last attempt to its last sign of life, or until its ranks gave up waiting.
+Waiting for
 machines (`queued`) is no part of it: nothing is held, and it is no sign of life.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
@@ -63,7 +65,8 @@ class Calendar:
 
     `custom`: instants of each custom event, where the heading `custom` won. `loading_in_steps`: fetches inside steps.
     `open_ended`: recorded intervals that have no end. `attempts`: from each start of the job to its end or to the next
-    start. `finished`: whether each of them ended by itself. `last_sign_ns`: the last event or step end of each.
+    start. `finished`: whether each of them ended by itself; `ended`: whether its end was recorded, be it that something
+    cut it short. `last_sign_ns`: the last event or step end of each.
     `steps`: rows of the history that have a time of day, in order of time, with `end_ns`.
     `notes`: what was left out, and why. `why_no_steps`: where `steps` holds none.
     """
@@ -75,6 +78,7 @@ class Calendar:
     open_ended: int
     attempts: Spans
     finished: np.ndarray
+    ended: np.ndarray
     last_sign_ns: np.ndarray
     steps: pd.DataFrame
     notes: tuple[str, ...] = ()
@@ -104,13 +108,14 @@ def calendar(tables: Tables, past: History, now_ns: int | None = None) -> Calend
     if past.origin == "step lines":
         times.append(steps["start_ns"] + steps["dur_ns"])
     signs = np.sort(np.concatenate([as_ns(t.dropna()) for t in times]), kind="stable")
+    signs = signs[~np.isin(signs, jobs.cut)] if len(jobs.cut) else signs
     if len(jobs.starts) == 0 or jobs.starts[0] > signs[0]:
-        jobs = Jobs(np.concatenate(([signs[0]], jobs.starts)), jobs.ends)
+        jobs = replace(jobs, starts=np.concatenate(([signs[0]], jobs.starts)))
 
     recorded, open_ended = _recorded(life, signs, jobs.starts)
     steps = steps.assign(end_ns=_step_ends(steps, jobs, signs))
     attempts = attempts_of(jobs, signs, steps, now_ns)
-    ended = now_ns is not None or attempts.finished[-1]
+    ended = now_ns is not None or attempts.ended[-1]
     if not ended and (given_up := stood_until(tables, past, int(attempts.last[-1]))) is not None:
         attempts = attempts.until(given_up)
     loading = recorded.pop("data_loading", spans())
@@ -138,6 +143,7 @@ def calendar(tables: Tables, past: History, now_ns: int | None = None) -> Calend
         open_ended=open_ended,
         attempts=Spans(jobs.starts, attempts.end),
         finished=attempts.finished,
+        ended=attempts.ended,
         last_sign_ns=attempts.last,
         steps=steps,
         notes=(*past.notes, *notes, *offline),
@@ -266,10 +272,12 @@ def _step_ends(steps: pd.DataFrame, jobs: Jobs, signs: np.ndarray) -> np.ndarray
     end = start + as_ns(steps["dur_ns"].fillna(0))
     first, kept = steps["first"].to_numpy(dtype=bool), steps["kept"].to_numpy(dtype=bool)
     next_start = np.append(jobs.starts, NEVER)[np.searchsorted(jobs.starts, start, side="right")]
-    end = np.minimum(end, next_start)
+    if len(jobs.cut):
+        next_start = np.minimum(next_start, np.append(jobs.cut, NEVER)[np.searchsorted(jobs.cut, start, side="right")])
+    end, own_ends = np.minimum(end, next_start), jobs.own_ends
     if not known.all():
         at, after = start[~known], next_start[~known]
-        ending = np.append(jobs.ends, NEVER)[np.searchsorted(jobs.ends, at, side="right")]
+        ending = np.append(own_ends, NEVER)[np.searchsorted(own_ends, at, side="right")]
         last_sign = signs[np.maximum(np.searchsorted(signs, after, side="left") - 1, 0)]
         proven = kept[~known] & (after < NEVER)
         limit = np.where((ending <= after) & (ending < NEVER), ending, np.where(proven, after, last_sign))

@@ -148,7 +148,7 @@ def _by_marks(
     steps, untold = with_untold(steps)
     add_lines(steps, _stepped(lines, found))
     _close(steps)
-    steps = _judged(steps, facts, jobs.ends)
+    steps = _judged(steps, facts, jobs.own_ends)
     steps["hung_ns"] = hung_ns(steps, tables, lone, found.shifts)
     notes = [*notes, *said, *found.notes, *untold, *told_apart(lone), *hangs_said(steps)]
     return History(steps, True, "goodput entries", tuple(notes), jobs, found.shifts, lone)
@@ -174,14 +174,14 @@ def _by_lines(
         jobs = job_times(tables, now_ns, found.shifts, lone, start)
         begun = begun_times(tables, now_ns, found.shifts, lone)
         attempt = steps["attempt"].to_numpy(dtype=np.int64)
-        jobs = Jobs(with_starts_told(jobs.starts, start, attempt, begun), jobs.ends)
+        jobs = replace(jobs, starts=with_starts_told(jobs.starts, start, attempt, begun))
         steps["attempt"] = attempt_of(start, jobs.starts)
         steps = _segmented(steps)
         steps["first"] |= slow_after_pause(start, end)
     averaged = _averaged(facts, lines, lines.iloc[found.row])
     if averaged > 1:
         steps["first"] = _sharing_the_first_mean(steps, averaged)
-    steps = _judged(steps, facts, None if jobs is None else jobs.ends)
+    steps = _judged(steps, facts, None if jobs is None else jobs.own_ends)
     steps["hung_ns"] = hung_ns(steps, tables, lone, found.shifts)
     notes += [*told_apart(lone), *hangs_said(steps)]
     own = _own_attempts(lines.iloc[found.row], steps["attempt"].to_numpy(dtype=np.int64))

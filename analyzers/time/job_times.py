@@ -1,7 +1,7 @@
 """When the job was started and when it ended, by whoever of several inputs and hosts told of it, and by which clock."""
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import pandas as pd
@@ -16,15 +16,24 @@ APART_FROM_STEPS = ("queued", "data_loading")  # waiting for machines may end lo
 BEFORE_STEPS = ("accelerator_initialization", "training_preparation", "checkpoint_restore")
 NEVER = np.iinfo(np.int64).max
 NONE = np.zeros(0, dtype=np.int64)
+CUT_SHORT = '"outcome": "interrupted"'  # in the detail of a job's row: something ended it before it was done
+BY_SCHEDULER = '"scheduler": '  # likewise: who gave it the machines tells of it
 ONE_START_NS = 300 * NS_PER_S  # two inputs that tell of a start within this time, no step between, tell of one start
 
 
 @dataclass(frozen=True)
 class Jobs:
-    """When the job was started and when it ended: sorted, without repeats, ns since the epoch."""
+    """When the job was started and when it ended: sorted, without repeats, ns since the epoch. `cut`: those of the ends
+    at which a scheduler says that something cut it short."""
 
     starts: np.ndarray
     ends: np.ndarray
+    cut: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+
+    @property
+    def own_ends(self) -> np.ndarray:
+        """Ends to which the job came by itself."""
+        return np.setdiff1d(self.ends, self.cut)
 
 
 def job_times(
@@ -38,20 +47,35 @@ def job_times(
 
     `shifts`, `without`: see History. `step_ns`: when steps began: two starts with a step between them are two.
     """
-    columns = ["kind", "start_ns", "end_ns", "host", "source", "logged_ns", "end_logged_ns"]
+    columns = ["kind", "start_ns", "end_ns", "host", "source", "logged_ns", "end_logged_ns", "detail"]
     rows = frame(tables, "lifecycle", columns, [("kind", "==", "job")])
     if len(rows) and rows["host"].notna().any() and rows["host"].isna().any():
         rows = rows[rows["host"].isna()]
     rows = rows[~rows["source"].isin(list(without))]
-    found = []
+    rows = rows.assign(cut=rows["detail"].astype(str).str.contains(CUT_SHORT, regex=False))
+    found, cut = [], np.zeros(0, dtype=np.int64)
     for at, logged in (("start_ns", "logged_ns"), ("end_ns", "end_logged_ns")):
         told = rows[rows[at].notna()]
         told = told[~from_the_future(told[at], told[logged])]
         times = moved(told, at, shifts)
         teller = pd.factorize(pd.MultiIndex.from_frame(told[["source", "host"]].astype(str)))[0]
-        times = _starts_once(times, teller, step_ns) if at == "start_ns" else np.unique(times)
+        if at == "start_ns":
+            times = _starts_once(times, teller, step_ns, _holds(told, times))
+        else:
+            cut = np.unique(times[told["cut"].to_numpy(dtype=bool)])
+            times = np.unique(times)
         found.append(times if now_ns is None else times[times <= now_ns])
-    return Jobs(*found)
+    starts, ends = found
+    return Jobs(starts, ends, cut)
+
+
+def _holds(told: pd.DataFrame, times: np.ndarray) -> np.ndarray:
+    """Until when a scheduler says that it held the machines for the start in each row: nobody else starts the job
+    meanwhile. Where no scheduler tells it, until ONE_START_NS later."""
+    by = told["detail"].astype(str).str.contains(BY_SCHEDULER, regex=False).to_numpy(dtype=bool)
+    ends = told["end_ns"].to_numpy(dtype=np.int64, na_value=NEVER)
+    moved_by = np.where(ends < NEVER, times - told["start_ns"].to_numpy(dtype=np.int64), 0)
+    return np.where(by, ends + moved_by, times + ONE_START_NS)
 
 
 def moved(rows: pd.DataFrame, column: str, shifts: Mapping[str, int] | None) -> np.ndarray:
@@ -75,8 +99,9 @@ def of_the_job(
     return rows.assign(**{at: rows[at] + by for at in ("start_ns", "end_ns") if at in rows})
 
 
-def _starts_once(times: np.ndarray, teller: np.ndarray, step_ns: np.ndarray | None) -> np.ndarray:
-    """Starts in order, without those that another teller told of shortly before, no step having begun since."""
+def _starts_once(times: np.ndarray, teller: np.ndarray, step_ns: np.ndarray | None, until: np.ndarray) -> np.ndarray:
+    """Starts in order, without those that another teller told of shortly before (up to its `until`), no step having
+    begun since."""
     if not len(times) or (teller == teller[0]).all():
         return np.unique(times)
     steps = np.sort(step_ns) if step_ns is not None else np.zeros(0, dtype=np.int64)
@@ -85,12 +110,16 @@ def _starts_once(times: np.ndarray, teller: np.ndarray, step_ns: np.ndarray | No
     kept: list[int] = []
     told_by: set[int] = set()
     at_step = -1
-    for at, who, reached in zip(times[order].tolist(), teller[order].tolist(), before, strict=True):
-        if kept and at - kept[-1] <= ONE_START_NS and reached == at_step and who not in told_by:
+    same = 0
+    for at, who, reached, held in zip(
+        times[order].tolist(), teller[order].tolist(), before, until[order].tolist(), strict=True
+    ):
+        if kept and at <= same and reached == at_step and who not in told_by:
             told_by.add(who)
+            same = max(same, held) if held > at + ONE_START_NS else same
             continue
         kept.append(at)
-        told_by, at_step = {who}, reached
+        told_by, at_step, same = {who}, reached, held
     return np.unique(np.array(kept, dtype=np.int64))
 
 

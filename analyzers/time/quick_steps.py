@@ -40,7 +40,7 @@ def _waited_for_by_none(past: History) -> list[Hashable]:
     found = list[Hashable]()
     for segment, rows in past.rows.groupby("segment", sort=False):
         start = rows["start_ns"].to_numpy(dtype=np.int64)
-        ends = past.jobs.ends[past.jobs.ends >= start[-1]]
+        ends = past.jobs.own_ends[past.jobs.own_ends >= start[-1]]
         others = past.rows["start_ns"].to_numpy(dtype=np.int64)
         if not len(ends) or ((others > start[-1]) & (others < ends[0])).any():
             continue  # it was cut off, and what it had handed over with it

@@ -43,6 +43,7 @@ ON_GPU = (
     "verl",
     "nanogpt",
     "nanotron",
+    "slurm_sacct",
     "nvrx",
     "nccl_inspector",
     "flight_recorder",

@@ -19,6 +19,10 @@ from collectors.training import (
     torchtitan,
     wandb_log,
     verl,
+    nvrx,
+    resiliency,
+    slurm_sacct,
+    torchtitan,
 )
 from tests.catalog.test_causes import ORDINARY, TELLING
 from tests.collectors import (
@@ -34,6 +38,7 @@ from tests.collectors import (
     test_nemo,
     test_nvrx,
     test_resiliency,
+    test_slurm_sacct,
     test_torchtitan,
     test_wandb_log,
     test_verl,
@@ -79,6 +84,11 @@ VALID = {
     resiliency: [test_resiliency.text_of(test_resiliency.A_JOB).encode()],
     nvrx: [test_nvrx.TWO.encode()],
     wandb_log: [test_wandb_log.framed(*test_wandb_log.RUN)],
+    slurm_sacct: [
+        test_slurm_sacct.RUN.encode(),
+        test_slurm_sacct.document(test_slurm_sacct.entry(state="FAILED")).encode(),
+        test_slurm_sacct.fixed(*test_slurm_sacct.REQUEUED).encode(),
+    ],
     job_log: [
         (test_job_log.DMESG + test_job_log.JOURNAL + test_job_log.EVENTS + test_job_log.SLURM).encode(),
         "\n".join([*TELLING, *ORDINARY]).encode(),

@@ -276,8 +276,11 @@ def _notes(days: Calendar, asked: Query, past: History) -> list[str]:
             "told beside, and only a profile can say what of them the device waited for."
         )
     if length(days.painting.spans(OUTSIDE)):
+        given_back = (days.ended & ~days.finished)[:-1].any()
         notes.append(
-            "The job ended and was started again under the same name: the time between is not counted, as "
+            "Between its attempts the job held no chips, as the scheduler tells: that time is not counted."
+            if given_back
+            else "The job ended and was started again under the same name: the time between is not counted, as "
             "nothing says that the chips were held."
         )
     if days.open_ended:
@@ -285,7 +288,7 @@ def _notes(days: Calendar, asked: Query, past: History) -> list[str]:
         notes.append(
             f"{unended}: phases were entered up to their attempt's next event, custom events and saves left out."
         )
-    if not days.finished[-1]:
+    if not days.ended[-1]:
         last = int(days.last_sign_ns[-1])
         if asked.now_ns is not None and days.end_ns > last:
             notes.append(

@@ -71,7 +71,7 @@ def by_attempt(days: Calendar, held: Painted) -> pd.DataFrame:
         "end_ns": end,
         "outcome": np.where(days.finished, "finished", "interrupted").astype(object),
     }
-    if not days.finished[-1]:
+    if not days.ended[-1]:
         rows["outcome"][-1] = "no end recorded"
     at = days.steps["start_ns"].to_numpy(dtype=np.int64)
     number = days.steps["step"].to_numpy(dtype=np.int64, na_value=-1)

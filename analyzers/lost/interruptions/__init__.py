@@ -185,7 +185,7 @@ def _checked(facts: Facts, options: dict[str, Any]) -> tuple[float | None, int |
 def _rows(found: Stops, told: Evidence, chips: int | None, price: float | None) -> pd.DataFrame:
     """Stops with their evidence and their costs."""
     rows = pd.concat([found.rows.reset_index(drop=True), told.found], axis=1)
-    rows = rows[(rows["kind"] != "final") | rows["noticed_ns"].notna()].reset_index(drop=True)
+    rows = rows[(rows["kind"] != "final") | rows["noticed_ns"].notna() | found.ended].reset_index(drop=True)
     rows["family"] = [CAUSES[c].family if c in CAUSES else "unknown" for c in rows["cause"]]
     rows["planned"] = rows["family"].isin(PLANNED)
     for name in ("last_sign_ns", "restart_ns", "back_ns"):

@@ -1,0 +1,386 @@
+"""Records of Slurm's accounting, as `sacct` writes them: a table with any separator, one of fixed widths, or JSON.
+
+    sacct -P, -p, --delimiter    a head of field names in any order, then a row a record; `|` ends each row or does not
+    sacct                        fields of fixed widths below a line of dashes; what is too long is cut and ends in `+`
+    sacct --json                 {"jobs": [...]}: times in seconds since 1970, bare or as {"set", "infinite", "number"}
+
+Times of a table are local and name no zone unless SLURM_TIME_FORMAT asked for one: they are read as UTC, and that is
+said. `Elapsed` is of the clock of the scheduler: a start or an end that is not told follows from it, and where it tells
+that summer time began or ended meanwhile, the end is put right by that hour. GPUs are what was allocated, of all nodes.
+"""
+
+import csv
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from collectors.base import Source
+from collectors.reading.documents import document, part, text
+from collectors.reading.textlog import DATED, NS_PER_S, Tally, clean, digits, lines, moment_ns, whole, zone_doubt
+
+STATES = (
+    "BOOT_FAIL",
+    "CANCELLED",
+    "COMPLETED",
+    "COMPLETING",
+    "CONFIGURING",
+    "DEADLINE",
+    "FAILED",
+    "LAUNCH_FAILED",
+    "NODE_FAIL",
+    "OUT_OF_MEMORY",
+    "PENDING",
+    "PREEMPTED",
+    "RECONFIG_FAIL",
+    "REQUEUED",
+    "REQUEUE_FED",
+    "REQUEUE_HOLD",
+    "RESIZING",
+    "REVOKED",
+    "RUNNING",
+    "SIGNALING",
+    "SPECIAL_EXIT",
+    "STAGE_OUT",
+    "STOPPED",
+    "SUSPENDED",
+    "TIMEOUT",
+)
+GOING_ON = ("PENDING", "RUNNING", "SUSPENDED", "COMPLETING", "CONFIGURING", "RESIZING", "SIGNALING", "STAGE_OUT")
+TOLD_BY_STEPS = ("OUT_OF_MEMORY", "NODE_FAIL")  # what a step tells beyond its job's state
+EXPECTED = "what `sacct -j JOBID -D -P -o ...` or `sacct -j JOBID --json` writes"
+_ID = re.compile(
+    r"(\d{1,18})(?:_(\d{1,9}|\[[\d,:%-]{1,2000}(?:\.\.\.)?\]?))?(?:\+(\d{1,6}))?(?:\.(\S{0,60}))?", re.ASCII
+)
+_FIELDS = frozenset(
+    re.findall(
+        r"\w+",
+        "account alloccpus allocnodes alloctres allocgres cluster comment admincomment systemcomment constraints "
+        "container cputime cputimeraw derivedexitcode elapsed elapsedraw eligible end exitcode failednode flags gid "
+        "group jobid jobidraw jobname maxrss averss ncpus nnodes nodelist ntasks partition planned priority qos reason "
+        "reqcpus reqmem reqnodes reqtres reservation reserved restarts start state stdout stderr submit submitline "
+        "suspended systemcpu timelimit timelimitraw totalcpu uid user usercpu wckey workdir maxvmsize avevmsize avecpu",
+    )
+)
+_WORDS = ("jobname", "comment", "admincomment", "systemcomment", "submitline", "workdir", "stdout", "stderr")
+_MOST_BEFORE = 50  # lines that a shell printed before the head
+_ELAPSED = re.compile(r"(?:(\d{1,6})-)?(?:(\d{1,6}):)?(\d{1,6}):(\d\d)(?:\.\d+)?", re.ASCII)
+_NAMED_TWICE = re.compile(r"\s*(?:UTC|GMT)(?=[+-]\d)")  # a zone by its name and by its hours: the hours tell
+_SLICE = re.compile(r"\dg\.\d+gb")  # of a GPU that several share
+_HOUR_NS = 3600 * NS_PER_S
+_TEXT = 300  # characters of a name that are kept
+
+
+@dataclass(slots=True)
+class Record:
+    """One row of a job, or of a step of it. Times in ns since the epoch, None where not told; `gpus`: allocated."""
+
+    job: str  # without its part of a heterogeneous job
+    part: str  # of a heterogeneous job; empty for any other
+    step: str  # batch, extern, 0 ...; empty for the job itself
+    state: str
+    offset: int | None
+    name: str | None = None
+    user: str | None = None
+    folder: str | None = None
+    submit_ns: int | None = None
+    start_ns: int | None = None
+    end_ns: int | None = None
+    gpus: int | None = None
+    gpu: str | None = None  # its type, where that is told
+    nodes: str | None = None
+    failed_node: str | None = None
+    ran: bool = True
+    restarts: int = 0
+    told: dict[str, str] = field(default_factory=dict)  # what its evidence says
+
+
+def is_table(head: str) -> tuple[str, list[str]] | None:
+    """(separator, names in small letters) of a line that is the head of a table of sacct; None for any other. The
+    separator is a space where fields have fixed widths."""
+    bare = head.strip("\ufeff \t")
+    low = bare.lower()
+    if "jobid" not in low or len(bare) > 8192:
+        return None
+    for separator in ("|", ",", ";", "\t", " "):
+        if separator not in bare and separator != " ":
+            continue
+        names = [n.strip() for n in (low.split() if separator == " " else low.split(separator))]
+        names = names[:-1] if names[-1:] == [""] else names
+        known = sum(name in _FIELDS for name in names)
+        told = {"jobid", "jobidraw"} & {*names} and {"state", "start", "end", "elapsed", "submit"} & {*names}
+        if told and 2 * known > len(names) and bare != bare.upper():  # squeue shouts
+            return separator, names
+        return None
+    return None
+
+
+def of_table(source: Source, tally: Tally) -> Iterator[Record]:
+    """The records of a table. Rows that are none are counted in `tally`."""
+    head: tuple[str, list[str]] | None = None
+    widths: list[slice] = []
+    before, dashed = 0, False
+    for offset, line, ended in lines(source):
+        if not line.strip():
+            continue
+        if (found := is_table(line)) is not None:
+            head, widths, dashed = found, [], False
+            continue
+        if head is None:
+            before += 1
+            if before > _MOST_BEFORE:
+                return
+            tally.add("lines", "they stand before the head of the table", offset)
+            continue
+        separator, names = head
+        if not dashed and set(line.strip()) <= {"-", " ", separator}:
+            widths, dashed = [slice(*m.span()) for m in re.finditer("-+", line)], True
+            continue
+        cells = _cells(line, separator, names, widths if separator == " " else [])
+        told = {} if cells is None else dict(zip(names, cells, strict=True))
+        match = _ID.fullmatch(told.get("jobid") or told.get("jobidraw") or "")
+        if match is None:
+            what = "rows" if ended else "the last row"
+            tally.add(
+                what,
+                "cut off, or no record of a job: another number of fields than the head, or no job's number",
+                offset,
+            )
+            continue
+        yield _of_row(match, told, offset, tally)
+
+
+def _cells(line: str, separator: str, names: list[str], widths: list[slice]) -> list[str] | None:
+    """The fields of a row; None where there are more or fewer than names."""
+    if separator == " ":
+        if len(widths) != len(names):
+            return None
+        return [line[width].strip() for width in widths]
+    cells = next(csv.reader([line]), []) if separator == "," and '"' in line else line.split(separator)
+    if len(cells) == len(names) + 1 and not cells[-1].strip():
+        cells.pop()
+    more = len(cells) - len(names)
+    if more > 0:  # a name may hold what separates the fields: where one alone may, it does
+        free = [n for n, name in enumerate(names) if name in _WORDS]
+        if len(free) != 1:
+            return None
+        cells[free[0] : free[0] + more + 1] = [separator.join(cells[free[0] : free[0] + more + 1])]
+    return None if more < 0 else [cell.strip() for cell in cells]
+
+
+def _of_row(match: re.Match[str], told: dict[str, str], offset: int, tally: Tally) -> Record:
+    number, task, het, step = match.groups()
+    state = told.get("state", "")
+    word = _state(state)
+    if state and not word:
+        tally.add("states", f"{clean(state)[:40]!r} is none of Slurm's", offset)
+
+    def time(name: str) -> int | None:
+        return _moment(told.get(name, ""), offset, tally)
+
+    names = {"state": "State", "exitcode": "ExitCode", "derivedexitcode": "DerivedExitCode", "reason": "Reason"}
+    said = {title: clean(told[name])[:_TEXT] for name, title in names.items() if told.get(name)}
+    if step is not None:  # of which there may be thousands
+        record = Record(number if task is None else f"{number}_{task}", het or "", step or "?", word, offset, told=said)
+        if word in TOLD_BY_STEPS:
+            record.start_ns, record.end_ns, record.nodes = time("start"), time("end"), _nodes(told.get("nodelist"))
+        return record
+    gpus, gpu = _of_tres(told.get("alloctres", ""), tally, offset)
+    record = Record(
+        job=number if task is None else f"{number}_{task}",
+        part=het or "",
+        step="",
+        state=word,
+        offset=offset,
+        name=text(told.get("jobname"), _TEXT),
+        user=text(told.get("user"), _TEXT),
+        folder=text(told.get("workdir"), _TEXT),
+        submit_ns=max((at for at in (time("submit"), time("eligible")) if at is not None), default=None),
+        start_ns=time("start"),
+        end_ns=time("end"),
+        gpus=gpus,
+        gpu=gpu,
+        nodes=_nodes(told.get("nodelist")),
+        failed_node=_nodes(told.get("failednode")),
+        restarts=digits(told.get("restarts", "")) or 0,
+        told=said,
+    )
+    elapsed = digits(told.get("elapsedraw", ""))
+    elapsed = elapsed if elapsed is not None else _seconds(told.get("elapsed", ""))
+    _put_right(record, elapsed, _seconds(told.get("suspended", "")) or 0, tally)
+    return record
+
+
+def _state(said: str) -> str:
+    """A state by its name, whole or cut off (`CANCELLED by 1000`, `OUT_OF_ME+`); empty where it is none."""
+    word = (said.split() or [""])[0].upper()
+    if word in STATES:
+        return word
+    cut = [state for state in STATES if word.endswith("+") and len(word) > 3 and state.startswith(word[:-1])]
+    return cut[0] if len(cut) == 1 else ""
+
+
+def _moment(said: str, offset: int | None, tally: Tally) -> int | None:
+    if not said or said[0] not in "0123456789":  # Unknown, None, N/A
+        return None
+    if len(said) < 12 and (seconds := digits(said)) is not None:
+        return seconds * NS_PER_S or None
+    match = DATED.fullmatch(_NAMED_TWICE.sub("", said))
+    at = moment_ns(match) if match else None
+    if match is None or at is None:
+        tally.add("times", "they are no dates as sacct writes them (SLURM_TIME_FORMAT=standard)", offset)
+    elif doubt := zone_doubt(match):
+        tally.add("times", f"{doubt}; `TZ=UTC sacct ...` writes them in UTC", offset)
+    return at
+
+
+def _seconds(said: str) -> int | None:
+    """Seconds of [DAYS-][HOURS:]MINUTES:SECONDS."""
+    if (match := _ELAPSED.fullmatch(said)) is None:
+        return None
+    days, hours, minutes, seconds = (int(found or 0) for found in match.groups())
+    return ((days * 24 + hours) * 60 + minutes) * 60 + seconds
+
+
+def _put_right(record: Record, elapsed_s: int | None, suspended_s: int, tally: Tally) -> None:
+    """What the elapsed time tells of start and end."""
+    if elapsed_s is None or elapsed_s > 10**9 or suspended_s > 10**9:
+        return
+    lasted = (elapsed_s + suspended_s) * NS_PER_S
+    over = record.state not in (*GOING_ON, "")
+    # A job that was cancelled while it waited has a start at its end in some versions.
+    record.ran = bool(lasted) or record.state not in ("CANCELLED", "PENDING", "REVOKED", "DEADLINE", "BOOT_FAIL")
+    if record.start_ns is not None and record.end_ns is None and over:
+        record.end_ns = record.start_ns + lasted
+    elif record.start_ns is None and record.end_ns is not None and over and lasted:
+        record.start_ns = record.end_ns - lasted
+    elif record.start_ns is not None and record.end_ns is not None and over:
+        more = record.end_ns - record.start_ns - lasted
+        if abs(abs(more) - _HOUR_NS) <= NS_PER_S:
+            record.end_ns -= more
+            tally.add(
+                "ends",
+                "summer time began or ended meanwhile, as the elapsed time tells: put right by an hour",
+                record.offset,
+            )
+
+
+def _of_tres(said: str, tally: Tally, offset: int | None) -> tuple[int | None, str | None]:
+    """(GPUs, their type) of `billing=8,cpu=64,gres/gpu=8,gres/gpu:h100=8`; what is cut off tells none."""
+    parts = said.removesuffix("+").split(",")
+    counts: dict[str, int | None] = {}
+    for one in parts[:-1] if said.endswith("+") else parts:
+        name, _, count = one.partition("=")
+        if name == "gres/gpu" or name.startswith("gres/gpu:"):
+            counts[name.removeprefix("gres/gpu").removeprefix(":")] = digits(count)
+    return _gpus(counts, tally, offset)
+
+
+def _gpus(counts: dict[str, int | None], tally: Tally, offset: int | None) -> tuple[int | None, str | None]:
+    """The same of counts by type; the empty type is the sum of all."""
+    kinds = {kind: n for kind, n in counts.items() if kind and n}
+    if any(_SLICE.search(kind) for kind in kinds):
+        tally.add("GPUs", "slices of GPUs (MIG) are no chips: how many chips were held is not told", offset)
+        return None, None
+    total = counts.get("") or sum(kinds.values())
+    return (total if 0 < total < 1 << 31 else None), (clean(next(iter(kinds)))[:100] if len(kinds) == 1 else None)
+
+
+def _nodes(said: str | None) -> str | None:
+    found = text(said, _TEXT)
+    return None if found is None or found.lower() in ("none assigned", "none", "unknown", "n/a", "(null)") else found
+
+
+def of_json(source: Source, tally: Tally) -> Iterator[Record]:
+    """The records of `sacct --json`: jobs, and their steps behind each."""
+    found = part(document(source, EXPECTED, hook=_lighter), "jobs")
+    for job in found if isinstance(found, list) else []:
+        if not isinstance(job, dict) or (number := _number(job.get("job_id"))) is None:
+            tally.add("jobs", "they have no number")
+            continue
+        yield (mine := _of_job(job, number, tally))
+        steps = job.get("steps")
+        for step in steps if isinstance(steps, list) else []:
+            yield _of_step(step, mine)
+
+
+def _lighter(found: dict[str, Any]) -> dict[str, Any]:
+    """An object without what no record needs, which is most of it."""
+    for name in (
+        "environment",
+        "script",
+        "association",
+        "container",
+        "stdout_expanded",
+        "stderr_expanded",
+        "statistics",
+    ):
+        found.pop(name, None)
+    return found
+
+
+def _of_job(job: dict[str, Any], number: int, tally: Tally) -> Record:
+    array, task = _number(part(job, "array", "job_id")), _number(part(job, "array", "task_id"))
+    waiting = text(part(job, "array", "task"))  # of an array: tasks that have not begun
+    het, place = _number(part(job, "het", "job_id")), _number(part(job, "het", "job_offset"))
+    name = str(het or number)
+    if array and (task is not None or waiting):
+        name = f"{array}_{task if task is not None else f'[{waiting}]'}"
+    times = {key: _number(part(job, "time", key)) for key in ("submission", "eligible", "start", "end")}
+    at = {key: s * NS_PER_S for key, s in times.items() if s and s < 1 << 33}
+    counts: dict[str, int | None] = {}
+    tres = part(job, "tres", "allocated")
+    for one in tres if isinstance(tres, list) else []:
+        kind = str(part(one, "name"))
+        if part(one, "type") == "gres" and kind.partition(":")[0] == "gpu":
+            counts[kind.partition(":")[2]] = _number(part(one, "count"))
+    gpus, gpu = _gpus(counts, tally, None)
+    record = Record(
+        job=name,
+        part=str(place or 0) if het else "",
+        step="",
+        state=_current(job),
+        offset=None,
+        name=text(job.get("name"), _TEXT),
+        user=text(job.get("user"), _TEXT),
+        folder=text(job.get("working_directory"), _TEXT),
+        submit_ns=max((at[key] for key in ("submission", "eligible") if key in at), default=None),
+        start_ns=at.get("start"),
+        end_ns=at.get("end"),
+        gpus=gpus,
+        gpu=gpu,
+        nodes=_nodes(job.get("nodes")),
+        failed_node=_nodes(job.get("failed_node")),
+        restarts=_number(job.get("restart_cnt")) or 0,
+    )
+    _put_right(record, _number(part(job, "time", "elapsed")), _number(part(job, "time", "suspended")) or 0, tally)
+    record.told = {"State": record.state, "ExitCode": _exit(job), "Reason": text(part(job, "state", "reason")) or ""}
+    return record
+
+
+def _of_step(step: Any, job: Record) -> Record:
+    at = [s * NS_PER_S if (s := _number(part(step, "time", key))) and s < 1 << 33 else None for key in ("start", "end")]
+    name = str(part(step, "step", "id") or part(step, "step", "name") or "?")[:60]
+    told = {"State": _current(step), "ExitCode": _exit(step)}
+    return Record(job.job, job.part, name, _current(step), None, start_ns=at[0], end_ns=at[1], told=told)
+
+
+def _number(value: Any) -> int | None:
+    """A number from 0, bare or as {"set": true, "infinite": false, "number": 5}; None where it is not set."""
+    if isinstance(value, dict):
+        value = value.get("number") if value.get("set", True) and not value.get("infinite") else None
+    found = whole(value)
+    return found if found is not None and found >= 0 else None
+
+
+def _current(job: Any) -> str:
+    """The state of a job or step: text, or a list whose first is its state and what follows flags of it."""
+    said = part(job, "state", "current") if isinstance(part(job, "state"), dict) else part(job, "state")
+    said = said[0] if isinstance(said, list) and said else said
+    return _state(said[:100]) if isinstance(said, str) else ""
+
+
+def _exit(job: Any) -> str:
+    code = _number(part(job, "exit_code", "return_code"))
+    signal = _number(part(job, "exit_code", "signal", "id") or part(job, "exit_code", "signal", "signal_id"))
+    return "" if code is None and signal is None else f"{code or 0}:{signal or 0}"

@@ -1,0 +1,113 @@
+"""Attempts of which a scheduler tells when it took the machines back, and that the job was not done."""
+
+import json
+
+import pytest
+
+from analyzers.lost import checkpoints, interruptions
+from analyzers.lost.goodput import analyze as goodput
+from analyzers.time.job_past import job_past
+from errors.options import parse_options
+from runs.run import FactValue
+from runs.tables import MemoryTables
+
+S = 10**9
+EPOCH = 1_772_582_400 * S
+
+
+def ns(seconds):
+    return [None if at is None else EPOCH + round(at * S) for at in seconds]
+
+
+def tables(jobs, steps=(), others=(), evidence=()):
+    """`jobs`: (from, to, whether cut short) in s, as a scheduler tells; `steps`: (attempt, number, from, lasts);
+    `others`: starts that a log tells of; `evidence`: (time, cause)."""
+    told = [
+        (start, end, {"scheduler": "slurm", **({"outcome": "interrupted"} if cut else {})}, "sacct.txt")
+        for start, end, cut in jobs
+    ]
+    told += [(start, None, None, "train.log") for start in others]
+    attempt, number, begun, took = zip(*steps, strict=True) if steps else ([],) * 4
+    return MemoryTables(
+        {
+            "lifecycle": {
+                "kind": ["job"] * len(told),
+                "start_ns": ns(t[0] for t in told),
+                "end_ns": ns(t[1] for t in told),
+                "detail": [t[2] and json.dumps(t[2]) for t in told],
+                "source": [t[3] for t in told],
+            },
+            "steps": {
+                "attempt": list(attempt),
+                "step": list(number),
+                "start_ns": ns(begun),
+                "dur_ns": [round(s * S) for s in took],
+                "source": ["train.log"] * len(steps),
+                "format": ["torchtitan"] * len(steps),
+            },
+            "evidence": {
+                "ts_ns": ns(at for at, _ in evidence),
+                "attempt": [None] * len(evidence),
+                "cause": [cause for _, cause in evidence],
+                "severity": ["error"] * len(evidence),
+                "text": ["as Slurm says"] * len(evidence),
+                "source": ["sacct.txt"] * len(evidence),
+                "order": list(range(len(evidence))),
+            },
+        }
+    )
+
+
+CHIPS = {"chips": FactValue(8, "measured", "sacct.txt")}
+TAKEN = [(0, n, 100 + 10 * n, 10) for n in range(30)] + [(1, 20 + n, 2050 + 10 * n, 10) for n in range(30)]
+JOBS = [(0, 1000, True), (2000, 2400, True)]  # steps until 400 of 1000, and until 2350 of 2400
+WHY = [(1000, "host"), (2400, "time_limit")]
+
+
+def ask(module, *args, **kwargs):
+    return module.analyze(tables(*args, **kwargs), CHIPS, parse_options(module.OPTIONS, {}))
+
+
+def test_each_end_that_cut_an_attempt_short_is_an_interruption():
+    result = ask(interruptions, JOBS, TAKEN, evidence=WHY)
+    assert (result.count, list(result.rows["kind"]), list(result.rows["cause"])) == (
+        2,
+        ["restart", "final"],
+        ["host", "time_limit"],
+    )
+    assert result.held_s == 1400  # from 1000 to 2000 nothing was held
+    first = result.rows.iloc[0]
+    assert (first["down_s"], first["startup_s"], first["lost_steps"]) == (600, 50, 10)
+    assert list(result.attempts["finished"]) == [False, False]
+
+
+def test_the_time_between_is_neither_held_nor_lost():
+    result = goodput(tables(JOBS, TAKEN), CHIPS, {})
+    assert result.total_s == 1400 and result.productive_s == 500  # of 600 s in steps ten were taken again
+    assert result.badput_s["infrastructure_recovery_from_disruption"] == 600
+    assert any("held no chips" in note for note in result.notes)
+    assert not any("no end recorded" in note for note in result.notes)
+
+
+def test_where_no_step_was_read_what_an_interruption_cost_is_not_known():
+    result = ask(interruptions, JOBS, evidence=WHY)
+    assert result.count == 2 and result.rows["lost_s"].isna().all()
+    assert ask(checkpoints, JOBS).restarts_s == 0
+
+
+def test_a_job_that_came_to_its_end_by_itself_was_not_interrupted():
+    result = ask(interruptions, [(0, 1000, True), (2000, 2400, False)], TAKEN)
+    assert (result.count, list(result.attempts["finished"])) == (1, [False, True])
+
+
+@pytest.mark.parametrize("late", [0, 60, 900], ids=["at once", "soon", "after the image was fetched"])
+def test_a_log_that_begins_while_the_scheduler_holds_the_machines_is_of_that_start(late):
+    taken = [(0, n, 950 + 10 * n, 10) for n in range(5)]
+    _, days = job_past(tables([(0, 1000, False)], taken, others=[late]), CHIPS)
+    assert days is not None and days.attempts.start.tolist() == ns([0])
+
+
+def test_a_log_that_begins_twice_while_the_machines_are_held_tells_of_a_restart():
+    taken = [(0, n, 950 + 10 * n, 10) for n in range(5)]
+    _, days = job_past(tables([(0, 1000, False)], taken, others=[20, 500]), CHIPS)
+    assert days is not None and days.attempts.start.tolist() == ns([0, 500])
