@@ -58,6 +58,7 @@ PLACES = (
     "serving.vllm_requests",
     "serving.sglang_bench",
     "serving.sglang_log",
+    "serving.otel_spans",
     "serving.prometheus",
     "device.tpu_info",
     "serving.request_trace",

@@ -4,12 +4,16 @@ the result in a file of several.
 They are one where they count the same requests and tokens, took as long, and every statistic that both print is the
 same, as far as printed digits go; where both hold single requests, these are the same too. Loads of one input are never
 one.
+
+Requests of no load are one where two inputs tell of one id that arrived in the same microsecond, as a trace of spans
+and its copy from another store do.
 """
 
 from collections.abc import Iterator
 
 import numpy as np
 import pandas as pd
+import pyarrow.compute as pc
 
 from runs.tables import Tables, frame
 
@@ -35,14 +39,34 @@ def told_twice(tables: Tables) -> dict[str, str]:
 
 
 def without(tables: Tables, rows: pd.DataFrame) -> pd.DataFrame:
-    """Rows of `requests` without those of loads that another input tells too. Column: stage."""
-    twice = rows["stage"].astype(object).isin(told_twice(tables))
-    return rows[~twice.to_numpy(dtype=bool)] if twice.any() else rows
+    """Rows of `requests`, all of them, without those of loads, or single ones, that another input tells too. Column:
+    stage."""
+    twice = rows["stage"].astype(object).isin(told_twice(tables)).to_numpy(dtype=bool)
+    again = requests_told_twice(tables)
+    twice = twice | again if len(again) == len(twice) else twice
+    return rows[~twice] if twice.any() else rows
+
+
+def requests_told_twice(tables: Tables) -> np.ndarray:
+    """Which rows of `requests`, of no load, are of a request of which an input told before; empty where none is."""
+    none = np.zeros(0, dtype=bool)
+    if len(pc.unique(tables.arrow("requests", ["source"])["source"])) < 2:
+        return none
+    rows = frame(tables, "requests", ["id", "arrival_ns", "source", "stage"])
+    mine = (rows["id"].notna() & rows["arrival_ns"].notna() & rows["stage"].isna()).to_numpy(dtype=bool)
+    told = rows[mine].assign(us=rows["arrival_ns"][mine].astype("int64") // 1000).astype({"source": str})
+    first = told.groupby(["id", "us"], sort=False)["source"].transform("first")
+    out = np.zeros(len(rows), dtype=bool)
+    out[mine] = (first != told["source"]).to_numpy(dtype=bool)
+    return out if out.any() else none
 
 
 def sentences(tables: Tables) -> list[str]:
     """What must be said of them."""
-    return [f"{other} tells of the load {one} too, which counts once." for other, one in told_twice(tables).items()]
+    said = [f"{other} tells of the load {one} too, which counts once." for other, one in told_twice(tables).items()]
+    if count := int(requests_told_twice(tables).sum()):
+        said.append(f"{count:,} {'request is' if count == 1 else 'requests are'} told by two inputs, and count once.")
+    return said
 
 
 def _pairs(rows: pd.DataFrame, stats: pd.DataFrame, kept: set[str], tables: Tables) -> Iterator[tuple[str, str]]:

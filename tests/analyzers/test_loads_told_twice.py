@@ -102,3 +102,20 @@ def test_requests_that_two_files_keep_count_once():
 def test_loads_that_are_like_another_are_loads_of_their_own(other):
     told = {k: v for k, v in {**BLOCK, **other}.items() if v is not None or not k.startswith("ttft")}
     assert len(loads(summaries([RESULT, told]))) == 2
+
+
+def test_requests_of_which_two_traces_tell_count_once():
+    def tables(sources, apart_ns=0):
+        n = len(sources)
+        arrival = [10**9 * (1 + k % 3) + 500 + apart_ns * (k // 3) for k in range(n)]
+        told = {"id": [f"r{k % 3}" for k in range(n)], "arrival_ns": arrival, "source": sources}
+        told |= {"last_token_ns": [at + 10**9 for at in arrival], "output_tokens": [5] * n, "status": ["completed"] * n}
+        return MemoryTables({"requests": told})
+
+    otlp, copy = ["traces.jsonl"] * 3, ["jaeger.json"] * 3
+    found = served(tables(otlp + copy, apart_ns=-500))
+    assert found is not None and len(found.rows) == 3
+    assert "3 requests are told by two inputs, and count once." in ask(latency, tables(otlp + copy)).notes
+    for other in (tables(otlp + copy, apart_ns=5000), tables(otlp + otlp)):  # other requests, or one input's own
+        found = served(other)
+        assert found is not None and len(found.rows) == 6

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from collectors.serving import sglang_bench, sglang_log, vllm_bench, vllm_log, vllm_requests
-from tests.collectors import test_sglang_bench, test_sglang_log, test_vllm_log, test_vllm_requests
+from collectors.serving import otel_spans, sglang_bench, sglang_log, vllm_bench, vllm_log, vllm_requests
+from tests.collectors import test_otel_spans, test_sglang_bench, test_sglang_log, test_vllm_log, test_vllm_requests
 from tests.collectors.serving_files import BLOCK, SGLANG_BLOCK, detailed, result, template
 from tests.fuzz.damage import checks_of, survive
 
@@ -39,6 +39,12 @@ VALID = {
         (test_vllm_requests.HEADER + "1.0,9.0,1.0,9,2,12.5\n2.5,0.0,1.0,0,0,0.0\n").encode(),
         test_vllm_requests.system().encode(),
         b'{"vllm_version": "1", "started_at": "2026-04-25T18:47:18Z", "engine_kwargs": {"tensor_parallel_size": 2}}',
+    ],
+    otel_spans: [
+        test_otel_spans.LINES.encode(),
+        test_otel_spans.PRETTY.encode(),
+        test_otel_spans.JAEGER.encode(),
+        test_otel_spans.CONSOLE.encode(),
     ],
     sglang_log: [
         (
