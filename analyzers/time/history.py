@@ -24,6 +24,7 @@ from analyzers.time.job_times import (
     told_apart,
     with_starts_told,
 )
+from analyzers.time.scheduler_clock import moved_said, scheduler_shifts
 from analyzers.time.step_joins import add_lines, anchor
 from analyzers.time.step_streams import NS_PER_S, UNTIMED, Stream, natural_key, spoken, streams
 from analyzers.time.step_takes import Takes, lines_taken, takes
@@ -139,19 +140,22 @@ def _by_marks(
 ) -> History:
     """Steps by goodput entries, with what step lines add."""
     times = marks["start_ns"].to_numpy(dtype=np.int64)
-    lone = strangers(tables, (*_sources(marks), *_sources(lines)), int(times.min()), int(times.max()))
-    jobs = job_times(tables, now_ns, without=lone, step_ns=times)
+    own = (*_sources(marks), *_sources(lines))
+    moved = scheduler_shifts(tables, times, own)
+    lone = strangers(tables, (*own, *moved), int(times.min()), int(times.max()))
+    jobs = job_times(tables, now_ns, moved, lone, times)
     steps, clock, said = _from_marks(marks, jobs.starts)
     found = lines_taken(lines, clock)
+    shifts = {**found.shifts, **moved}
     if found.shifts:
-        jobs = job_times(tables, now_ns, found.shifts, lone, times)
+        jobs = job_times(tables, now_ns, shifts, lone, times)
     steps, untold = with_untold(steps)
     add_lines(steps, _stepped(lines, found))
     _close(steps)
     steps = _judged(steps, facts, jobs.own_ends)
-    steps["hung_ns"] = hung_ns(steps, tables, lone, found.shifts)
-    notes = [*notes, *said, *found.notes, *untold, *told_apart(lone), *hangs_said(steps)]
-    return History(steps, True, "goodput entries", tuple(notes), jobs, found.shifts, lone)
+    steps["hung_ns"] = hung_ns(steps, tables, lone, shifts)
+    notes = [*notes, *said, *found.notes, *untold, *told_apart(lone), *moved_said(moved), *hangs_said(steps)]
+    return History(steps, True, "goodput entries", tuple(notes), jobs, shifts, lone)
 
 
 def _by_lines(
@@ -166,13 +170,16 @@ def _by_lines(
             "lends no times of day."
         )
     timed = bool(steps["start_ns"].notna().all())
-    jobs, lone = None, ()
+    jobs, lone, shifts = None, (), found.shifts
     if timed and len(steps):
         start = steps["start_ns"].to_numpy(dtype=np.int64)
         end = start + steps["dur_ns"].to_numpy(dtype=np.int64)
-        lone = strangers(tables, _sources(lines), int(start.min()), int(end.max()))
-        jobs = job_times(tables, now_ns, found.shifts, lone, start)
-        begun = begun_times(tables, now_ns, found.shifts, lone)
+        moved = scheduler_shifts(tables, start, _sources(lines))
+        shifts = {**found.shifts, **moved}
+        notes += moved_said(moved)
+        lone = strangers(tables, (*_sources(lines), *moved), int(start.min()), int(end.max()))
+        jobs = job_times(tables, now_ns, shifts, lone, start)
+        begun = begun_times(tables, now_ns, shifts, lone)
         attempt = steps["attempt"].to_numpy(dtype=np.int64)
         jobs = replace(jobs, starts=with_starts_told(jobs.starts, start, attempt, begun))
         steps["attempt"] = attempt_of(start, jobs.starts)
@@ -182,10 +189,10 @@ def _by_lines(
     if averaged > 1:
         steps["first"] = _sharing_the_first_mean(steps, averaged)
     steps = _judged(steps, facts, None if jobs is None else jobs.own_ends)
-    steps["hung_ns"] = hung_ns(steps, tables, lone, found.shifts)
+    steps["hung_ns"] = hung_ns(steps, tables, lone, shifts)
     notes += [*told_apart(lone), *hangs_said(steps)]
     own = _own_attempts(lines.iloc[found.row], steps["attempt"].to_numpy(dtype=np.int64))
-    return History(steps, timed, "step lines", tuple(notes), jobs, found.shifts, lone, averaged > 1, own)
+    return History(steps, timed, "step lines", tuple(notes), jobs, shifts, lone, averaged > 1, own)
 
 
 def _averaged(facts: Facts, lines: pd.DataFrame, taken: pd.DataFrame) -> int:

@@ -111,3 +111,27 @@ def test_a_log_that_begins_twice_while_the_machines_are_held_tells_of_a_restart(
     taken = [(0, n, 950 + 10 * n, 10) for n in range(5)]
     _, days = job_past(tables([(0, 1000, False)], taken, others=[20, 500]), CHIPS)
     assert days is not None and days.attempts.start.tolist() == ns([0, 500])
+
+
+def moved(jobs, hours):
+    return [(start + 3600 * hours, None if end is None else end + 3600 * hours, cut) for start, end, cut in jobs]
+
+
+HOURS = [(0, 3600, True), (7200, 10800, True)]
+FILLED = [(0, n, 300 + 100 * n, 100) for n in range(30)] + [(1, 20 + n, 7300 + 100 * n, 100) for n in range(30)]
+
+
+@pytest.mark.parametrize("hours", [-8, -1, 2, 5.5, 5.75])
+def test_an_account_in_another_time_zone_is_moved_to_where_each_step_was_taken(hours):
+    evidence = [(3600 * (1 + hours), "host"), (3600 * (3 + hours), "time_limit")]
+    result = ask(interruptions, moved(HOURS, hours), FILLED, evidence=evidence)
+    assert (result.count, list(result.rows["cause"]), result.held_s) == (2, ["host", "time_limit"], 7200)
+    later = "earlier" if hours > 0 else "later"
+    assert any(f"sacct.txt: its times are taken as {abs(hours):g} h {later}" in note for note in result.notes)
+
+
+def test_an_account_of_another_job_is_not_moved():
+    """Ten hours of which the steps would be ten minutes; and one that fits no move at all."""
+    for jobs in ([(5 * 3600, 15 * 3600, True)], [(30 * 3600, 30 * 3600 + 900, True)], moved(JOBS, 0.4), moved(JOBS, 8)):
+        past, _ = job_past(tables(jobs, TAKEN), CHIPS)
+        assert not past.shifts
