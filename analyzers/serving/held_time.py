@@ -22,7 +22,10 @@ def span_of(
     The first of passes, requests, samples and recorded phases that has times sets the clock; one that does not meet it
     at any moment runs on another (a log that counts from its start) and says nothing of when.
     """
-    sampled, life = frame(tables, "engine", ["ts_ns", "source"]), frame(tables, "lifecycle", ["start_ns", "end_ns"])
+    sampled = frame(tables, "engine", ["ts_ns", "source"])
+    life = frame(
+        tables, "lifecycle", ["start_ns", "end_ns"], [("kind", "!=", "queued")]
+    )  # it holds nothing while it waits
     ranges = {
         "passes of the engine": [edge for start, end in told for edge in (start.min(), end.max())],
         "requests": [*_request_signs(asked), *(_dead_loads(tables) if asked is not None else ())],

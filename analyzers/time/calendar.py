@@ -170,6 +170,16 @@ def no_steps(past: History) -> str:
     )
 
 
+def between_said(days: Calendar) -> str:
+    """Why the time between a job's end and its next start is not counted."""
+    if (days.ended & ~days.finished)[:-1].any():
+        return "Between its attempts the job held no chips, as the scheduler tells: that time is not counted."
+    return (
+        "The job ended and was started again under the same name: the time between is not counted, as nothing says "
+        "that the chips were held."
+    )
+
+
 def _spans(steps: pd.DataFrame, mine: np.ndarray) -> Spans:
     return spans(as_ns(steps["start_ns"])[mine], as_ns(steps["end_ns"])[mine])
 

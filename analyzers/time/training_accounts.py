@@ -10,7 +10,7 @@ from analyzers.device.host_work import COMPILING, WAITING
 from analyzers.flops.executed import Extra
 from analyzers.flops.peak import Hardware
 from analyzers.intervals import Spans, length, overlap_with, spans
-from analyzers.time.calendar import CODE, HEADINGS, Calendar, no_steps, startup_ns
+from analyzers.time.calendar import CODE, HEADINGS, Calendar, between_said, no_steps, startup_ns
 from analyzers.time.device_time import DeviceTrace
 from analyzers.time.device_uses import Uses, enter_device, enter_unwatched, no_peak, shifted
 from analyzers.time.history import History
@@ -121,10 +121,7 @@ def from_time(
             kept_s += length(kept) / 1e9 * unwatched
             flops_known += enter_unwatched(kept, days, past, machine, unwatched, uses) * unwatched
         if length(days.painting.spans(CODE["outside"])):
-            notes.append(
-                "The job ended and was started again under the same name: the time between is not counted, "
-                "as nothing says that the chips were held."
-            )
+            notes.append(between_said(days))
         if days.open_ended:
             notes.append(
                 f"{fmt.count(days.open_ended, 'recorded interval has', 'recorded intervals have')} no end: phases were "

@@ -133,6 +133,19 @@ def test_requests_alone_tell_when_the_engine_was_busy():
     assert any("passes" in note for note in result.notes)
 
 
+def test_chips_are_not_held_while_the_server_waits_for_them():
+    requests = {
+        "id": ["a"],
+        "arrival_ns": [T0],
+        "first_token_ns": [T0 + S],
+        "last_token_ns": [T0 + 4 * S],
+        "output_tokens": [100],
+        "status": ["completed"],
+    }
+    life = {"kind": ["queued", "job"], "start_ns": [T0 - 900 * S, T0 - 6 * S], "end_ns": [T0 - 6 * S, T0 + 10 * S]}
+    assert ask({"requests": requests, "lifecycle": life}, {"chips": 4}).ledger.chip_seconds == pytest.approx(4 * 16)
+
+
 def test_where_all_requests_failed_the_engine_is_not_said_to_have_been_idle():
     """They say when they came and not when they failed: until the end of the load it is not known."""
     requests = {"id": ["a", "b"], "stage": ["x"] * 2, "arrival_ns": [T0, T0 + 2 * S], "status": ["failed"] * 2}

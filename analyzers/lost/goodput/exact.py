@@ -19,7 +19,7 @@ from analyzers.lost.goodput.query import EXACT, Query, counted, said
 from analyzers.lost.goodput.result import GoodputResult
 from analyzers.lost.goodput.slices import exact_efficiency, slice_counts
 from analyzers.lost.goodput.step_deviation import are_spikes, ideal_step_s, spikes
-from analyzers.time.calendar import CODE, HEADINGS, Calendar, no_steps, startup_ns
+from analyzers.time.calendar import CODE, HEADINGS, Calendar, between_said, no_steps, startup_ns
 from analyzers.time.history import History
 from analyzers.time.job_past import job_past
 from analyzers.time.pauses import paused_ns
@@ -276,13 +276,7 @@ def _notes(days: Calendar, asked: Query, past: History) -> list[str]:
             "told beside, and only a profile can say what of them the device waited for."
         )
     if length(days.painting.spans(OUTSIDE)):
-        given_back = (days.ended & ~days.finished)[:-1].any()
-        notes.append(
-            "Between its attempts the job held no chips, as the scheduler tells: that time is not counted."
-            if given_back
-            else "The job ended and was started again under the same name: the time between is not counted, as "
-            "nothing says that the chips were held."
-        )
+        notes.append(between_said(days))
     if days.open_ended:
         unended = counted(days.open_ended, "recorded interval has no end", "recorded intervals have no end")
         notes.append(
