@@ -135,3 +135,13 @@ def test_an_account_of_another_job_is_not_moved():
     for jobs in ([(5 * 3600, 15 * 3600, True)], [(30 * 3600, 30 * 3600 + 900, True)], moved(JOBS, 0.4), moved(JOBS, 8)):
         past, _ = job_past(tables(jobs, TAKEN), CHIPS)
         assert not past.shifts
+
+
+def test_a_step_that_a_log_counts_over_a_restart_began_after_it():
+    """The log goes on without a word of the restart: its first step after it seems to last from the one before."""
+    taken = [(0, n, 100 + 10 * n, 10) for n in range(30)] + [(0, 30, 400, 1660)]
+    taken += [(0, 31 + n, 2060 + 10 * n, 10) for n in range(20)]
+    past, days = job_past(tables(JOBS, taken), CHIPS)
+    row = past.rows[past.rows["step"] == 30].iloc[0]
+    assert (row["start_ns"], row["dur_ns"], row["attempt"]) == (ns([2000])[0], 60 * S, 1)
+    assert list(past.rows["attempt"].value_counts()) == [30, 21] and days is not None
