@@ -6,7 +6,7 @@ same, as far as printed digits go; where both hold single requests, these are th
 one.
 
 Requests of no load are one where two inputs tell of one id that arrived in the same microsecond, as a trace of spans
-and its copy from another store do.
+and its copy from another store do; and they are those of a load where a server tells of what a tool sent.
 """
 
 from collections.abc import Iterator
@@ -15,10 +15,13 @@ import numpy as np
 import pandas as pd
 import pyarrow.compute as pc
 
+from errors import format as fmt
 from runs.tables import Tables, frame
 
 DIGITS = 2  # of seconds, and of milliseconds, that tools print
 ROUNDED = 0.501 * 10**-DIGITS  # what rounding takes away at most
+SENT_NS = 2 * 10**9  # that a request takes to its server, and that two clocks that are kept are apart
+SAME_SHARE, LEAST = 0.9, 5  # of the requests of a load, of so many at least, that a server tells of too
 _COUNTS = ["completed", "input_tokens", "output_tokens"]
 _OF_A_REQUEST = ["e2e_ns", "ttft_ns", "prompt_tokens", "output_tokens"]
 _MAY_MISS = ["failed", "requested_rate_per_s", "max_concurrency"]  # what one of the two may not tell
@@ -48,24 +51,55 @@ def without(tables: Tables, rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def requests_told_twice(tables: Tables) -> np.ndarray:
-    """Which rows of `requests`, of no load, are of a request of which an input told before; empty where none is."""
+    """Which rows of `requests`, of no load, are of a request of which another input tells; empty where none is."""
     none = np.zeros(0, dtype=bool)
     if len(pc.unique(tables.arrow("requests", ["source"])["source"])) < 2:
         return none
-    rows = frame(tables, "requests", ["id", "arrival_ns", "source", "stage"])
-    mine = (rows["id"].notna() & rows["arrival_ns"].notna() & rows["stage"].isna()).to_numpy(dtype=bool)
-    told = rows[mine].assign(us=rows["arrival_ns"][mine].astype("int64") // 1000).astype({"source": str})
-    first = told.groupby(["id", "us"], sort=False)["source"].transform("first")
+    rows = frame(
+        tables, "requests", ["id", "arrival_ns", "last_token_ns", "output_tokens", "source", "stage", "status"]
+    )
+    rows = rows.astype({"source": str, "stage": object})
+    timed = rows["arrival_ns"].notna().to_numpy(dtype=bool)
+    alone = timed & rows["stage"].isna().to_numpy(dtype=bool)
     out = np.zeros(len(rows), dtype=bool)
-    out[mine] = (first != told["source"]).to_numpy(dtype=bool)
+    told = rows[alone & rows["id"].notna().to_numpy(dtype=bool)]
+    told = told.assign(us=told["arrival_ns"].astype("int64") // 1000)
+    first = told.groupby(["id", "us"], sort=False)["source"].transform("first")
+    out[told.index[(first != told["source"]).to_numpy(dtype=bool)]] = True
+    for _, load in rows[timed & ~alone].groupby("stage", sort=False):
+        out[_served_too(load, rows[alone & ~out])] = True
     return out if out.any() else none
+
+
+def _served_too(load: pd.DataFrame, alone: pd.DataFrame) -> np.ndarray:
+    """Rows of `alone`, requests as a server tells them, which are those that a tool sent in a load: nearly each of the
+    load has one that came within SENT_NS with as many tokens of output, the last with the last, as servers are warmed
+    up before."""
+    begun = load["arrival_ns"].astype("int64")
+    near = alone["arrival_ns"].between(begun.min() - SENT_NS, begun.max() + SENT_NS).to_numpy(dtype=bool)
+    near &= ~alone["source"].isin(set(load["source"])).to_numpy(dtype=bool)
+    if len(load) < LEAST or near.sum() < SAME_SHARE * len(load):
+        return np.zeros(0, dtype=np.int64)
+
+    def ranked(rows: pd.DataFrame) -> pd.DataFrame:
+        rows = rows[["arrival_ns", "output_tokens"]].sort_values("arrival_ns", kind="stable")
+        tokens = rows["output_tokens"].fillna(0).astype("int64")
+        return rows.assign(tokens=tokens, row=rows.index, rank=rows.groupby(tokens).cumcount(ascending=False))
+
+    both = ranked(load).merge(ranked(alone[near]), on=["tokens", "rank"], suffixes=("", "_served"))
+    late = (both["arrival_ns_served"] - both["arrival_ns"]).astype("int64").abs() <= SENT_NS
+    if late.sum() < SAME_SHARE * len(load):
+        return np.zeros(0, dtype=np.int64)
+    return both["row_served"][late.to_numpy(dtype=bool)].to_numpy(dtype=np.int64)
 
 
 def sentences(tables: Tables) -> list[str]:
     """What must be said of them."""
     said = [f"{other} tells of the load {one} too, which counts once." for other, one in told_twice(tables).items()]
     if count := int(requests_told_twice(tables).sum()):
-        said.append(f"{count:,} {'request is' if count == 1 else 'requests are'} told by two inputs, and count once.")
+        one = "request is told by two inputs and counts once"
+        many = "requests are told by two inputs and count once"
+        said.append(f"{fmt.count(count, one, many)}.")
     return said
 
 

@@ -115,7 +115,36 @@ def test_requests_of_which_two_traces_tell_count_once():
     otlp, copy = ["traces.jsonl"] * 3, ["jaeger.json"] * 3
     found = served(tables(otlp + copy, apart_ns=-500))
     assert found is not None and len(found.rows) == 3
-    assert "3 requests are told by two inputs, and count once." in ask(latency, tables(otlp + copy)).notes
+    assert "3 requests are told by two inputs and count once." in ask(latency, tables(otlp + copy)).notes
     for other in (tables(otlp + copy, apart_ns=5000), tables(otlp + otlp)):  # other requests, or one input's own
         found = served(other)
         assert found is not None and len(found.rows) == 6
+
+
+def sent_and_served(late_s=0.01, tokens=(5, 9), before=1):
+    """Forty requests that a tool sent, 0.1 s apart, and as their server tells them, which was tried `before` times."""
+    sent = [10**12 + n * 10**8 for n in range(40)]
+    served_at = [10**12 - 10**9 * (k + 1) for k in range(before)] + [at + round(late_s * 1e9) for at in sent]
+    output = [tokens[0] + n % (tokens[1] - tokens[0] + 1) for n in range(40)]
+    told = {
+        "stage": ["bench"] * 40 + [None] * len(served_at),
+        "arrival_ns": sent + served_at,
+        "last_token_ns": [at + 3 * 10**9 for at in sent + served_at],
+        "output_tokens": [*output, *[output[0]] * before, *output],
+        "status": ["completed"] * (80 + before),
+        "source": ["bench.json"] * 40 + ["traces.jsonl"] * len(served_at),
+    }
+    return MemoryTables({"requests": told})
+
+
+@pytest.mark.parametrize("tokens", [(5, 9), (7, 7)], ids=["as they come", "all of one length"])
+def test_what_a_server_tells_of_a_load_counts_as_the_tool_tells_it(tokens):
+    found = served(sent_and_served(tokens=tokens))
+    assert found is not None and len(found.rows) == 41  # and the one by which the server was tried
+    assert (found.rows["stage"] == "bench").sum() == 40
+
+
+@pytest.mark.parametrize("change", [{"late_s": 60}, {"late_s": -60}], ids=["later", "earlier"])
+def test_requests_at_another_time_are_others(change):
+    found = served(sent_and_served(**change))
+    assert found is not None and len(found.rows) == 81
