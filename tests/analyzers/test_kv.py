@@ -245,3 +245,10 @@ def test_a_start_up_log_alone_tells_how_much_fits():
     result = kv.analyze(MemoryTables({}), facts_of(facts), parse_options(kv.OPTIONS, {}))
     assert result.room is None and result.to_dict()["measured"]["engine_tokens"] == 153_360
     assert words.verdict(result) == "The engine found room for 153,360 tokens: 4.68 sequences of 32,768 at a time."
+
+
+def test_what_a_device_held_tells_of_no_cache():
+    """An exporter of GPUs beside a training job samples memory too."""
+    memory = {"host": ["a"], "device": [0], "kind": ["bytes_in_use"], "bytes": [GIB]}
+    with pytest.raises(QuestionError, match="no engine tells of its cache"):
+        asked(None, {"memory": memory})

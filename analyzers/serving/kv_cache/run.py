@@ -37,7 +37,7 @@ class Measured:
 
     @property
     def any(self) -> bool:
-        told = (self.engine_tokens, self.available_bytes, self.peak_usage, self.device_peak_bytes)
+        told = (self.engine_tokens, self.available_bytes, self.peak_usage)  # what a device held tells of no cache
         return any(v is not None for v in told)
 
     def to_dict(self) -> dict[str, Any]:

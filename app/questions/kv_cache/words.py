@@ -50,7 +50,7 @@ def _without_room(result: KvResult) -> str:
             f"A token of {_model(result)} takes {fmt.size(result.kv_bytes_per_token)} of cache; how many "
             "sequences fit depends on the chip, and none is named."
         )
-    return "The engine tells how much memory its device held, but not how its cache was used."
+    return "The engine tells how much memory it gave to its cache, but not how that was used."
 
 
 def _engine(result: KvResult) -> str:
