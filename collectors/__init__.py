@@ -59,6 +59,7 @@ PLACES = (
     "serving.sglang_bench",
     "serving.sglang_log",
     "serving.otel_spans",
+    "device.dcgm",
     "serving.prometheus",
     "device.tpu_info",
     "serving.request_trace",

@@ -12,7 +12,8 @@ from analyzers.time.history import natural_key
 from errors import format as fmt
 from runs.tables import Tables, frame
 
-_NAMED = re.compile(r"^GPU (?P<device>\d{1,9}) (?P<name>.+)$", re.DOTALL)
+_NAMED = re.compile(r"^GPU (?P<device>\d{1,9}) (?P<name>.+?)(?:\{(?P<about>[a-z]+=\".*\")\})?$", re.DOTALL)
+_ABOUT = re.compile(r'([a-z]+)="((?:[^"\\]|\\.)*)"', re.DOTALL)  # host, MIG instance and pods that a name tells
 _OF_MOST = "%"  # the unit of what is a share of the most that is possible
 MOST = 256  # counters that are told
 MOST_SAID = 16  # devices with a sentence of their own: a machine's, or two's
@@ -21,17 +22,18 @@ FIRST = re.compile(r"tensor|matrix|\bSMs? (active|issue)|DRAM|HBM|NVLink", re.IG
 
 def counters(tables: Tables) -> list[dict[str, Any]]:
     """Of each device of each host the counters that are shares of the most that is possible: mean and highest of their
-    samples, inside the profiled steps of its host where any are known. The order is by host and device, what tells of
-    its units first. `host` is None where nothing tells whose the samples are."""
+    samples, inside the profiled steps of its host where any are known, else inside the steps that are dated. The order
+    is by host and device, what tells of its units first. `host` is None where nothing tells whose the samples are.
+    Samples of no time count where no step is known."""
     if not tables.rows("scalars"):
         return []
     told = frame(tables, "scalars", ["ts_ns", "name", "value", "source"], [("unit", "==", _OF_MOST)])
-    told = told.dropna(subset=["ts_ns", "name", "value"])
-    told = _inside(told.assign(host=_hosts(tables, told["source"])), tables)
+    told = told.dropna(subset=["name", "value"])
+    told = _inside(told.assign(host=_hosts(tables, told)), tables)
     groups = told.groupby(["host", "name"], observed=True, sort=False)["value"]
     rows = [found for (host, name), values in groups if (found := _told(str(host), str(name), values))]
-    rows = sorted(rows, key=lambda r: (not FIRST.search(r["counter"]), *_whose(r), r["counter"]))[:MOST]
-    return sorted(rows, key=lambda r: (*_whose(r), not FIRST.search(r["counter"]), r["counter"]))
+    rows = sorted(rows, key=lambda r: (not _first(r), *_whose(r), r["counter"]))[:MOST]
+    return sorted(rows, key=lambda r: (*_whose(r), not _first(r), r["counter"]))
 
 
 def notes(rows: list[dict[str, Any]]) -> list[str]:
@@ -41,7 +43,7 @@ def notes(rows: list[dict[str, Any]]) -> list[str]:
     hosts = {r["host"] for r in rows}
     for host, device in dict.fromkeys((r["host"], r["device"]) for r in rows):
         mine = [r for r in rows if (r["host"], r["device"]) == (host, device)]
-        some = [r for r in mine if FIRST.search(r["counter"])]
+        some = [r for r in mine if _first(r)]
         more += bool(some) and len(out) >= MOST_SAID
         if some and len(out) < MOST_SAID:
             whose = f" of {host or 'a host that is not told'}" if len(hosts) > 1 else ""
@@ -51,27 +53,44 @@ def notes(rows: list[dict[str, Any]]) -> list[str]:
     return [*out, f"Counters of {fmt.count(more, 'more GPU')} stand in the answer as JSON."] if more else out
 
 
+def _first(row: dict[str, Any]) -> bool:
+    """Whether it tells of the units of its device, whatever the pod that they worked for is called."""
+    return bool(FIRST.search(row["counter"].partition(" of pod ")[0]))
+
+
 def _whose(row: dict[str, Any]) -> tuple[list, int]:
     return natural_key(row["host"] or ""), row["device"]
 
 
-def _hosts(tables: Tables, source: pd.Series) -> pd.Series:
-    """The host of each sample: that of the profile which it came with, else the input itself; "" where neither is
-    told."""
+def _hosts(tables: Tables, told: pd.DataFrame) -> pd.Series:
+    """The host of each sample: the one that its name tells, else that of the profile which it came with, else the input
+    itself; "" where none is told."""
+    source = told["source"]
     known = frame(tables, "captures", ["host", "source"]).dropna().astype(str).drop_duplicates()
     known = known.drop_duplicates("source", keep=False)  # a profile of several hosts tells of none alone
     host = dict(zip(known["source"], known["host"], strict=True))
     texts = source.astype(object).where(source.notna(), "").astype(str)
-    return texts.map({text: host.get(text, text) for text in texts.unique()})
+    by_source = texts.map({text: host.get(text, text) for text in texts.unique()})
+    names = told["name"].astype(object)
+    by_name = names.map({name: _about(name).get("host") for name in names.unique()})
+    return by_name.where(by_name.notna(), by_source)
+
+
+def _about(name: str) -> dict[str, str]:
+    """What the labels behind the name of a counter tell."""
+    match = _NAMED.match(name)
+    return {key: re.sub(r"\\(.)", r"\1", value) for key, value in _ABOUT.findall(match["about"] or "")} if match else {}
 
 
 def _inside(told: pd.DataFrame, tables: Tables) -> pd.DataFrame:
-    """The samples within steps of their host; where no step of it is known, of any."""
-    steps = frame(tables, "steps", ["capture", "host", "start_ns", "dur_ns"]).dropna(
-        subset=["capture", "start_ns", "dur_ns"]
-    )
+    """The samples within profiled steps of their host, else within any that are dated; where no step of it is known, of
+    any host."""
+    steps = frame(tables, "steps", ["capture", "host", "start_ns", "dur_ns"]).dropna(subset=["start_ns", "dur_ns"])
+    profiled = steps.dropna(subset=["capture"])
+    steps = profiled if len(profiled) else steps
     if not len(steps):
         return told
+    told = told.dropna(subset=["ts_ns"])
     kept = []
     for host, some in told.groupby("host", observed=True, sort=False):
         mine = steps[steps["host"].astype(object) == host]
@@ -93,11 +112,17 @@ def _told(host: str, name: str, values: pd.Series) -> dict[str, Any] | None:
     return {
         "host": host or None,
         "device": int(match["device"]),
-        "counter": match["name"],
+        "counter": " of ".join([match["name"], *_parts(_about(name))]),
         "mean_share": float(shares.mean()),
         "highest_share": float(shares.max()),
         "samples": len(shares),
     }
+
+
+def _parts(about: dict[str, str]) -> list[str]:
+    """Which part of a device is meant, and for whom it worked."""
+    said = (("MIG", about.get("mig")), ("pod", about.get("pod")))
+    return [f"{what} {which}" for what, which in said if which]
 
 
 def _union(steps: pd.DataFrame) -> Spans:

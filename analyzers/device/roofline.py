@@ -31,6 +31,7 @@ from runs.tables import Tables
 ROOF = Option("roof", ("spec", "reached"), "spec", "the device's specified peaks, or the best that this run reached")
 TOP = Option("top", COUNT, 500, "operations listed in `points`; totals are over all")
 NEAR = Option("near", SHARE_OF_SOME, 0.1, "part of its roof from which on an operation counts as bound by it")
+COUNTED = 4  # devices whose counters are told where there are no operations
 OPTIONS: tuple[Option, ...] = (ROOF, *UNIT_OPTIONS, TOP, NEAR, *ROOF_OPTIONS)
 
 BOUNDS: dict[str, str] = {
@@ -149,7 +150,13 @@ def analyze(tables: Tables, facts: Facts, options: dict[str, Any]) -> RooflineRe
     if not 0 < options["near"] <= 1 or options["top"] < 0:
         given = f"near={options['near']}, top={options['top']}"
         raise QuestionError(given, expected="near above 0 and at most 1, top from 0")
-    units = op_units(tables, facts, options)
+    counted = counters(tables)
+    try:
+        units = op_units(tables, facts, options)
+    except QuestionError as e:
+        if told := counter_notes(counted)[:COUNTED]:
+            raise QuestionError(f"{e.what}. {' '.join(told).rstrip('.')}", advice=e.advice) from e
+        raise
     spec, roof_notes = spec_roof(tables, facts, options)
     reached, reach_notes = reached_roof(units.rows[units.rows["kind"] == "work"], spec)
     roof, chosen_notes = _chosen(spec, reached, options["roof"])
@@ -161,7 +168,6 @@ def analyze(tables: Tables, facts: Facts, options: dict[str, Any]) -> RooflineRe
         placed = placed.sort_values("share", ascending=False, kind="stable", ignore_index=True)
         weight = placed["roof_seconds"].fillna(0.0)
     by_bound = weight.groupby(placed["bound"]).sum()
-    counted = counters(tables)
     known = chip(options["chip"]) if options["chip"] else chip_of(of_host(tables, facts, options))
     roofs = (spec, reached, *other_precisions(known, spec, devices_per_chip(facts, known)))
     return RooflineResult(

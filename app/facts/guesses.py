@@ -46,6 +46,7 @@ ON_GPU = (
     "slurm_sacct",
     "nvrx",
     "nccl_inspector",
+    "dcgm",
     "flight_recorder",
     "mllog",
 )

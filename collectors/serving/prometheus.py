@@ -14,7 +14,8 @@ Servers that answer in turn at one address, or whose scrapes were joined in one 
 Of vLLM computed tokens are those that it counts by source as such.
 SGLang looks up every prompt token, so that its prompt tokens are its prefix queries. Hits of vLLM outside its device
 (`external`) are hits. Of Triton the TensorRT-LLM backend's gauges are read, and its own counters by model as scalars.
-`*_created` (when a counter began) is passed over.
+`*_created` (when a counter began) is passed over. What NVIDIA's DCGM exporter tells of GPUs in the same scrape becomes
+rows of them (`collectors.device.dcgm_rows`).
 """
 
 import re
@@ -24,6 +25,7 @@ from math import inf, isfinite, nan
 from typing import Any
 
 from collectors.base import Fact, Item, Source
+from collectors.device.dcgm_rows import Gpus
 from collectors.reading.exposition import NO_ANSWER, SCRAPED_AT, Reader, Scrape, parsed
 from collectors.reading.textlog import Buffer, Tally, clean, digits, fits
 from collectors.serving.engine_metrics import COLUMNS, ENGINE, HELPERS, KINDS, REALS, SHARES, SPLITS, Row, metric_of
@@ -78,20 +80,27 @@ def sniff(source: Source) -> float:
 
 
 def read(source: Source) -> Iterator[Item]:
-    """Engine samples, histograms, scalars, facts. Raises InputError where there is no sample."""
+    """Engine samples, histograms, scalars, GPUs, facts. Raises InputError where there is no sample."""
     tally = Tally()
     several = in_turn(source)
     reader = Reader(source, tally, several is not None and several.together)
-    metrics = _Metrics(source, tally, reader.help, several)
+    yield from told(source, reader.scrapes(), tally, reader.help, several)
+
+
+def told(
+    source: Source, scrapes: Iterable[Scrape], tally: Tally, help: dict[str, str], several: InTurn | None = None
+) -> Iterator[Item]:
+    """The same of scrapes, whatever they were read from."""
+    metrics = _Metrics(source, tally, help, several)
     order = -1
-    for order, scrape in enumerate(reader.scrapes()):
+    for order, scrape in enumerate(scrapes):
         metrics.take(scrape, order)
         for buffer in metrics.buffers:
             yield from buffer.full()
     if order < 0:
-        told = "; ".join(f"{lost.what}: {lost.reason}" for lost in tally.lost())
+        why = "; ".join(f"{lost.what}: {lost.reason}" for lost in tally.lost())
         raise InputError(
-            f"no sample in it{f' ({told})' if told else ''}",
+            f"no sample in it{f' ({why})' if why else ''}",
             where=source.name,
             expected='lines such as `vllm:num_requests_running{engine="0",model_name="llama"} 12`',
         )
@@ -108,7 +117,8 @@ def read(source: Source) -> Iterator[Item]:
 
 @dataclass(frozen=True, slots=True)
 class _Series:
-    """What a series is to us. `kind`: engine, position, bucket, sum, count, capacity, skip or scalar."""
+    """What a series is to us. `kind`: engine, position, bucket, sum, count, capacity, gpu, skip or
+    scalar."""
 
     kind: str
     replica: str | None = None
@@ -132,7 +142,8 @@ class _Metrics:
         self.engine = Buffer("engine", "ts_ns", "order", "replica", *COLUMNS, "accepted_per_position", "source")
         self.histograms = Buffer("histograms", "ts_ns", "order", "replica", "name", "le", "count", "total", "source")
         self.scalars = Buffer("scalars", "ts_ns", "name", "value", "source")
-        self.buffers = (self.engine, self.histograms, self.scalars)
+        self.gpus = Gpus(source, tally)
+        self.buffers = (self.engine, self.histograms, self.scalars, self.gpus)
         self.facts: dict[str, Any] = {}
         self._known: dict[str, _Series] = {}
         self._bases: set[str] = set()  # names that have buckets
@@ -159,6 +170,7 @@ class _Metrics:
         shapes: dict[tuple[str | None, str], _Buckets] = {}
         for text, value in scrape.values.items():
             self._enter(self._known[text], value, scrape.ts_ns, rows, shapes)
+        self.gpus.end(scrape.ts_ns)
         for replica, found in rows.items():
             row = self._whole(found.whole())
             if row or found.positions:
@@ -205,7 +217,7 @@ class _Metrics:
     @property
     def untold(self) -> str | None:
         """What must be said where no metric of an engine was among those read."""
-        if self._sampled:
+        if self._sampled or self.gpus.any:
             return None
         if any(name.startswith(TRITON) for name in self._scalar_names):
             return (
@@ -243,11 +255,15 @@ class _Metrics:
             case "capacity":
                 if isfinite(value) and 0 < value < 1 << 50:
                     self.facts.setdefault("kv_cache_tokens", round(value))
+            case "gpu":
+                self.gpus.enter(series.name, value)
             case "scalar":
                 self._scalar(series.name, value, ts_ns)
 
     def _series(self, text: str) -> _Series:
         name, labels = parsed(text)
+        if self.gpus.place(text, name, labels):
+            return _Series("gpu", name=text)
         bare = name.removesuffix("_total")
         replica = self._replica(labels)
         about = {key: value for key, value in labels.items() if key not in self._about}

@@ -12,6 +12,7 @@ from catalog import chip
 from errors import QuestionError
 from errors.options import parse_options
 from runs.run import facts_of
+from runs.tables import MemoryTables
 from tests import bundled as bundled_runs
 from tests.analyzers.mfu_lines import EXACT, LLAMA, LOOSE, ask, of_model
 from tests.analyzers.worlds import EPOCH, World
@@ -55,6 +56,13 @@ def test_the_contract_of_the_json():
     }
     assert wanted <= set(said)
     assert json.loads(json.dumps(said, allow_nan=False)) == said
+
+
+def test_what_gpus_counted_of_themselves_stands_beside():
+    counted = {"ts_ns": [EPOCH + S], "name": ["GPU 0 tensor pipe active"], "value": [31.0], "unit": ["%"]}
+    tables = MemoryTables({"steps": lines([2.0] * 5, start_s=range(0, 10, 2)), "scalars": counted})
+    notes = mfu.analyze(tables, facts_of({"chip": "H100 SXM"}), parse_options(mfu.OPTIONS, {})).notes
+    assert "By its own counters GPU 0 was in use, in the mean of 1 sample: tensor pipe active 31 %." in notes
 
 
 def test_tokens_are_counted_by_the_exact_convention_whatever_the_job_printed():

@@ -124,6 +124,38 @@ def test_what_counters_of_two_hosts_tell_is_not_added_up():
     ]
 
 
+def test_counters_say_themselves_whose_they_are_and_for_whom_they_worked():
+    tensor = 'GPU 0 tensor pipe active{host="n-2",%s}'
+    names = [
+        tensor % 'mig="1g.10gb 3"',
+        tensor % 'pod="ml/dram-test"',
+        'GPU 0 kernels{pod="ml/dram-test"}',
+        "GPU 1 HBM",
+    ]
+    columns = {"ts_ns": [None] * 4, "name": names, "value": [50.0, 20.0, 90.0, 3.0], "unit": ["%"] * 4}
+    columns["source"] = ["all.prom"] * 4
+    result = ask([matmul(20, 1e12)], more={"scalars": columns})
+    assert [(c["host"], c["device"], c["counter"], c["mean_share"]) for c in result.counters] == [
+        ("all.prom", 0, "kernels of pod ml/dram-test", 0.9),
+        ("all.prom", 1, "HBM", 0.03),
+        ("n-2", 0, "tensor pipe active of MIG 1g.10gb 3", 0.5),
+        ("n-2", 0, "tensor pipe active of pod ml/dram-test", 0.2),
+    ]
+    assert sum("By its own counters" in note for note in result.notes) == 2
+    steps = {"step": [1], "start_ns": [100], "dur_ns": [100]}  # of a log: no profile
+    dated = columns | {"ts_ns": [99, 100, None, 199]}
+    inside = ask([matmul(20, 1e12)], more={"scalars": dated, "steps": steps}).counters
+    assert [(c["device"], c["mean_share"]) for c in inside] == [(1, 0.03), (0, 0.2)]
+
+
+def test_where_no_operation_is_known_the_refusal_tells_what_was_counted():
+    columns = {"ts_ns": [1], "name": ["GPU 0 DRAM active"], "value": [9.0], "unit": ["%"]}
+    with pytest.raises(
+        QuestionError, match=r"no operation of a device\. By its own .*: DRAM active 9 %\. Add a profile"
+    ):
+        ask([], more={"scalars": columns})
+
+
 def test_of_many_devices_the_first_have_a_sentence_of_their_own():
     names = [f"GPU {n} Tensor Active" for n in range(19)]
     columns = {"ts_ns": [1] * 19, "name": names, "value": [50.0] * 19, "unit": ["%"] * 19}

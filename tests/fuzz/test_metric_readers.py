@@ -4,9 +4,10 @@ import gzip
 
 import pytest
 
-from collectors.device import tpu_info
+from collectors.device import dcgm, tpu_info
 from collectors.serving import prometheus, request_trace
 from tests.app.metrics_server import exposition
+from tests.collectors.test_dcgm import GPUS
 from tests.collectors.test_prometheus import SGLANG
 from tests.collectors.test_request_trace import AZURE, BURSTGPT, MOONCAKE
 from tests.collectors.test_tpu_info import BOXED, TABLES
@@ -19,6 +20,7 @@ VALID = {
         b'a_bucket{le="1",x="\\"}"} 1 1700000000000 # {t="1"} 2\na_bucket{le="+Inf"} 2 1700000000.5\n# EOF\n'
         b'vllm:cache_config_info{block_size="16",num_gpu_blocks="9"} 1\n',
     ],
+    dcgm: [GPUS.encode()],
     tpu_info: [
         f"Last update: 2025-07-24 11:00:59 UTC\n{TABLES}{BOXED}".encode(),
         b"TPU_0(process=0) {'num_allocs': 3, 'bytes_in_use': 12, 'bytes_limit': 100}\n1 {'bytes_in_use': 3}\n",
