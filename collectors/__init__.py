@@ -61,6 +61,7 @@ PLACES = (
     "serving.otel_spans",
     "device.dcgm",
     "serving.prometheus",
+    "serving.prometheus_json",
     "device.tpu_info",
     "serving.request_trace",
     "own.sidecar",

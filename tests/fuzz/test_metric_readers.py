@@ -5,10 +5,11 @@ import gzip
 import pytest
 
 from collectors.device import dcgm, tpu_info
-from collectors.serving import prometheus, request_trace
+from collectors.serving import prometheus, prometheus_json, request_trace
 from tests.app.metrics_server import exposition
 from tests.collectors.test_dcgm import GPUS
 from tests.collectors.test_prometheus import SGLANG
+from tests.collectors.test_prometheus_json import ANSWERS
 from tests.collectors.test_request_trace import AZURE, BURSTGPT, MOONCAKE
 from tests.collectors.test_tpu_info import BOXED, TABLES
 from tests.fuzz.damage import checks_of, survive
@@ -21,6 +22,7 @@ VALID = {
         b'vllm:cache_config_info{block_size="16",num_gpu_blocks="9"} 1\n',
     ],
     dcgm: [GPUS.encode()],
+    prometheus_json: [answer.encode() for answer in ANSWERS],
     tpu_info: [
         f"Last update: 2025-07-24 11:00:59 UTC\n{TABLES}{BOXED}".encode(),
         b"TPU_0(process=0) {'num_allocs': 3, 'bytes_in_use': 12, 'bytes_limit': 100}\n1 {'bytes_in_use': 3}\n",
@@ -39,6 +41,9 @@ NOISE = (
     b'{"bytes_in_use":' * 100_000,
     b'a{b="' * 50_000,
     b"x" + b" " * 100_000 + b"y\n",
+    b'[{"metric":{' + b'"a":"b",' * 50_000 + b'"c":"d"},"values":[[1,"2"]]}]',
+    b'"metric":{' * 20_000,
+    b"x =>\n" * 20_000 + b"1 @[1]\n" * 20_000,
     b"a{" + b'b="c",' * 50_000 + b"\n",
     b'a{b="c"' + b" " * 100_000 + b"\n",
     b"TPU Chips" + b"\n" * 100_000,

@@ -1,0 +1,168 @@
+"""Answers of Prometheus to queries: they tell what the scrapes told that they are made of."""
+
+import gzip
+import json
+import re
+
+import pytest
+
+from collectors.serving import prometheus, prometheus_json
+from errors import InputError
+from tests.app.metrics_server import exposition
+from tests.collectors.reading import read, source_of
+from tests.collectors.scrapes import SGLANG, WHO
+from tests.collectors.test_dcgm import sample
+
+S, T = 1_000_000_000, 1_700_000_000
+RUNNING = {"__name__": "vllm:num_requests_running", "engine": "0", "model_name": "llama"}
+
+
+def answer(*result, kind="matrix", **more):
+    return json.dumps({"status": "success", "data": {"resultType": kind, "result": [*result]}, **more})
+
+
+def series(metric, *values):
+    return {"metric": metric, "values": [list(v) for v in values]}
+
+
+def made_of(scrapes, sort=False):
+    """The series of scrapes, (time, text) each, as a query of all of them answers."""
+    found = {}
+    for at, text in scrapes:
+        for name, labels, value in re.findall(r"^([^#\s{]+)(?:\{(.*)\})? (\S+)$", text, re.MULTILINE):
+            pairs = [("__name__", name), *re.findall(r'(\w+)="([^"]*)"', labels)]
+            found.setdefault(tuple(sorted(pairs) if sort else pairs), []).append([at, value])
+    return [{"metric": dict(pairs), "values": values} for pairs, values in found.items()]
+
+
+def printed(result):
+    lines = []
+    for one in result:
+        labels = ", ".join(f'{key}="{value}"' for key, value in one["metric"].items() if key != "__name__")
+        lines.append(one["metric"].get("__name__", "") + (f"{{{labels}}}" if labels else "") + " =>")
+        lines += [f"{value} @[{at}]" for at, value in one["values"]]
+    return "\n".join(lines) + "\n"
+
+
+def exported(result):
+    rows = ({"metric": r["metric"], "values": [float(v) for _, v in r["values"]]} for r in result)
+    times = ([round(at * 1000) for at, _ in r["values"]] for r in result)
+    return "".join(json.dumps(row | {"timestamps": at}) + "\n" for row, at in zip(rows, times, strict=True))
+
+
+def told(tmp_path, text, name="answer.json"):
+    source = source_of(tmp_path, text, name)
+    assert prometheus_json.sniff(source) >= 0.9
+    return read(prometheus_json, source)
+
+
+VLLM = [(T + 5 * n + 0.25, exposition(100 + 40 * (n % 5), running=n)) for n in range(8)]
+ANSWERS = (
+    answer(*made_of(VLLM[:2])),
+    exported(made_of(VLLM[:2])),
+    printed(made_of(VLLM[:2])),
+    answer({"metric": RUNNING, "value": [T, "3"]}, kind="vector"),
+)
+OTHERS = [(T + 15 * n, SGLANG + sample("PROF_SM_ACTIVE", n / 10) + sample("DEV_FB_USED", n)) for n in range(3)]
+
+
+@pytest.mark.parametrize("scrapes", [VLLM, OTHERS], ids=["vllm", "sglang and GPUs"])
+def test_an_answer_tells_what_its_scrapes_told(tmp_path, scrapes):
+    text = "".join(f"# scraped_at {at}\n{text}" for at, text in scrapes)
+    expected = read(prometheus, source_of(tmp_path, text, "answer.json"))
+    result = made_of(scrapes)
+    each = "\n".join(answer(one) for one in result)
+    written = (answer(*result), json.dumps(json.loads(answer(*result)), indent=2), json.dumps(result), each)
+    for text in (*written, printed(result), exported(result), "\ufeff" + answer(*result)):
+        got = told(tmp_path, text)
+        assert got.rows == expected.rows and got.facts == expected.facts
+        assert got.reasons() == expected.reasons()
+    assert told(tmp_path, gzip.compress(each.encode())).rows == expected.rows
+    got = told(tmp_path, answer(*made_of(scrapes, sort=True)))
+    assert {k: len(v) for k, v in got.rows.items()} == {k: len(v) for k, v in expected.rows.items()}
+    assert got.rows.get("engine") == expected.rows.get("engine")
+
+
+def test_an_instant(tmp_path):
+    got = told(tmp_path, answer({"metric": RUNNING, "value": [T + 0.123, "3"]}, kind="vector"))
+    assert [(r["ts_ns"], r["running"]) for r in got.rows["engine"]] == [(T * S + 123_000_000, 3)]
+    got = told(tmp_path, f"vllm:num_requests_running{WHO} => 3 @[{T}.123]\n", "out.txt")
+    assert [(r["ts_ns"], r["running"]) for r in got.rows["engine"]] == [(T * S + 123_000_000, 3)]
+
+
+def test_what_a_query_computed_counts_nothing(tmp_path):
+    """rate(vllm:generation_tokens_total[1m]) keeps the labels and loses the name."""
+    rate = {key: value for key, value in RUNNING.items() if key != "__name__"}
+    got = told(tmp_path, answer(series(rate, (T, "35.5")), series({"le": "0.5"}, (T, "1")), series({}, (T, "2"))))
+    assert "engine" not in got.rows and "histograms" not in got.rows
+    assert {r["name"]: r["value"] for r in got.rows["scalars"]} == {
+        'query result(engine="0",model_name="llama")': 35.5,
+        'query result(le="0.5")': 1,
+        "query result": 2,
+    }
+    assert "names no metric" in got.reasons()
+
+
+def test_a_number_alone_is_a_scalar_and_a_text_is_none(tmp_path):
+    scalar = '{"status":"success","data":{"resultType":"scalar","result":[1700000000,"42"]}}'
+    assert told(tmp_path, scalar).column("scalars", "value") == [42]
+    with pytest.raises(InputError, match="is a string"):
+        told(tmp_path, '{"status":"success","data":{"resultType":"string","result":[1700000000,"foo"]}}')
+
+
+def test_gaps_and_markers_of_staleness(tmp_path):
+    got = told(tmp_path, answer(series(RUNNING, (T, "1"), (T + 5, "NaN"), (T + 10, "+Inf"), (T + 60, "2"))))
+    assert [(r["ts_ns"] // S - T, r["running"]) for r in got.rows["engine"]] == [(0, 1), (5, None), (10, None), (60, 2)]
+
+
+def test_errors_and_warnings_of_the_server(tmp_path):
+    with pytest.raises(InputError, match="bad_data invalid parameter"):
+        told(tmp_path, '{"status":"error","errorType":"bad_data","error":"invalid parameter"}')
+    got = told(tmp_path, answer(series(RUNNING, (T, "1")), warnings=["one store did not answer"], isPartial=True))
+    assert "one store did not answer" in got.reasons() and "partial" in got.reasons()
+    with pytest.raises(InputError, match="with no sample"):
+        told(tmp_path, answer())
+
+
+def test_one_that_is_cut_off_is_read_so_far(tmp_path):
+    whole = answer(*(series(RUNNING | {"engine": str(n)}, (T, "1"), (T + 5, "2")) for n in range(4)))
+    at = whole.index('"engine": "3"')
+    got = told(tmp_path, whole[:at])
+    assert len(got.rows["engine"]) == 6 and "ends in the middle" in got.reasons()
+    damaged = exported([series(RUNNING, (T, "1"))]) + '{"metric":{"__na\n' + exported([series(RUNNING, (T + 5, "2"))])
+    got = told(tmp_path, damaged)
+    assert got.column("engine", "running") == [1, 2] and "not valid JSON" in got.reasons()
+
+
+def test_the_same_series_twice(tmp_path):
+    one = series(RUNNING, (T, "1"), (T + 5, "2"))
+    assert told(tmp_path, answer(one, one)).column("engine", "running") == [1, 2]
+    got = told(tmp_path, answer(one) + answer(series(RUNNING, (T + 5, "7"), (T + 10, "3"))))
+    assert got.column("engine", "running") == [1, 2, 3] and "there twice" in got.reasons()
+
+
+def test_what_is_no_sample_is_counted(tmp_path):
+    odd = series(RUNNING, (T, "x"), (T, True), ("?", "1"), (1e300, "1"), (-5, "1"), (T, "1"))
+    odd["values"] += [[T], "1", None, {"a": 1}, [T, [1]]]
+    got = told(tmp_path, answer(odd, {"metric": RUNNING, "values": 5}, {"metric": RUNNING, "histograms": [[T, {}]]}))
+    assert got.column("engine", "running") == [1]
+    assert "no time and number" in got.reasons() and "native histograms" in got.reasons()
+
+
+def test_labels_of_any_kind(tmp_path):
+    metric = {"__name__": "up", "path": 'a"b\\c\n{d}', "metric": "x", "value": "1", "odd": 3}
+    got = told(tmp_path, answer(series(metric, (T, "1"))))
+    assert got.column("scalars", "name") == ['up{path="a"b\\c\n{d}",metric="x",value="1"}']
+
+
+def test_what_is_not_its_own(tmp_path):
+    others = (
+        '{"status":"success","data":{"resultType":"streams","result":[{"stream":{},"values":[["1","line"]]}]}}',
+        '{"metric":{"name":"x"},"value":1}',
+        '{"status":"success"}',
+        f"vllm:num_requests_running{WHO} 1\n",
+        "a => b\n",
+        "",
+    )
+    for other in others:
+        assert prometheus_json.sniff(source_of(tmp_path, other)) == 0, other
