@@ -1,5 +1,6 @@
 """Folders whose files are one input together: `nsys export --type parquetdir` writes a Parquet file for each table, and
-MLflow's `mlruns/` a file for each metric of each run."""
+MLflow's `mlruns/` a file for each metric of each run, and who asks Prometheus by `curl` a file for each metric, which
+tell of the same servers at the same times."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -7,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from collectors.ingesting.unpack import SafeSource
+from collectors.reading.query_answer import is_answer
 
 _ENDING = ".parquet"
 _TABLE = re.compile(
@@ -17,6 +19,8 @@ _META, _META_BYTES = "meta.yaml", 1 << 14
 _RUN = re.compile(rb"^run_(?:uu)?id:", re.MULTILINE)
 _KEPT_BYTES = 1 << 28  # of a file of it that lies in a bucket
 _KEPT = (_META, "metrics", "params", "tags", "inputs", "outputs")  # what MLflow keeps of a run, below its folder
+_Folder = tuple[Path, PurePosixPath]
+_JSON = re.compile(r"\.(?:json|jsonl|ndjson)(?:\.gz)?$", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -42,25 +46,57 @@ class RunFolder(SafeSource):
         return self.files
 
 
+@dataclass(frozen=True)
+class AnswerFolder(SafeSource):
+    """Answers of a metrics' server in one folder as one input. `answers`: (name, file) of each, by name; `path` is the
+    first of them."""
+
+    answers: tuple[tuple[str, Path], ...] = ()
+
+    @property
+    def parts(self) -> tuple[tuple[str, Path], ...]:
+        return self.answers
+
+
+class _Glance(SafeSource):
+    """A source that shows the first of what it holds, enough to tell what answers begin with."""
+
+    head_bytes = 4096
+
+
 def joined(sources: Iterable[SafeSource]) -> Iterator[SafeSource]:
     """The sources, with the files of each such folder as one, in the place of the first of them."""
     sources = list(_with_runs(list(sources)))
-    folders: dict[tuple[Path, PurePosixPath], list[SafeSource]] = {}
+    tables: dict[_Folder, list[SafeSource]] = {}
+    answers: dict[_Folder, list[SafeSource]] = {}
     for source in sources:
         if may_be_table(source):
-            folders.setdefault(_folder(source), []).append(source)
-    together = {key: _together(key, files) for key, files in folders.items() if any(map(_is_table, files))}
-    given: set[tuple[Path, PurePosixPath]] = set()
+            tables.setdefault(_folder(source), []).append(source)
+        elif may_be_answer(source):
+            answers.setdefault(_folder(source), []).append(source)
+    together: dict[Path, SafeSource] = {}  # by file, the input that it is of
+    for key, files in tables.items():
+        if any(map(_is_table, files)):
+            together |= dict.fromkeys((f.path for f in files), _together(key, files))
+    for key, files in answers.items():
+        if len(files) > 1:
+            together |= dict.fromkeys((f.path for f in files), _answers_together(key, files))
+    given: set[int] = set()
     for source in sources:
-        folder = together.get(_folder(source)) if may_be_table(source) else None
+        folder = together.get(source.path)
         if folder is None:
             yield source
-        elif _folder(source) not in given:
-            given.add(_folder(source))
+        elif id(folder) not in given:
+            given.add(id(folder))
             yield folder
 
 
-def _folder(source: SafeSource) -> tuple[Path, PurePosixPath]:
+def may_be_answer(source: SafeSource) -> bool:
+    """Whether it is an answer of Prometheus in JSON, as far as its name and its first bytes tell."""
+    return bool(_JSON.search(source.name)) and is_answer(_Glance(source.path, source.name).head)
+
+
+def _folder(source: SafeSource) -> _Folder:
     return source.path.parent, PurePosixPath(source.name).parent
 
 
@@ -74,7 +110,13 @@ def _is_table(source: SafeSource) -> bool:
     return bool(_TABLE.match(PurePosixPath(source.name).stem)) and source.head[:4] == _MAGIC
 
 
-def _together(key: tuple[Path, PurePosixPath], files: list[SafeSource]) -> TableFolder:
+def _answers_together(key: _Folder, files: list[SafeSource]) -> AnswerFolder:
+    place, name = key
+    answers = tuple(sorted((PurePosixPath(f.name).name, f.path) for f in files))
+    return AnswerFolder(answers[0][1], name.as_posix() if name.name else place.name, answers=answers)
+
+
+def _together(key: _Folder, files: list[SafeSource]) -> TableFolder:
     place, name = key
     tables = tuple(sorted((PurePosixPath(f.name).stem, f.path) for f in files))
     return TableFolder(tables[0][1], name.as_posix() if name.name else place.name, tables=tables)

@@ -9,7 +9,8 @@
     12 @[1700000000.5]
         what `promtool query range` and `instant` print
 
-All samples of one time are one scrape, whose series are those of `serving.prometheus`, which makes rows of them: so an
+Files of one folder are one input together, as where each was asked for one metric (`ingesting.folders`). All samples
+of one time are one scrape, whose series are those of `serving.prometheus`, which makes rows of them: so an
 answer tells what the scrapes told that it was made of. Times are to the millisecond, as Prometheus keeps them.
 Series without a name are what a query computed (`rate(...)`, `sum`, `histogram_quantile`): whatever they were made of,
 they count nothing, and become scalars called QUERIED with all their labels. Native histograms are told as lost.
@@ -25,8 +26,12 @@ from typing import Any
 import numpy as np
 
 from collectors.base import Item, Source
+from collectors.ingesting.folders import AnswerFolder
+from collectors.ingesting.unpack import SafeSource
+from collectors.reading.as_far import BROKEN
 from collectors.reading.documents import JSON_LIMIT
 from collectors.reading.exposition import Scrape, parsed
+from collectors.reading.query_answer import is_answer, is_json
 from collectors.reading.textlog import Tally, clean, lines
 from collectors.serving import prometheus
 from errors import InputError
@@ -35,13 +40,9 @@ NAME = "prometheus_json"
 TITLE = "Prometheus query answer"
 HELP = "Answers of Prometheus' HTTP API, VictoriaMetrics' export, promtool's output: series of metrics over time."
 
+MAX_SAMPLES = 20_000_000  # held until they are in order
 QUERIED = "query result"
 EXPECTED = 'an answer such as {"status":"success","data":{"resultType":"matrix","result":[{"metric":{...},"values":...'
-_SERIES = re.compile(
-    rb'"metric"\s*:\s*\{[^{}]*\}\s*,\s*"(?:values?|timestamps|histograms?)"\s*:\s*\['
-    rb'|"(?:values|timestamps)"\s*:\s*\[[^\[\]{}]*\]\s*,\s*"(?:values|timestamps|metric)"\s*:'
-)
-_ANSWER = re.compile(rb'"resultType"\s*:\s*"(?:matrix|vector|scalar|string)"|"errorType"\s*:\s*"')
 _PRINTED = re.compile(rb"^[^\n]{0,4000}? =>(?:\r?\n| )\S{1,40} @\[\d{1,13}(?:\.\d{1,9})?\]\r?$", re.MULTILINE)
 _HEAD = re.compile(r"(?P<series>\S.*|) =>(?: (?P<value>\S{1,40}) @\[(?P<at>[\d.]{1,24})\])?")
 _POINT = re.compile(r"(?P<value>\S{1,40}) @\[(?P<at>[\d.]{1,24})\]")
@@ -56,8 +57,8 @@ def sniff(source: Source) -> float:
     head = source.head
     if b"\0" in head:
         return 0.0
-    if head.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] in (b"{", b"["):
-        return 0.95 if _SERIES.search(head) or _ANSWER.search(head) else 0.0
+    if is_json(head):
+        return 0.95 if is_answer(head) else 0.0
     return 0.96 if b" @[" in head and _PRINTED.search(head) else 0.0  # surer than of an exposition, which it resembles
 
 
@@ -65,7 +66,10 @@ def read(source: Source) -> Iterator[Item]:
     """Rows as of scrapes. Raises InputError where the server answered with an error, or with nothing."""
     tally = Tally()
     told = _Told(tally)
-    if source.head.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] in (b"{", b"["):
+    if isinstance(source, AnswerFolder):
+        for name, path in source.answers:
+            told.one_of_several(SafeSource(path, name))
+    elif is_json(source.head):
         told.json(source)
     else:
         told.printed(source)
@@ -89,6 +93,16 @@ class _Told:
     samples: int = 0
     _numbers: dict[str, int] = field(default_factory=dict)
     _parts: list[tuple[int, np.ndarray, np.ndarray]] = field(default_factory=list)
+
+    def one_of_several(self, source: SafeSource) -> None:
+        """The answers of one of the files that are read together: one that cannot be read leaves the others."""
+        try:
+            self.json(source)
+            why = source.broken_off
+        except (InputError, *BROKEN) as e:
+            why = e.what if isinstance(e, InputError) else str(e) or type(e).__name__
+        if why:
+            self.tally.add(clean(source.name), why)
 
     def json(self, source: Source) -> None:
         """All answers of a file; of one that is cut off the series before that."""
@@ -192,7 +206,9 @@ class _Told:
             self.tally.add("samples", "their time is none")
 
     def _add(self, text: str, times: list[float], values: list[float]) -> None:
-        if times:
+        if self.samples + len(times) > MAX_SAMPLES:
+            self.tally.add("samples", f"more than {MAX_SAMPLES:,} of them", count=len(times))
+        elif times:
             number = self._numbers.setdefault(text, len(self._numbers))
             self._parts.append((number, np.rint(np.array(times)).astype(np.int64), np.array(values)))
             self.samples += len(times)

@@ -6,6 +6,8 @@ import re
 
 import pytest
 
+from collectors.ingesting.folders import AnswerFolder, joined
+from collectors.ingesting.unpack import SafeSource
 from collectors.serving import prometheus, prometheus_json
 from errors import InputError
 from tests.app.metrics_server import exposition
@@ -166,3 +168,27 @@ def test_what_is_not_its_own(tmp_path):
     )
     for other in others:
         assert prometheus_json.sniff(source_of(tmp_path, other)) == 0, other
+
+
+def test_answers_of_one_folder_are_one_input(tmp_path):
+    """As where each was asked for one metric: of two files two servers would be told, each of half."""
+    folder = tmp_path / "answers"
+    folder.mkdir()
+    result = made_of(VLLM)
+    for n, one in enumerate(result):
+        text = answer(one).encode()
+        (folder / f"{n}.json{'.gz' if n % 2 else ''}").write_bytes(gzip.compress(text) if n % 2 else text)
+    (folder / "cut.json.gz").write_bytes(
+        gzip.compress(answer(series({"__name__": "up"}, (T + 0.25, "1"))).encode())[:-9]
+    )
+    (folder / "wrong.json").write_text('{"status":"error","errorType":"timeout","error":"too slow"}')
+    (folder / "config.json").write_text('{"metric": "loss"}')
+    found = list(joined(SafeSource(path, f"answers/{path.name}") for path in sorted(folder.iterdir())))
+    assert [(type(f), f.name) for f in found] == [(AnswerFolder, "answers"), (SafeSource, "answers/config.json")]
+    assert len(found[0].parts) == len(result) + 2
+    got = read(prometheus_json, found[0])
+    expected = told(tmp_path, answer(*result), "answers")
+    assert got.rows["engine"] == expected.rows["engine"] and got.rows["histograms"] == expected.rows["histograms"]
+    assert "timeout too slow" in got.reasons() and "cut.json.gz" in got.reasons()
+    alone = folder / "0.json"
+    assert [type(f) for f in joined([SafeSource(alone, "0.json")])] == [SafeSource]

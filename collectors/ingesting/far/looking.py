@@ -15,7 +15,7 @@ from typing import Any
 from collectors import collector
 from collectors.ingesting.batches import task_bytes
 from collectors.ingesting.far.files import FarFile, brought, changed, scratch
-from collectors.ingesting.folders import may_be_of_run, may_be_table
+from collectors.ingesting.folders import may_be_answer, may_be_of_run, may_be_table
 from collectors.ingesting.identity import readers
 from collectors.ingesting.looks import is_no_archive
 from collectors.ingesting.order import begins
@@ -144,7 +144,11 @@ def look(asked: dict[str, Any]) -> list[Looked]:
 
 
 def _looked(source: SafeSource, digest: str, folder: Path, twin: bool) -> Looked:
-    if may_be_table(source) or (archive_kind(source) is not None and not is_no_archive(source)):
+    if (
+        may_be_table(source)
+        or may_be_answer(source)
+        or (archive_kind(source) is not None and not is_no_archive(source))
+    ):
         return Looked(digest=digest, here=True)
     best = recognise(SafeSource(source.path, source.name), folder)
     if best.score < SURE:

@@ -1,0 +1,19 @@
+"""What answers of Prometheus and its relatives to queries look like, for whoever asks before a reader does."""
+
+import re
+
+BLANK = b"\xef\xbb\xbf \t\r\n"  # what may stand before JSON
+_SERIES = re.compile(
+    rb'"metric"\s*:\s*\{[^{}]*\}\s*,\s*"(?:values?|timestamps|histograms?)"\s*:\s*\['
+    rb'|"(?:values|timestamps)"\s*:\s*\[[^\[\]{}]*\]\s*,\s*"(?:values|timestamps|metric)"\s*:'
+)
+_ANSWER = re.compile(rb'"resultType"\s*:\s*"(?:matrix|vector|scalar|string)"|"errorType"\s*:\s*"')
+
+
+def is_json(head: bytes) -> bool:
+    return head.lstrip(BLANK)[:1] in (b"{", b"[")
+
+
+def is_answer(head: bytes) -> bool:
+    """Whether a file that begins so is an answer in JSON, or an export of series."""
+    return is_json(head) and b"\0" not in head and bool(_SERIES.search(head) or _ANSWER.search(head))
