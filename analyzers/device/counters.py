@@ -16,6 +16,7 @@ _NAMED = re.compile(r"^GPU (?P<device>\d{1,9}) (?P<name>.+?)(?:\{(?P<about>[a-z]
 _ABOUT = re.compile(r'([a-z]+)="((?:[^"\\]|\\.)*)"', re.DOTALL)  # host, MIG instance and pods that a name tells
 _OF_MOST = "%"  # the unit of what is a share of the most that is possible
 MOST = 256  # counters that are told
+MOST_TOGETHER = 6  # counters that are told of all devices together
 MOST_SAID = 16  # devices with a sentence of their own: a machine's, or two's
 FIRST = re.compile(r"tensor|matrix|\bSMs? (active|issue)|DRAM|HBM|NVLink", re.IGNORECASE)
 
@@ -51,6 +52,26 @@ def notes(rows: list[dict[str, Any]]) -> list[str]:
             of = fmt.count(max(r["samples"] for r in some), "sample")
             out.append(f"By its own counters GPU {device}{whose} was in use, in the mean of {of}: {said}.")
     return [*out, f"Counters of {fmt.count(more, 'more GPU')} stand in the answer as JSON."] if more else out
+
+
+def together(rows: list[dict[str, Any]]) -> list[str]:
+    """The same of all devices in one sentence, where a sentence of each would only repeat it."""
+    told: dict[str, list[dict[str, Any]]] = {}
+    for row in rows:
+        if _first(row):
+            told.setdefault(row["counter"], []).append(row)
+    devices = {(r["host"], r["device"]) for some in told.values() for r in some}
+    if len(devices) < 2:
+        return notes(rows)
+    said = ", ".join(_over_devices(counter, some) for counter, some in list(told.items())[:MOST_TOGETHER])
+    samples = fmt.count(max(r["samples"] for some in told.values() for r in some), "sample")
+    return [f"By their own counters {len(devices):,} GPUs were in use, in the mean of up to {samples} of each: {said}."]
+
+
+def _over_devices(counter: str, rows: list[dict[str, Any]]) -> str:
+    shares = [r["mean_share"] * 100 for r in rows]
+    low, high = f"{min(shares):.3g}", f"{max(shares):.3g}"
+    return f"{counter} {sum(shares) / len(shares):.3g} %" + (f" ({low} to {high} %)" if low != high else "")
 
 
 def _first(row: dict[str, Any]) -> bool:

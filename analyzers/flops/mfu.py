@@ -8,8 +8,7 @@ import numpy as np
 import pandas as pd
 
 from analyzers.base import Facts, FactValue, fact, with_options
-from analyzers.device.counters import counters
-from analyzers.device.counters import notes as counter_notes
+from analyzers.device.counters import counters, together
 from analyzers.flops.fingerprint import fingerprint
 from analyzers.flops.formats import format_of
 from analyzers.flops.mfu_result import COLUMNS, MfuResult
@@ -193,7 +192,7 @@ def _from_steps(subject: _Subject, tables: Tables, facts: Facts, options: dict[s
         conventions=((JOB,) if job is not None else ()) + ((SHAPES,) if ran else ()) + own,
         best=float(usual["mfu"].max()) if native and len(usual) else None,
         average=done / wall_s / native if native and wall_s else None,
-        notes=(*found.notes, *past.notes, *notes, *_false_steps(rows), *counter_notes(counters(tables))),
+        notes=(*found.notes, *past.notes, *notes, *_false_steps(rows), *together(counters(tables))),
     )
 
 

@@ -30,6 +30,7 @@ PREFIX = "DCGM_"
 MIB = 1 << 20
 MAX_SERIES, MAX_ROWS = 50_000, 10_000_000
 MAX_GPUS = 20_000
+MAX_PODS = 1_000  # characters of the pods that share a GPU
 MAX_TEXT = 100  # characters of a label that become part of a name
 _XID, _XIDS_COUNTED = "DCGM_FI_DEV_XID_ERRORS", "DCGM_EXP_XID_ERRORS_COUNT"
 _USED, _FREE = "DCGM_FI_DEV_FB_USED", "DCGM_FI_DEV_FB_FREE"
@@ -159,7 +160,7 @@ class Gpus:
         self._evidence = Evidence(source, tally)
         self._known: dict[str, _Series | None] = {}
         self._now: dict[Place, _Now] = {}
-        self._named: set[str] = set()
+        self._names: dict[tuple[Place, str, str], str] = {}  # of scalars
         self._rows = 0
         self._before: dict[tuple[Place, str], float] = {}
         self._counted: dict[tuple[Place, int], float] = {}  # Xids in the window of the scrape before
@@ -198,7 +199,7 @@ class Gpus:
     def end(self, ts_ns: int | None) -> None:
         """Rows of what was entered since the last end."""
         for place, now in self._now.items():
-            pods = ", ".join(sorted(now.pods))
+            pods = ", ".join(sorted(now.pods))[:MAX_PODS]
             self._memory(place, now, ts_ns)
             self._events(place, now, ts_ns)
             for name, (value, _) in now.values.items():
@@ -251,17 +252,18 @@ class Gpus:
             self._scalar(place, pods, known.name, scaled, known.unit, ts_ns)
 
     def _scalar(self, place: Place, pods: str, name: str, value: float, unit: str | None, ts_ns: int | None) -> None:
-        about = {"host": place.host, "mig": place.mig, "pod": pods}
-        labels = ",".join(f'{key}="{_quoted(said)}"' for key, said in about.items() if said)
-        full = f"GPU {place.device} {name}" + (f"{{{labels}}}" if labels else "")
-        if full not in self._named and len(self._named) >= MAX_SERIES:
-            self._tally.add("samples", f"of more than {MAX_SERIES:,} series of GPUs")
-        elif self._rows >= MAX_ROWS:
+        key = (place, pods, name)
+        full = self._names.get(key)
+        if full is None:
+            if len(self._names) >= MAX_SERIES:
+                self._tally.add("samples", f"of more than {MAX_SERIES:,} series of GPUs")
+                return
+            full = self._names[key] = _full_name(place, pods, name)
+        if self._rows >= MAX_ROWS:
             self._tally.add("samples", f"more than {MAX_ROWS:,} of GPUs")
-        else:
-            self._named.add(full)
-            self._rows += 1
-            self.scalars.add(ts_ns, full, value, unit, self._source)
+            return
+        self._rows += 1
+        self.scalars.add(ts_ns, full, value, unit, self._source)
 
     def _memory(self, place: Place, now: _Now, ts_ns: int | None) -> None:
         used, free = (now.values.get(name, (None,))[0] for name in (_USED, _FREE))
@@ -343,6 +345,12 @@ def _pod(labels: Mapping[str, str]) -> str | None:
             space = labels.get(f"{prefix}namespace", "").strip()
             return clean(f"{space}/{pod}" if space else pod)[:MAX_TEXT]
     return None
+
+
+def _full_name(place: Place, pods: str, name: str) -> str:
+    about = {"host": place.host, "mig": place.mig, "pod": pods}
+    labels = ",".join(f'{key}="{_quoted(said)}"' for key, said in about.items() if said)
+    return f"GPU {place.device} {name}" + (f"{{{labels}}}" if labels else "")
 
 
 def _quoted(text: str) -> str:

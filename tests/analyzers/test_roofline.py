@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from analyzers.device import operations, roofline
+from analyzers.device.counters import counters, together
 from analyzers.device.memory_spaces import hbm_of
 from analyzers.device.roofs import Rate, Roof, bound_s, spec_roof
 from catalog import chip
@@ -146,6 +147,17 @@ def test_counters_say_themselves_whose_they_are_and_for_whom_they_worked():
     dated = columns | {"ts_ns": [99, 100, None, 199]}
     inside = ask([matmul(20, 1e12)], more={"scalars": dated, "steps": steps}).counters
     assert [(c["device"], c["mean_share"]) for c in inside] == [(1, 0.03), (0, 0.2)]
+
+
+def test_many_devices_in_one_sentence():
+    rows = [(n, name, 10.0 * n) for n in range(3) for name in ("tensor pipe active", "video decoder")]
+    names = [f"GPU {n} {name}" for n, name, _ in rows] + [f"GPU {n} DRAM active" for n in range(3)]
+    columns = {"ts_ns": [1] * 9, "name": names, "value": [value for *_, value in rows] + [5.0] * 3, "unit": ["%"] * 9}
+    assert together(counters(MemoryTables({"scalars": columns}))) == [
+        "By their own counters 3 GPUs were in use, in the mean of up to 1 sample of each: "
+        "DRAM active 5 %, tensor pipe active 10 % (0 to 20 %)."
+    ]
+    assert together([]) == []
 
 
 def test_where_no_operation_is_known_the_refusal_tells_what_was_counted():
