@@ -30,7 +30,9 @@ def counters(tables: Tables) -> list[dict[str, Any]]:
         return []
     told = frame(tables, "scalars", ["ts_ns", "name", "value", "source"], [("unit", "==", _OF_MOST)])
     told = told.dropna(subset=["name", "value"])
-    told = _inside(told.assign(host=_hosts(tables, told)), tables)
+    told = told.assign(host=_hosts(tables, told))
+    twice = told.duplicated(["host", "name", "ts_ns", "value"])  # scrapes, and an answer that was made of them
+    told = _inside(told[~twice | told["ts_ns"].isna()], tables)
     groups = told.groupby(["host", "name"], observed=True, sort=False)["value"]
     rows = [found for (host, name), values in groups if (found := _told(str(host), str(name), values))]
     rows = sorted(rows, key=lambda r: (not _first(r), *_whose(r), r["counter"]))[:MOST]

@@ -17,7 +17,7 @@ A log of several engines together is held against all those of one input; of it 
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from math import inf
 
@@ -34,6 +34,7 @@ COPIED = 3  # rates that differ, from which logs that are alike are copies: serv
 _OF_ONE = re.compile(r"(?:^|[/ ])\d+$")  # the name of a server whose log numbers its engines
 SAME = 0.2  # of the tokens that a log and scrapes of one server tell, by which they may differ
 LEVELS = {"running": 0.5, "kv_usage": 0.01}  # by which they may differ: logs print whole requests and per cents
+MOST_NAMES = 10_000  # pairs of names that are held against each other
 FEWEST, SURE = 5, 3.0  # samples that are compared, and standard errors by which they may differ
 TOLD = [
     "running",
@@ -70,13 +71,18 @@ def servers(tables: Tables, rows: pd.DataFrame, time: str = "ts_ns") -> np.ndarr
         return np.empty(0, dtype=object)
     label = rows["replica"].astype("string").fillna(ONE).to_numpy(dtype=object)
     source = rows["source"].astype("string").fillna("").to_numpy(dtype=object)
+    fuller = _fuller(tables, set(zip(label, source, strict=True)))
+    label = np.array([fuller.get(key, key[0]) for key in zip(label, source, strict=True)], object) if fuller else label
     ends = pd.DataFrame({"label": label, "source": source, "at": rows[time].astype("Int64").to_numpy()})
     ends = ends.groupby(["label", "source"], sort=False, dropna=False)["at"].agg(["min", "max", "count", "size"])
     names: dict[tuple[str, str], str] = {}
     several = ends.index.get_level_values(0).duplicated().any()
     starts, samples, untimed = (began(tables), _by_label(tables), chains(tables)) if several else ({}, {}, [])
+    for (short, one), long in fuller.items():
+        samples[long] = samples.get(long, {}) | {one: samples[short][one]}
     for name, mine in ends.groupby(level=0, sort=False):
-        apart = _apart(mine.droplevel(0), starts, samples.get(str(name), {}), untimed)
+        known = {one for (_, one), long in fuller.items() if long == name}
+        apart = _apart(mine.droplevel(0), starts, samples.get(str(name), {}), untimed, known)
         for chain in apart:
             names |= {(name, one): _named(name, chain[0], len(apart)) for one in chain}
     keys = pd.MultiIndex.from_arrays([label, source])
@@ -89,10 +95,53 @@ def _named(label: str, source: str, count: int) -> str:
     return source if label == ONE else f"{source} {label}"
 
 
+def _fuller(tables: Tables, told: Collection[tuple[str, str]]) -> dict[tuple[str, str], str]:
+    """(replica, input) of a server that another input calls by a longer name: that name. Prometheus adds instance and
+    pod to what a server calls itself, so that a scrape of it and an answer about it name it differently. They tell of
+    one where their counters, put in order, fall no more often than those of each, though they take turns."""
+    if len({source for _, source in told}) < 2 or len({label for label, _ in told}) < 2:
+        return {}
+    words = {label: frozenset() if label == ONE else frozenset(label.split()) for label, _ in told}
+    pairs = [(a, b) for a in told for b in told if a[1] != b[1] and words[a[0]] < words[b[0]]]
+    if not pairs:
+        return {}
+    samples, starts = _by_label(tables), began(tables)
+    found: dict[tuple[str, str], set[str]] = {}
+    for (short, one), (long, other) in pairs[:MOST_NAMES]:
+        mine, theirs = samples.get(short, {}).get(one), samples.get(long, {}).get(other)
+        if mine is None or theirs is None:
+            continue
+        turns = _in_turns(mine, theirs)
+        if turns >= FEWEST or (turns and starts.get(one, frozenset()) & starts.get(other, frozenset())):
+            found.setdefault((short, one), set()).add(long)
+    return {key: next(iter(names)) for key, names in found.items() if len(names) == 1}
+
+
+def _in_turns(one: _Told, other: _Told) -> int:
+    """How often a sample of one is followed by one of the other with no fewer tokens; 0 where they fall more often than
+    those of one alone do, as a process that starts again makes them."""
+    start, end = max(one.at[0], other.at[0]), min(one.at[-1], other.at[-1])
+    one, other = (x.between(int(start), int(end)) for x in (one, other))
+    at = np.concatenate((one.at, other.at))
+    order = np.argsort(at, kind="stable")
+    counts = np.concatenate((one.column("output_tokens"), other.column("output_tokens")))[order]
+    whose = np.repeat([0, 1], [len(one.at), len(other.at)])[order]
+    falls = max(int((np.diff(x.column("output_tokens")) < 0).sum()) for x in (one, other))
+    grown = np.diff(counts)
+    if np.isnan(grown).any() or not (grown > 0).any() or (grown < 0).sum() > falls:
+        return 0
+    return int(np.count_nonzero((np.diff(whose) != 0) & (grown >= 0)))
+
+
 def _apart(
-    ends: pd.DataFrame, began: dict[str, frozenset[float]], samples: dict[str, _Told], untimed: list[list[str]]
+    ends: pd.DataFrame,
+    began: dict[str, frozenset[float]],
+    samples: dict[str, _Told],
+    untimed: list[list[str]],
+    known: Collection[str],
 ) -> list[list[str]]:
-    """Inputs that name one replica, those of one server together and in order of time."""
+    """Inputs that name one replica, those of one server together and in order of time. `known`: inputs of which it is
+    known that another names it more fully."""
     timed = ends[ends["count"] == ends["size"]].sort_values(["min", "max"], kind="stable")
     found: list[list[str]] = []
     for source, row in timed.iterrows():
@@ -101,7 +150,10 @@ def _apart(
             if row["min"] > ended:
                 one = _goes_on(began.get(chain[-1]), began.get(source), float(ended) / 1e9)
             else:
-                one = any(_told_twice(samples, began, before, source) for before in chain)
+                one = any(
+                    _told_twice(samples, began, before, str(source)) or (before in known) != (source in known)
+                    for before in chain
+                )
             if one:
                 chain.append(source)
                 break

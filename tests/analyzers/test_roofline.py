@@ -149,6 +149,18 @@ def test_counters_say_themselves_whose_they_are_and_for_whom_they_worked():
     assert [(c["device"], c["mean_share"]) for c in inside] == [(1, 0.03), (0, 0.2)]
 
 
+def test_a_sample_that_two_files_tell_counts_once():
+    columns = {
+        "ts_ns": [1, 2, 1, 3],
+        "name": ['GPU 0 HBM{host="a"}'] * 4,
+        "value": [2.0, 3.0, 2.0, 4.0],
+        "unit": ["%"] * 4,
+    }
+    columns["source"] = ["a.prom", "a.prom", "b.json", "b.json"]
+    (row,) = counters(MemoryTables({"scalars": columns}))
+    assert (row["samples"], row["mean_share"]) == (3, pytest.approx(0.03))
+
+
 def test_many_devices_in_one_sentence():
     rows = [(n, name, 10.0 * n) for n in range(3) for name in ("tensor pipe active", "video decoder")]
     names = [f"GPU {n} {name}" for n, name, _ in rows] + [f"GPU {n} DRAM active" for n in range(3)]

@@ -249,3 +249,35 @@ def test_two_pollers_of_one_process_are_of_one_server(began, servers_there):
     result = ask(engine, tables)
     assert len(result.replicas) == servers_there
     assert result.figures["generated_tokens_per_s"] == pytest.approx(100 * servers_there, rel=0.01)
+
+
+def test_a_server_that_prometheus_names_more_fully_is_one():
+    """A scrape of it calls it "0", an answer of Prometheus "10.0.0.1:8000 vllm-0 0": its tokens counted twice."""
+    at, later = list(range(0, 60, 5)), list(range(2, 60, 5))
+    direct = counted("a.prom", at, 100, 10, 4)
+    asked = counted("b.json", later, 100, 210, 4, replica="10.0.0.1:8000 vllm-0 0")
+    other = counted("b.json", later, 100, 7_000, 6, replica="10.0.0.2:8000 vllm-1 0")
+    tables = scrapes(direct, asked, other)
+    result = ask(engine, tables)
+    assert result.replicas == ("10.0.0.1:8000 vllm-0 0", "10.0.0.2:8000 vllm-1 0")
+    assert result.figures["generated_tokens_per_s"] == pytest.approx(200, rel=0.1)
+    assert result.figures["running"]["mean"] == pytest.approx(10, rel=0.05)
+    apart = scrapes(direct, other)  # of another server: it counts far above
+    assert len(ask(engine, apart).replicas) == 2
+    alike = scrapes(direct, asked, counted("b.json", later, 100, 211, 6, replica="10.0.0.2:8000 vllm-1 0"))
+    assert len(ask(engine, alike).replicas) == 3  # which of two it is nobody knows
+
+
+def test_one_that_starts_again_is_known_by_its_fuller_name_too():
+    at, later = list(range(0, 100, 5)), list(range(2, 100, 5))
+
+    def tokens(times):
+        return [100 * t if t < 50 else 100 * (t - 50) for t in times]
+
+    direct = counted("a.prom", at, 0, 0, 4) | {"output_tokens": tokens(at)}
+    asked = counted("b.json", later, 0, 0, 4, replica="vllm-0 0") | {"output_tokens": tokens(later)}
+    assert ask(engine, scrapes(direct, asked)).replicas == ("vllm-0 0",)
+    few = [{**one, **{k: one[k][:3] for k in ("at", "output_tokens", "running", "waiting")}} for one in (direct, asked)]
+    assert len(ask(engine, scrapes(*few)).replicas) == 2
+    began = {"a.prom": 17.25, "b.json": 17.25}
+    assert ask(engine, scrapes(*few, began=began)).replicas == ("vllm-0 0",)
