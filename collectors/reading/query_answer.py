@@ -4,10 +4,14 @@ import re
 
 BLANK = b"\xef\xbb\xbf \t\r\n"  # what may stand before JSON
 _SERIES = re.compile(
-    rb'"metric"\s*:\s*\{[^{}]*\}\s*,\s*"(?:values?|timestamps|histograms?)"\s*:\s*\['
-    rb'|"(?:values|timestamps)"\s*:\s*\[[^\[\]{}]*\]\s*,\s*"(?:values|timestamps|metric)"\s*:'
+    rb'"metric"\s*:\s*\{[^{}]*\}\s*,\s*"(?:values"\s*:\s*\[\s*(?:\[\s*\d|-?\d|null)|value"\s*:\s*\[\s*\d[\d.eE+]*\s*,\s*"'
+    rb'|timestamps"\s*:\s*\[\s*\d|histograms?"\s*:\s*\[)'
+    rb'|"(?:values|timestamps)"\s*:\s*\[[^\[\]{}]*\]\s*,\s*"(?:values|timestamps)"\s*:\s*\['
 )
-_ANSWER = re.compile(rb'"resultType"\s*:\s*"(?:matrix|vector|scalar|string)"|"errorType"\s*:\s*"')
+_ANSWER = re.compile(
+    rb'"data"\s*:\s*\{\s*"resultType"\s*:\s*"(?:matrix|vector|scalar|string)"'
+    rb'|^\W{0,9}"status"\s*:\s*"error"\s*,\s*(?:"data"\s*:\s*(?:null|\{\})\s*,\s*)?"errorType"\s*:\s*"'
+)
 
 
 def is_json(head: bytes) -> bool:

@@ -162,6 +162,8 @@ def test_what_is_not_its_own(tmp_path):
         '{"status":"success","data":{"resultType":"streams","result":[{"stream":{},"values":[["1","line"]]}]}}',
         '{"metric":{"name":"x"},"value":1}',
         '{"status":"success"}',
+        '{"time":"x","message":"y","errorType":"KeyError"}\n{"resultType":"string"}\n',
+        '{"metric":{"name":"loss"},"values":["a"]}',
         f"vllm:num_requests_running{WHO} 1\n",
         "a => b\n",
         "",
