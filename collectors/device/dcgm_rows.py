@@ -30,6 +30,7 @@ PREFIX = "DCGM_"
 MIB = 1 << 20
 MAX_SERIES, MAX_ROWS = 50_000, 10_000_000
 MAX_GPUS = 20_000
+MOST_XID = 999
 MAX_PODS = 1_000  # characters of the pods that share a GPU
 MAX_TEXT = 100  # characters of a label that become part of a name
 _XID, _XIDS_COUNTED = "DCGM_FI_DEV_XID_ERRORS", "DCGM_EXP_XID_ERRORS_COUNT"
@@ -302,6 +303,9 @@ class Gpus:
 
     def _xid(self, place: Place, xid: int, text: str, value: float, ts_ns: int | None, window_ns: int) -> None:
         """An Xid, unless the other metric that tells of it did so just before."""
+        if xid > MOST_XID:
+            self._tally.add("Xids", f"numbers above {MOST_XID}, which no driver has")
+            return
         key = (place, xid)
         if key in self._told:
             last = self._told[key]

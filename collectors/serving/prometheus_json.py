@@ -121,8 +121,9 @@ class _Told:
         while (at := _match_end(_BETWEEN, text, at)) < len(text):
             try:
                 document, at = decoder.raw_decode(text, at)
-            except RecursionError as e:
-                raise InputError("JSON with too many levels", where=source.name, expected=EXPECTED) from e
+            except RecursionError:
+                self.tally.add("answers", "JSON with too many levels: the series before that are read", at)
+                return
             except json.JSONDecodeError as e:
                 following = _NEXT.search(text, max(e.pos, at))
                 cut = "the file ends in the middle of it" if following is None else "it is not valid JSON"

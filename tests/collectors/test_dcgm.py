@@ -113,6 +113,11 @@ def test_an_xid_that_stood_before_came_nobody_knows_when(tmp_path):
     assert causes(got) == [] and "stood in the first scrape" in got.reasons()
 
 
+def test_a_number_that_is_no_xid_is_none(tmp_path):
+    got = told(tmp_path, scrapes(sample("DEV_XID_ERRORS", 0), sample("DEV_XID_ERRORS", 1e17)))
+    assert causes(got) == [] and "no driver has" in got.reasons()
+
+
 def test_newer_exporters_name_the_code_in_labels(tmp_path):
     new = sample("DEV_XID_ERRORS", 94, err_code=94, err_msg="Contained ECC error")
     old = sample("DEV_XID_ERRORS", 0, err_code=0, err_msg="No Error")

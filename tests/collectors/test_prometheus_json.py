@@ -136,6 +136,14 @@ def test_one_that_is_cut_off_is_read_so_far(tmp_path):
     assert got.column("engine", "running") == [1, 2] and "not valid JSON" in got.reasons()
 
 
+def test_levels_without_end(tmp_path):
+    whole = exported([series(RUNNING, (T, "1"))])
+    got = told(tmp_path, whole + '{"a":[\n' * 5_000)
+    assert got.column("engine", "running") == [1] and "too many levels" in got.reasons()
+    with pytest.raises(InputError, match="too many levels"):
+        told(tmp_path, '{"data":{"resultType":"matrix","result":' + "[" * 5_000)
+
+
 def test_the_same_series_twice(tmp_path):
     one = series(RUNNING, (T, "1"), (T + 5, "2"))
     assert told(tmp_path, answer(one, one)).column("engine", "running") == [1, 2]
