@@ -4,10 +4,7 @@
                other field under its own. Ratios (PROF_*) times 100 as %; energy mJ / 1000 as J; clocks MHz; power W
     memory     bytes_in_use = FB_USED MiB * 2^20, bytes_limit = (FB_USED + FB_FREE) MiB * 2^20: what programs can have,
                without what the driver keeps (FB_RESERVED)
-    evidence   an Xid when the last one of a GPU changes, or when more of it are counted (DCGM_EXP_XID_ERRORS_COUNT):
-               the gauge stands until it is reset, so that one which stood in the first scrape came nobody knows when;
-               counted double-bit errors and remapped rows when they grow; clocks that heat or a power brake holds down
-               when that begins
+    evidence   Xids, faults of memory and clocks held down, when they come (`dcgm_events`)
     facts      chip, where all GPUs are of one model that is no virtual GPU
 
 A GPU is told once a scrape: where it is shared, each pod's series repeats what the GPU did. Power, clocks, errors are
@@ -17,26 +14,21 @@ GPU_UTIL and its like are shares of time in which anything ran at all, however l
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from math import isfinite
 from typing import NamedTuple
 
-from catalog.cause_patterns import XIDS
 from collectors.base import Fact, Item, Source
+from collectors.device.dcgm_events import REASONS, SLOWED, XID, Event, Events, Now, Place, event_of
 from collectors.reading.evidence import Evidence
-from collectors.reading.textlog import NS_PER_S, Buffer, Tally, clean, digits, fits
+from collectors.reading.textlog import Buffer, Tally, clean, digits, fits
 
 PREFIX = "DCGM_"
 MIB = 1 << 20
 MAX_SERIES, MAX_ROWS = 50_000, 10_000_000
 MAX_GPUS = 20_000
-MOST_XID = 999
 MAX_PODS = 1_000  # characters of the pods that share a GPU
 MAX_TEXT = 100  # characters of a label that become part of a name
-_XID, _XIDS_COUNTED = "DCGM_FI_DEV_XID_ERRORS", "DCGM_EXP_XID_ERRORS_COUNT"
 _USED, _FREE = "DCGM_FI_DEV_FB_USED", "DCGM_FI_DEV_FB_FREE"
-_REASONS = ("DCGM_FI_DEV_CLOCK_THROTTLE_REASONS", "DCGM_FI_DEV_CLOCKS_EVENT_REASONS")
-_WINDOW_NS = 300 * NS_PER_S  # in which the exporter counts Xids, unless it says another
 _PER_INSTANCE = ("DCGM_FI_PROF_", "DCGM_FI_DEV_FB_")  # of a MIG instance; all else is of its GPU
 _OWN_POD = "dcgm"  # in the name of the exporter's own pod, which Prometheus writes where the GPU's user would stand
 _NO_CHIP = re.compile(r"grid|vgpu|virtual|\.\.\.", re.IGNORECASE)  # a part of one, or left out
@@ -107,47 +99,16 @@ FIELDS: dict[str, Field] = {
         }.items()
     },
 }
-_SLOWED: tuple[tuple[int, str, str | None], ...] = (  # bit of the reasons, what holds clocks down, its cause
-    (0x04, "the power limit", None),  # what a busy GPU usually meets
-    (0x20, "heat (software)", "thermal"),
-    (0x40, "heat (hardware)", "thermal"),
-    (0x80, "the power brake", "power"),
-)
-_GROWS: dict[str, str] = {  # counters of what should not happen, and the cause of which it tells
-    "DCGM_FI_DEV_ECC_DBE_VOL_TOTAL": "hbm",
-    "DCGM_FI_DEV_ECC_DBE_AGG_TOTAL": "hbm",
-    "DCGM_FI_DEV_UNCORRECTABLE_REMAPPED_ROWS": "hbm",
-    "DCGM_FI_DEV_ROW_REMAP_FAILURE": "hbm",
-}
-
-
-class Place(NamedTuple):
-    """A GPU, or a MIG instance of it."""
-
-    host: str | None
-    device: int
-    mig: str = ""
-
-    @property
-    def gpu(self) -> "Place":
-        return self._replace(mig="")
+# labels beside those that say which GPU it is of, of metrics that tell of several things of one
+_PARTS = ("xid", "clock_event", "health_watch", "nvlink", "nvswitch", "link", "port", "peer", "peer_gpu")
+_OF_PODS = ("DCGM_FI_DEV_FB_USED", "DCGM_FI_DEV_GPU_UTIL")  # of which newer exporters tell what each pod's processes do
 
 
 class _Series(NamedTuple):
     place: Place
     pod: str | None
-    field: str  # the metric's name
-    xid: int | None  # that it counts
-    window_ns: int
-
-
-@dataclass
-class _Now:
-    """What a scrape tells of one place: of each field the first value, with the text of its series."""
-
-    values: dict[str, tuple[float, str]] = field(default_factory=dict)
-    xids: dict[int, tuple[float, str, int]] = field(default_factory=dict)  # count in the window, series, ns of it
-    pods: set[str] = field(default_factory=set)
+    field: str  # the metric's name, with what of a GPU it tells of where that is not all
+    event: Event | None  # that it counts
 
 
 class Gpus:
@@ -160,12 +121,10 @@ class Gpus:
         self.memory = Buffer("memory", "host", "device", "ts_ns", "kind", "bytes", "name")
         self._evidence = Evidence(source, tally)
         self._known: dict[str, _Series | None] = {}
-        self._now: dict[Place, _Now] = {}
+        self._events = Events(self._evidence, tally)
+        self._now: dict[Place, Now] = {}
         self._names: dict[tuple[Place, str, str], str] = {}  # of scalars
         self._rows = 0
-        self._before: dict[tuple[Place, str], float] = {}
-        self._counted: dict[tuple[Place, int], float] = {}  # Xids in the window of the scrape before
-        self._told: dict[tuple[Place, int], int | None] = {}  # when an Xid was told last
         self._gpus: set[Place] = set()
         self._models: set[str] = set()
 
@@ -187,25 +146,41 @@ class Gpus:
         if _blank(value):
             self._tally.add(f"samples of {series.field}", "DCGM's mark for a value that it does not know")
             return
-        now = self._now.setdefault(series.place, _Now())
+        now = self._now.setdefault(series.place, Now())
         if series.pod:
-            now.pods.add(series.pod)
-        if series.xid is not None:
-            now.xids.setdefault(series.xid, (value, text, series.window_ns))
-        elif series.field != _XIDS_COUNTED:
-            if series.field == _XID and value and not now.values.get(_XID, (1.0, ""))[0]:
-                del now.values[_XID]  # a label of the exporter's names the code: the series without any may still stand
+            now.users.add(series.pod)
+            if series.field in _OF_PODS:
+                now.pods.setdefault(series.field, {}).setdefault(series.pod, value)
+        if series.event is not None:
+            now.counts.setdefault(series.event, (value, text))
+        if series.field == XID and value and not now.values.get(XID, (1.0, ""))[0]:
+            del now.values[XID]  # newer exporters name the code in a label: the series of none may still stand
+        if not (series.pod and series.field in _OF_PODS):
             now.values.setdefault(series.field, (value, text))
 
     def end(self, ts_ns: int | None) -> None:
         """Rows of what was entered since the last end."""
+        self._events.see(self._now, ts_ns)
         for place, now in self._now.items():
-            pods = ", ".join(sorted(now.pods))[:MAX_PODS]
+            pods = ", ".join(sorted(now.users))[:MAX_PODS]
+            self._of_pods(now)
             self._memory(place, now, ts_ns)
-            self._events(place, now, ts_ns)
             for name, (value, _) in now.values.items():
                 self._field(place, pods, name, value, ts_ns)
         self._now = {}
+
+    def _of_pods(self, now: Now) -> None:
+        """The GPU's value of a field that its pods tell: what all repeat; of memory the sum of what each tells."""
+        for name, told in now.pods.items():
+            if name in now.values:
+                continue  # the GPU's own series is there too
+            values = list(told.values())
+            if len(set(values)) == 1:
+                now.values[name] = (values[0], "")
+            elif name == _USED:
+                now.values[name] = (sum(values), "")
+            else:
+                self._tally.add(f"samples of {name}", "each pod's own is told, and not the GPU's", count=len(values))
 
     def full(self) -> Iterator[Item]:
         for part in (self.scalars, self.memory, self._evidence):
@@ -232,14 +207,14 @@ class Gpus:
         self._gpus.add(place.gpu)
         if model := clean(labels.get("modelName", "").strip())[:MAX_TEXT]:
             self._models.add(model)
-        xid = digits(labels.get("xid", "")) if name == _XIDS_COUNTED else None
-        window = digits(labels.get("window_size_in_ms", ""))
-        window_ns = window * 1_000_000 if window and window < 1 << 40 else _WINDOW_NS
-        return _Series(place, _pod(labels), name, xid or None, window_ns)
+        parts = (f"{key} {labels[key].strip()}" for key in _PARTS if labels.get(key, "").strip())
+        part = clean(", ".join(parts))[:MAX_TEXT]
+        full = f"{name} of {part}" if part and name.removeprefix("DCGM_FI_") not in FIELDS else name
+        return _Series(place, _pod(labels), full, event_of(name, labels))
 
     def _field(self, place: Place, pods: str, name: str, value: float, ts_ns: int | None) -> None:
-        if name in _REASONS:
-            for bit, by, _ in _SLOWED if 0 <= value < 1 << 32 else ():
+        if name in REASONS:
+            for bit, by, _ in SLOWED if 0 <= value < 1 << 32 else ():
                 self._scalar(place, pods, f"slowed down by {by}", 100.0 * bool(int(value) & bit), "%", ts_ns)
             return
         bare = name.removeprefix("DCGM_FI_")
@@ -266,59 +241,13 @@ class Gpus:
         self._rows += 1
         self.scalars.add(ts_ns, full, value, unit, self._source)
 
-    def _memory(self, place: Place, now: _Now, ts_ns: int | None) -> None:
+    def _memory(self, place: Place, now: Now, ts_ns: int | None) -> None:
         used, free = (now.values.get(name, (None,))[0] for name in (_USED, _FREE))
         limit = None if used is None or free is None else used + free
         for kind, mib in (("bytes_in_use", used), ("bytes_limit", limit)):
             if mib is not None and mib >= 0 and fits(size := round(mib * MIB)):
                 name = f"MIG {place.mig}" if place.mig else None
                 self.memory.add(place.host, place.device, ts_ns, kind, size, name)
-
-    def _events(self, place: Place, now: _Now, ts_ns: int | None) -> None:
-        for xid, (count, text, window_ns) in now.xids.items():
-            if count > self._counted.get((place, xid), 0.0):
-                self._xid(place, xid, text, count, ts_ns, window_ns)
-        for key in [key for key in self._counted if key[0] == place and key[1] not in now.xids]:
-            del self._counted[key]
-        self._counted |= {(place, xid): count for xid, (count, *_) in now.xids.items()}
-        for name, (value, text) in now.values.items():
-            if name in _REASONS and 0 <= value < 1 << 32:
-                for bit, _, cause in _SLOWED:
-                    began = int(value) & bit and not int(self._before.get((place, name), 0)) & bit
-                    if cause and began:
-                        self._add(cause, place, text, value, ts_ns, "warning")
-                self._before[(place, name)] = value
-            elif name == _XID or name in _GROWS:
-                before = self._before.get((place, name))
-                self._before[(place, name)] = value
-                if before is None:
-                    if name == _XID and value:
-                        self._tally.add(
-                            "Xids", "they stood in the first scrape of their GPU: when they came is not told"
-                        )
-                elif name == _XID and value not in (0, before):
-                    self._xid(place, int(value), text, value, ts_ns, _WINDOW_NS)
-                elif name != _XID and value > before:
-                    self._add(_GROWS[name], place, text, value, ts_ns, "error")
-
-    def _xid(self, place: Place, xid: int, text: str, value: float, ts_ns: int | None, window_ns: int) -> None:
-        """An Xid, unless the other metric that tells of it did so just before."""
-        if xid > MOST_XID:
-            self._tally.add("Xids", f"numbers above {MOST_XID}, which no driver has")
-            return
-        key = (place, xid)
-        if key in self._told:
-            last = self._told[key]
-            same = text.startswith(_XID + "{") and (last is None or ts_ns is None or ts_ns - last <= window_ns)
-            if same and (place, xid) in self._counted:
-                return
-        self._told[key] = ts_ns
-        if (cause := XIDS.get(xid, "driver")) is not None:
-            self._add(cause, place, text, value, ts_ns, "error")
-
-    def _add(self, cause: str, place: Place, text: str, value: float, ts_ns: int | None, severity: str) -> None:
-        said = f"{text[:400]} {value:g}"
-        self._evidence.add(cause, 0, said, None, ts_ns=ts_ns, host=place.host, device=place.device, severity=severity)
 
 
 def _blank(value: float) -> bool:

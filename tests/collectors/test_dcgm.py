@@ -136,6 +136,48 @@ def test_xids_counted_in_a_window(tmp_path):
     assert causes(told(tmp_path, both)) == [(15, "node-1", 0, "accelerator")]
 
 
+def test_newer_exporters_tell_of_an_xid_once_there_is_one(tmp_path):
+    clock = sample("DEV_SM_CLOCK", 5)
+    got = told(tmp_path, scrapes(clock, clock + sample("DEV_XID_ERRORS", 79, err_code=79)))
+    assert causes(got) == [(15, "node-1", 0, "accelerator")] and not got.lost
+
+
+def test_xids_counted_since_the_exporter_began(tmp_path):
+    def total(count, xid=79):
+        return sample("XID_ERRORS_TOTAL", count, family="DCGM_EXP_", xid=xid)
+
+    clock = sample("DEV_SM_CLOCK", 5)
+    steps = (total(4), total(4), total(5) + total(1, 48), clock, clock + total(1), clock + total(1))
+    got = told(tmp_path, scrapes(*steps))
+    assert causes(got) == [(30, "node-1", 0, "accelerator"), (30, "node-1", 0, "hbm"), (60, "node-1", 0, "accelerator")]
+    assert "stood in the first scrape" in got.reasons()
+    assert named(got)['GPU 0 DCGM_EXP_XID_ERRORS_TOTAL of xid 48{host="node-1"}'] == (1, None)
+
+
+def test_what_a_metric_tells_of_several_things_of_a_gpu_is_kept_apart(tmp_path):
+    def events(count, which):
+        return sample("CLOCK_EVENTS_COUNT", count, family="DCGM_EXP_", clock_event=which, window_size_in_ms=300000)
+
+    both = events(3, "power_cap") + events(0, "hw_thermal")
+    got = told(tmp_path, scrapes(both, events(3, "power_cap") + events(2, "hw_thermal")))
+    assert causes(got) == [(15, "node-1", 0, "thermal")]
+    assert len(got.rows["scalars"]) == 4
+    health = sample("GPU_HEALTH_STATUS", 0, family="DCGM_EXP_", health_watch="PCIE")
+    health += sample("GPU_HEALTH_STATUS", 10, family="DCGM_EXP_", health_watch="NVLINK")
+    values = {name.partition("{")[0]: value for name, (value, _) in named(told(tmp_path, health)).items()}
+    assert values["GPU 0 DCGM_EXP_GPU_HEALTH_STATUS of health_watch NVLINK"] == 10
+
+
+def test_what_each_pod_holds_of_a_shared_gpu_adds_up(tmp_path):
+    """Newer exporters tell of FB_USED and GPU_UTIL what the processes of each pod do."""
+    text = "".join(sample("DEV_FB_USED", n, pod=f"p{n}") + sample("DEV_GPU_UTIL", n, pod=f"p{n}") for n in (100, 20))
+    got = told(tmp_path, scrapes(text))
+    assert [r["bytes"] for r in got.rows["memory"]] == [120 * MIB]
+    assert not any("kernel" in name for name in named(got)) and "each pod's own" in got.reasons()
+    whole = told(tmp_path, scrapes(text + sample("DEV_FB_USED", 130)))
+    assert [r["bytes"] for r in whole.rows["memory"]] == [130 * MIB]
+
+
 def test_counters_of_faults_tell_when_they_grow(tmp_path):
     field = "DEV_ECC_DBE_VOL_TOTAL"
     got = told(tmp_path, scrapes(*(sample(field, n) for n in (2, 2, 3, 0, 1))))
