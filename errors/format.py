@@ -70,7 +70,7 @@ def whole_share(value: float) -> str:
         return "less than 1 %"
     if 99 < percent < 100:
         return "more than 99 %"
-    return f"{percent:.0f} %"
+    return f"{percent:,.0f} %"
 
 
 def duration(seconds: float | None) -> str:
