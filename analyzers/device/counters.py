@@ -12,7 +12,7 @@ from analyzers.time.history import natural_key
 from errors import format as fmt
 from runs.tables import Tables, frame
 
-_NAMED = re.compile(r"^GPU (?P<device>\d{1,9}) (?P<name>.+?)(?:\{(?P<about>[a-z]+=\".*\")\})?$", re.DOTALL)
+_NAMED = re.compile(r"^GPU (?P<device>\d{1,9}) (?P<name>.+)$", re.DOTALL)
 _ABOUT = re.compile(r'([a-z]+)="((?:[^"\\]|\\.)*)"', re.DOTALL)  # host, MIG instance and pods that a name tells
 _OF_MOST = "%"  # the unit of what is a share of the most that is possible
 MOST = 256  # counters that are told
@@ -95,14 +95,16 @@ def _hosts(tables: Tables, told: pd.DataFrame) -> pd.Series:
     texts = source.astype(object).where(source.notna(), "").astype(str)
     by_source = texts.map({text: host.get(text, text) for text in texts.unique()})
     names = told["name"].astype(object)
-    by_name = names.map({name: _about(name).get("host") for name in names.unique()})
+    by_name = names.map({name: _split(name)[1].get("host") for name in names.unique()})
     return by_name.where(by_name.notna(), by_source)
 
 
-def _about(name: str) -> dict[str, str]:
-    """What the labels behind the name of a counter tell."""
-    match = _NAMED.match(name)
-    return {key: re.sub(r"\\(.)", r"\1", value) for key, value in _ABOUT.findall(match["about"] or "")} if match else {}
+def _split(name: str) -> tuple[str, dict[str, str]]:
+    """(what a counter is called, what the labels behind it tell)."""
+    bare, brace, labels = name.partition("{")
+    if not brace or not labels.endswith('"}') or not _ABOUT.match(labels):
+        return name, {}
+    return bare, {key: re.sub(r"\\(.)", r"\1", value) for key, value in _ABOUT.findall(labels)}
 
 
 def _inside(told: pd.DataFrame, tables: Tables) -> pd.DataFrame:
@@ -127,7 +129,8 @@ def _inside(told: pd.DataFrame, tables: Tables) -> pd.DataFrame:
 
 
 def _told(host: str, name: str, values: pd.Series) -> dict[str, Any] | None:
-    match = _NAMED.match(name)
+    bare, about = _split(name)
+    match = _NAMED.match(bare)
     shares = values.to_numpy(dtype=float) / 100
     shares = shares[(shares >= 0) & (shares < np.inf)]
     if not match or not len(shares):
@@ -135,7 +138,7 @@ def _told(host: str, name: str, values: pd.Series) -> dict[str, Any] | None:
     return {
         "host": host or None,
         "device": int(match["device"]),
-        "counter": " of ".join([match["name"], *_parts(_about(name))]),
+        "counter": " of ".join([match["name"], *_parts(about)]),
         "mean_share": float(shares.mean()),
         "highest_share": float(shares.max()),
         "samples": len(shares),
