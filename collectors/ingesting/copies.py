@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 
 from collectors.base import HEAD_BYTES
 from collectors.ingesting.far.looking import FarSource
+from collectors.ingesting.folders import AnswerFolder
 from collectors.ingesting.unpack import SafeSource, unpacked_digest
 from collectors.reading.as_far import BROKEN, AsFar
 from errors import InputError
@@ -24,7 +25,8 @@ def contents(
 
     The length and sum at the end of a gzip file are those of its last member alone: it is unpacked to know."""
     here = [None if isinstance(source, FarSource) else SafeSource(source.path, source.name) for source in sources]
-    packed = [source is not None and _packed(source) for source in here]
+    single = [source is not None and not isinstance(of, AnswerFolder) for of, source in zip(sources, here, strict=True)]
+    packed = [one and source is not None and _packed(source) for one, source in zip(single, here, strict=True)]
     heads = [_head(source) if source is not None and any(packed) else b"" for source in here]
     alike, far = Counter(heads), None in here
     found: list[str] = []

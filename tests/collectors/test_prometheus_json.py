@@ -6,10 +6,12 @@ import re
 
 import pytest
 
+from collectors.ingest import ingest
 from collectors.ingesting.folders import AnswerFolder, joined
 from collectors.ingesting.unpack import SafeSource
 from collectors.serving import prometheus, prometheus_json
 from errors import InputError
+from runs.store import Store
 from tests.app.metrics_server import exposition
 from tests.collectors.reading import read, source_of
 from tests.collectors.scrapes import SGLANG, WHO
@@ -202,3 +204,16 @@ def test_answers_of_one_folder_are_one_input(tmp_path):
     assert "timeout too slow" in got.reasons() and "cut.json.gz" in got.reasons()
     alone = folder / "0.json"
     assert [type(f) for f in joined([SafeSource(alone, "0.json")])] == [SafeSource]
+
+
+def test_a_folder_is_no_copy_of_its_first_file(tmp_path):
+    made = {"a/0.json.gz": gzip.compress, "a/1.json.gz": gzip.compress, "b/0.json": bytes}
+    for name, packed in made.items():
+        path = tmp_path / "in" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        metric = RUNNING if "0.json" in name else {**RUNNING, "__name__": "vllm:num_requests_waiting"}
+        path.write_bytes(packed(answer(series(metric, (T, "1"), (T + 5, "2"))).encode()))
+    store = Store(tmp_path / "store")
+    run = store.get(ingest([tmp_path / "in"], store).run_id)
+    rows = run.tables.arrow("engine", ["source", "running", "waiting"]).to_pylist()
+    assert [row["waiting"] for row in rows if row["source"].endswith("a")] == [1, 2]
