@@ -17,6 +17,7 @@ BY_COLLECTOR: dict[str, tuple[str, ...]] = {
     "nanotron": ("pytorch",),
     "nvrx": ("pytorch",),
     "kineto": ("pytorch",),
+    "chakra": ("pytorch",),
     "vllm_bench": ("vllm",),
     "vllm_log": ("vllm",),
     "vllm_requests": ("vllm",),

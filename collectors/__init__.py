@@ -12,6 +12,8 @@ PLACES = (
     "device.xplane",
     "device.kineto",
     "device.viewer",
+    "device.ray_timeline",
+    "device.chakra",
     "device.nsys",
     "device.flight_recorder",
     "device.nccl_inspector",
@@ -63,6 +65,7 @@ PLACES = (
     "serving.prometheus",
     "serving.prometheus_json",
     "device.tpu_info",
+    "device.cloud_monitoring",
     "serving.request_trace",
     "own.sidecar",
     "training.job_log",  # last: any log that nothing else knows

@@ -248,20 +248,27 @@ def _of_run(tables: Tables, facts: Facts, options: dict[str, Any]) -> MemoryResu
     )
 
 
+def _of_samples(sampled: pd.DataFrame) -> str:
+    """What the peak is the most of: samples of a profile stand close, those of a monitor a minute apart."""
+    many = fmt.count(len(sampled), "sample")
+    if (sampled["capture"].notna() & (sampled["capture"] >= 0)).any():
+        return (
+            f"The peak is the most of {many} that allocators wrote into the profile: bytes in use, and on a TPU those "
+            "kept back for the program that runs. Between samples more may have been in use."
+        )
+    keys = ["host", "device", "allocator"]
+    apart = sampled.dropna(subset=["ts_ns"]).groupby(keys, dropna=False)["ts_ns"].diff().dropna()
+    every = f", {fmt.duration(float(apart.median()) / 1e9)} apart" if len(apart) and apart.median() > 0 else ""
+    beside = ", taken beside any profile"
+    return f"The peak is the most of {many} of bytes in use{beside}{every}. Between samples more may have been in use."
+
+
 def _notes(
     parts: pd.DataFrame, programs: pd.DataFrame, sampled: pd.DataFrame, outcome: Any, peak: int | None
 ) -> tuple[str, ...]:
     notes = []
     if len(sampled):
-        profiled = (sampled["capture"].notna() & (sampled["capture"] >= 0)).any()
-        what = fmt.count(len(sampled), "sample")
-        by = (
-            f"{what} that allocators wrote into the profile: bytes in use, and on a TPU those kept back for the "
-            "program that runs"
-            if profiled
-            else f"{what} of bytes in use, taken beside any profile"
-        )
-        notes.append(f"The peak is the most of {by}. Between samples more may have been in use.")
+        notes.append(_of_samples(sampled))
     if untimed := int(sampled["ts_ns"].isna().sum()):
         notes.append(f"Of {fmt.count(untimed, 'sample')} no time is told: counted, and not drawn over time.")
     if (sampled["allocator"] == by_run.PYTORCH).any():

@@ -141,6 +141,8 @@ def samples(tables: Tables) -> pd.DataFrame:
     limit = (used + result["bytes_available"]).fillna(result["bytes_limit"])
     result = result.assign(used_bytes=used, limit_bytes=limit, lifetime_peak=result["peak_bytes_in_use"])
     result = result.rename(columns={"name": "allocator"}).sort_values("ts_ns", kind="stable")
+    monitored = result["capture"].isna() & result["ts_ns"].notna()
+    result = result[~(monitored & result.duplicated([*SAMPLE_COLUMNS]))]  # listings of a monitor may overlap
     return result[[*SAMPLE_COLUMNS, "limit_bytes", "lifetime_peak"]].reset_index(drop=True)
 
 

@@ -119,7 +119,7 @@ class RooflineResult:
             "programs": records(self.programs),
             "whole": self.whole,
             "time_by_bound": self.time_by_bound,
-            "time_basis": self.basis if self.device_seconds is not None else "modelled",
+            "time_basis": "modelled" if self.device_seconds is None and len(self.points) else self.basis,
             "device_seconds": self.device_seconds,
             "roof_seconds": self.roof_seconds,
             "gain_seconds": gain,
@@ -146,17 +146,18 @@ def _plain(key: str, value: Any) -> Any:
 
 
 def analyze(tables: Tables, facts: Facts, options: dict[str, Any]) -> RooflineResult:
-    """Every operation against the roofs. Raises QuestionError without operations and for options that cannot be."""
+    """Every operation against the roofs; of a run that shows none what the hardware counted, where it did. Raises
+    QuestionError where there is neither, and for options that cannot be."""
     if not 0 < options["near"] <= 1 or options["top"] < 0:
         given = f"near={options['near']}, top={options['top']}"
         raise QuestionError(given, expected="near above 0 and at most 1, top from 0")
     counted = counters(tables)
     try:
         units = op_units(tables, facts, options)
-    except QuestionError as e:
-        if told := counter_notes(counted)[:COUNTED]:
-            raise QuestionError(f"{e.what}. {' '.join(told).rstrip('.')}", advice=e.advice) from e
-        raise
+    except QuestionError:
+        if not counted or any(options.get(option.name) for option in UNIT_OPTIONS if option.default is None):
+            raise
+        return _counted_alone(counted, tables, facts, options)
     spec, roof_notes = spec_roof(tables, facts, options)
     reached, reach_notes = reached_roof(units.rows[units.rows["kind"] == "work"], spec)
     roof, chosen_notes = _chosen(spec, reached, options["roof"])
@@ -194,6 +195,34 @@ def analyze(tables: Tables, facts: Facts, options: dict[str, Any]) -> RooflineRe
             *chosen_notes,
             *_notes(placed, units, options["near"]),
         ),
+    )
+
+
+def _counted_alone(
+    counted: list[dict[str, Any]], tables: Tables, facts: Facts, options: dict[str, Any]
+) -> RooflineResult:
+    """What counters tell of devices whose operations nothing shows."""
+    spec, notes = spec_roof(tables, facts, options)
+    nothing = pd.DataFrame(columns=list(POINT_KEYS), dtype=float)
+    whole: dict[str, Any] = {}
+    whole |= dict.fromkeys(("flops", "bytes", "self_seconds", "flops_per_byte", "flops_per_s", "bytes_per_s"))
+    return RooflineResult(
+        roof=spec,
+        roofs=(spec,) if spec.flops or spec.bytes else (),
+        points=nothing,
+        programs=pd.DataFrame(columns=["module"]),
+        whole=whole,
+        time_by_bound=dict.fromkeys(BOUNDS, 0.0),
+        device_seconds=None,
+        roof_seconds=None,
+        basis="unattributed",
+        devices=len({(row["host"], row["device"]) for row in counted}),
+        device_steps=None,
+        near=options["near"],
+        top=options["top"],
+        beyond=(),
+        counters=tuple(counted),
+        notes=(*counter_notes(counted), *notes),
     )
 
 

@@ -134,7 +134,7 @@ def _held(seen: Seen, found: MfuResult) -> float | None:
 def _roof(seen: Seen, found: MfuResult) -> tuple[Rung | None, str]:
     """A step in which each operation takes no longer than the roofs of compute and memory allow, and nothing waits."""
     roofs = seen.answer("roofline", RooflineResult)
-    if roofs is None:
+    if roofs is None or not len(roofs.points):
         return None, f"the roof of its program cannot be told: {seen.answers.why('roofline') or 'no profile'}"
     flops = float((found.rows["tflops_per_s_per_chip"] * found.rows["dur_s"]).median()) * 1e12  # of a step, on a chip
     if not roofs.roof_seconds or not roofs.device_steps or roofs.roof.bytes is None or not found.peaks.native:

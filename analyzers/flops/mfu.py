@@ -15,7 +15,7 @@ from analyzers.flops.mfu_result import COLUMNS, MfuResult
 from analyzers.flops.precision import PEAK, PRECISION, Peaks, bounded, peaks
 from analyzers.flops.ran import Ran, ran_in_steps
 from analyzers.flops.recomputed import HELD, HOLDS_IT, REMAT, Again, computed_again, useful_part
-from analyzers.subject import CHIP, MODEL, SEQ, model_of, sequence_of
+from analyzers.subject import CHIP, MODEL, SEQ, devices_per_chip, model_of, sequence_of
 from analyzers.time.history import History
 from analyzers.time.job_past import steps_taken
 from analyzers.time.steps_alone import alone_ns
@@ -192,8 +192,15 @@ def _from_steps(subject: _Subject, tables: Tables, facts: Facts, options: dict[s
         conventions=((JOB,) if job is not None else ()) + ((SHAPES,) if ran else ()) + own,
         best=float(usual["mfu"].max()) if native and len(usual) else None,
         average=done / wall_s / native if native and wall_s else None,
-        notes=(*found.notes, *past.notes, *notes, *_false_steps(rows), *together(counters(tables))),
+        notes=(*found.notes, *past.notes, *notes, *_false_steps(rows), *together(counters(tables), _devices(facts))),
     )
+
+
+def _devices(facts: Facts) -> float | None:
+    """How many devices the run held, else how many its log counts; None where nothing tells."""
+    chips = fact(facts, "chips")
+    devices = chips * devices_per_chip(facts) if isinstance(chips, int | float) else fact(facts, "devices")
+    return devices if isinstance(devices, int | float) else None
 
 
 def _by_the_job(past: History, facts: Facts) -> np.ndarray | None:

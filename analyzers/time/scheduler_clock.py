@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from analyzers.time.job_times import BY_SCHEDULER, FOREVER_NS, ONE_START_NS
+from analyzers.time.job_times import BY_SCHEDULER, NEVER, ONE_START_NS
 from runs.tables import Tables, frame
 
 HOUR_NS = 3600 * 10**9
@@ -33,7 +33,7 @@ def scheduler_shifts(tables: Tables, step_ns: np.ndarray, log: tuple[str, ...]) 
     for source, one in rows.groupby(rows["source"].astype(str)):
         one = one.sort_values("start_ns", kind="stable")
         start = one["start_ns"].to_numpy(dtype=np.int64)
-        end = one["end_ns"].to_numpy(dtype=np.int64, na_value=FOREVER_NS)
+        end = one["end_ns"].to_numpy(dtype=np.int64, na_value=NEVER)
         if len(start) <= _MOST and (shift := _shift(start, end, steps)):
             found[str(source)] = shift
     return found
@@ -63,10 +63,10 @@ def _holds(start: np.ndarray, end: np.ndarray, steps: np.ndarray) -> bool:
 def _fills(start: np.ndarray, end: np.ndarray, steps: np.ndarray) -> bool:
     """Whether what was held is filled with steps."""
     at = np.maximum(np.searchsorted(start, steps, side="right") - 1, 0)
-    first, last = np.full(len(start), FOREVER_NS), np.zeros(len(start), dtype=np.int64)
+    first, last = np.full(len(start), NEVER), np.zeros(len(start), dtype=np.int64)
     np.minimum.at(first, at, steps)
     np.maximum.at(last, at, steps)
-    held = np.where(end < FOREVER_NS, end, np.maximum(last, start)) - start
+    held = np.where(end < NEVER, end, np.maximum(last, start)) - start
     taken = np.where(last > 0, last - first, 0)
     return bool(taken.sum() >= _FILLED * held.sum())
 

@@ -19,6 +19,7 @@ from errors import InputError, QuestionError
 from errors import format as fmt
 from runs.registry import PRICE
 from runs.run import Run
+from runs.tables import frame
 
 LEAST, MOST = 0.10, 0.85  # shares of a peak that jobs reach: a chip of which a rate would be another is not offered
 ALIKE = 0.03  # relative: rates of a published run this near are the same job's
@@ -48,6 +49,7 @@ ON_GPU = (
     "nccl_inspector",
     "dcgm",
     "flight_recorder",
+    "chakra",
     "mllog",
 )
 
@@ -158,6 +160,8 @@ def _count(run: Run, facts: Facts, seen: Shown) -> Found:
     if devices := devices_of_files(facts):
         how = f", {per_chip} to a chip of {known.name}" if known and per_chip > 1 else ", one to a chip"
         yield Guess(-(-devices // per_chip), f"the log counts {fmt.count(devices, 'device')}{how}", known is not None)
+    if monitored := _monitored(run):
+        yield Guess(monitored, f"a monitor took samples of the memory of {fmt.count(monitored, 'device')}")
     for name, word, where in slices_named(run, seen.hosts):
         yield Guess(name.chips, f"{where} holds {word!r}, a slice of {fmt.count(name.chips, 'chip')}")
     axes = fact(facts, "parallelism")
@@ -175,6 +179,12 @@ def _count(run: Run, facts: Facts, seen: Shown) -> Found:
         whose = f"a host of {known.name} has" if known else "a host has"
         told = f"the files name {fmt.count(len(seen.hosts), 'host')}, and {whose} {fmt.count(each, 'chip')}"
         yield Guess(len(seen.hosts) * each, told)
+
+
+def _monitored(run: Run) -> int:
+    """Devices whose memory was sampled outside of any profile."""
+    rows = frame(run.tables, "memory", ["capture", "host", "device"], [("kind", "==", "bytes_in_use")])
+    return len(rows[rows["capture"].isna() & rows["device"].notna()].drop_duplicates(["host", "device"]))
 
 
 def _models(run: Run, facts: Facts, seen: Shown) -> Found:

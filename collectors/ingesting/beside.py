@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import PurePath
 from typing import Protocol, TypeVar
 
-from collectors.device import compiled, viewer, xplane
+from collectors.device import chakra, compiled, kineto, viewer, xplane
 from collectors.ingesting import dumps, trainer_states
 from collectors.ingesting.unpack import SafeSource
 
@@ -31,12 +31,14 @@ J = TypeVar("J", bound=_Job)
 
 def left_out(jobs: Sequence[J]) -> tuple[list[J], list[tuple[str, str]]]:
     """(the jobs to be read; of the others name and reason). A trace for a viewer is left out where the profile that it
-    was made of lies in its folder, and a profile in pieces where the whole does; not where that is empty. Of the dumps
-    of one program in a folder the one that is nearest to what runs is kept, and of states of one training the last. Of
-    a run of W&B the console and the summary stand in its own file."""
+    was made of lies in its folder, and a profile in pieces where the whole does; not where that is empty. One of Chakra
+    is, wherever it lies, beside traces of PyTorch's profiler. Of the dumps of one program in a folder the one that is
+    nearest to what runs is kept, and of states of one training the last. Of a run of W&B the console and the summary
+    stand in its own file."""
     whole = {_place(job) for job in jobs if job.collector is xplane and job.size and not _in_pieces(job)}
     profiles = {_place(job) for job in jobs if job.collector is xplane and job.size}
     traces = {_place(job) for job in jobs if job.collector is viewer}
+    profiled = any(job.collector is kineto and job.size for job in jobs)
     best, again = _best_dumps(jobs), trainer_states.told_again(jobs)
     runs = Counter(_folder(job) for job in jobs if _named(job) == "wandb_log" and job.size)
     kept, aside = [], []
@@ -46,6 +48,13 @@ def left_out(jobs: Sequence[J]) -> tuple[list[J], list[tuple[str, str]]]:
         told = (folder, host) in others or (host == _WHOLE_HOST and any(f == folder for f, _ in others))
         if job.collector is viewer and told:
             aside.append((job.source.name, "a trace for a viewer, left out: what it was made of lies beside it"))
+        elif job.collector is chakra and profiled:
+            aside.append(
+                (
+                    job.source.name,
+                    "a trace of Chakra, left out: traces of the profiler, of which such are made, tell more",
+                )
+            )
         elif job.collector is xplane and _in_pieces(job) and (folder, host) in whole:
             aside.append((job.source.name, "a profile in pieces, left out: the whole of it lies beside it"))
         elif _of_wandb(job, runs):

@@ -13,6 +13,7 @@ from typing import Any
 
 from collectors.base import Source
 from collectors.reading import json_stream
+from collectors.reading.json_text import JsonText
 from collectors.reading.textlog import Tally
 
 TEXT_KEYS = (
@@ -34,11 +35,16 @@ _LISTS = {
     ("items",),
 }  # where the entries of an answer lie
 _LISTED = re.compile(rb'"(?:events|hits|results?|data|items)"\s*:\s*\[')
-_BLANK = re.compile(r"\s*")
 _BETWEEN = re.compile(r"[\s,\[\]]*")  # answers, a line each or in an array
 _ENTRY_END, _PAIR_END = re.compile(r"\}(?=\s*,\s*\{)"), re.compile(r"\](?=\s*,\s*\[)")  # with another behind it
 _NEXT_ANSWER = re.compile(r"\n(?=\{)")
-_UNSURE = 200  # characters at the end of what is held in which one of these may begin
+
+
+class _Text(JsonText):
+    """An answer. `listed`: whether a list of entries began; `worded`: whether a line stood beside it, so that what
+    lists is an entry itself."""
+
+    listed = worded = False
 
 
 def is_answer(source: Source) -> bool:
@@ -70,7 +76,7 @@ def answered(read: Callable[[int], bytes], tally: Tally) -> Iterator[tuple[int, 
             text.pass_by(_NEXT_ANSWER)
 
 
-def _object(text: "_Text", path: tuple[str, ...], tally: Tally) -> Iterator[tuple[int, dict]]:
+def _object(text: _Text, path: tuple[str, ...], tally: Tally) -> Iterator[tuple[int, dict]]:
     for key in text.members():
         here = (*path, key)
         if here in _LISTS and text.peek() == "[":
@@ -84,7 +90,7 @@ def _object(text: "_Text", path: tuple[str, ...], tally: Tally) -> Iterator[tupl
             text.worded |= not path and key in TEXT_KEYS and isinstance(found, str)
 
 
-def _entry(text: "_Text", tally: Tally) -> Iterator[tuple[int, dict]]:
+def _entry(text: _Text, tally: Tally) -> Iterator[tuple[int, dict]]:
     found = entry_within(_good(text, _ENTRY_END if text.peek() == "{" else _PAIR_END, tally))
     if found is not None:
         yield text.offset, found
@@ -102,7 +108,7 @@ def entry_within(part: Any) -> dict | None:
     return inner if isinstance(inner, dict) else part
 
 
-def _good(text: "_Text", end: re.Pattern[str], tally: Tally) -> Any:
+def _good(text: _Text, end: re.Pattern[str], tally: Tally) -> Any:
     """The next value of a list; None of one that is broken, whose end is passed where another stands behind it."""
     try:
         return text.value()
@@ -113,7 +119,7 @@ def _good(text: "_Text", end: re.Pattern[str], tally: Tally) -> Any:
         return None
 
 
-def _stream(text: "_Text", tally: Tally) -> Iterator[tuple[int, dict]]:
+def _stream(text: _Text, tally: Tally) -> Iterator[tuple[int, dict]]:
     """The lines of one of Loki's streams, once its labels are known."""
     labels: Any = None
     waiting: list[tuple[int, list]] = []
@@ -136,81 +142,3 @@ def _stream(text: "_Text", tally: Tally) -> Iterator[tuple[int, dict]]:
             text.value()
     if isinstance(labels, dict):
         yield from ((at, {"labels": labels, "ts": pair[0], "line": pair[1]}) for at, pair in waiting)
-
-
-class _Text:
-    """The characters of a file, one for each byte, of which a piece is held."""
-
-    def __init__(self, read: Callable[[int], bytes]):
-        self._read, self._buffer, self._at, self._base, self._over = read, "", 0, 0, False
-        self.listed = False  # whether a list of entries began
-        self.worded = False  # whether a line stood beside it: what lists is an entry itself
-        self.told = 0  # bytes before the end of the last value
-
-    @property
-    def offset(self) -> int:
-        """Bytes before what comes next."""
-        return self._base + self._at
-
-    def peek(self, passed: re.Pattern[str] = _BLANK) -> str:
-        """The next character that is not blank, or not `passed`; empty at the end."""
-        while True:
-            blank = passed.match(self._buffer, self._at)
-            self._at = blank.end() if blank else self._at
-            if self._at < len(self._buffer) or not self._more():
-                return self._buffer[self._at : self._at + 1]
-
-    def value(self) -> Any:
-        """The next value. Raises Ended where the file ends within it, or where it is none."""
-        if not self.peek():
-            raise json_stream.Ended
-        while (found := json_stream.value(self._buffer, self._at)) is None or found[1] == len(self._buffer):
-            if not self._more():  # a number may go on behind what is held
-                break
-        if found is None:
-            raise json_stream.Ended
-        self._at = found[1]
-        self.told = self.offset
-        return found[0]
-
-    def pass_by(self, wanted: re.Pattern[str]) -> bool:
-        """Go on behind what is `wanted`; whether there was such. Else all that was left lies behind."""
-        while (found := wanted.search(self._buffer, self._at)) is None:
-            self._at = max(self._at, len(self._buffer) - _UNSURE)
-            if not self._more():
-                self._at = len(self._buffer)
-                return False
-        self._at = found.end()
-        return True
-
-    def members(self) -> Iterator[str]:
-        """Each key of an object; who asks for the next has taken the value of the one before."""
-        for _ in self.places():
-            key = self.value()
-            if not isinstance(key, str) or self.peek() != ":":
-                raise json_stream.Ended
-            self._at += 1
-            yield key
-
-    def places(self) -> Iterator[None]:
-        """Once for each part of an object or a list; who asks for the next has taken it."""
-        self._at += 1
-        while (here := self.peek()) not in ("}", "]"):
-            if not here:
-                raise json_stream.Ended
-            yield
-            if (behind := self.peek()) == ",":
-                self._at += 1
-            elif behind not in ("}", "]"):
-                raise json_stream.Ended
-        self._at += 1
-
-    def _more(self) -> bool:
-        """Whether there was more to read; what lies behind is let go of."""
-        if self._over or len(self._buffer) - self._at >= json_stream.OBJECT_LIMIT:
-            return False
-        piece = self._read(json_stream.CHUNK).decode("latin-1")
-        self._base += self._at
-        self._buffer, self._at = self._buffer[self._at :] + piece, 0
-        self._over = not piece
-        return bool(piece)

@@ -160,6 +160,12 @@ LOOKS: tuple[Look, ...] = (
         first=rb'\s*(?:\{\s*\}|\[\s*\]|\{\s*"traceEvents"\s*:\s*\[\s*\]\s*\})\s*\Z',
     ),
     Look(
+        "an execution trace of PyTorch, which tells no time",
+        "Give the trace that torch.profiler wrote of the same steps, or what Chakra's converter made of both.",
+        ("kineto", "chakra"),
+        first=rb'\s*\{\s*"schema"\s*:\s*"1\.\d[^"]{0,40}"\s*,\s*"pid"\s*:',
+    ),
+    Look(
         "a trace without events that a reader knows",
         "torch.profiler, jax.profiler and rocprofv3 write those that are read.",
         ("kineto", "viewer", "rocprofv3"),

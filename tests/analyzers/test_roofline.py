@@ -166,18 +166,44 @@ def test_many_devices_in_one_sentence():
     names = [f"GPU {n} {name}" for n, name, _ in rows] + [f"GPU {n} DRAM active" for n in range(3)]
     columns = {"ts_ns": [1] * 9, "name": names, "value": [value for *_, value in rows] + [5.0] * 3, "unit": ["%"] * 9}
     assert together(counters(MemoryTables({"scalars": columns}))) == [
-        "By their own counters 3 GPUs were in use, in the mean of up to 1 sample of each: "
+        "By their own counters 3 GPUs were in use, in the mean of 1 sample each: "
         "DRAM active 5 %, tensor pipe active 10 % (0 to 20 %)."
     ]
     assert together([]) == []
 
 
-def test_where_no_operation_is_known_the_refusal_tells_what_was_counted():
-    columns = {"ts_ns": [1], "name": ["GPU 0 DRAM active"], "value": [9.0], "unit": ["%"]}
-    with pytest.raises(
-        QuestionError, match=r"no operation of a device\. By its own .*: DRAM active 9 %\. Add a profile"
-    ):
-        ask([], more={"scalars": columns})
+def test_what_a_monitor_samples_once_a_minute_is_told_of_the_time_of_the_steps():
+    """None of its samples lies in a profiled step; those of before and after the job are none of its."""
+    duty = [f'TPU 0 duty cycle{{host="node-{n}"}}' for n in "ab"]
+    samples = [(50, duty[0], 1.0), (150, duty[0], 60.0), (250, duty[0], 80.0), (450, duty[0], 2.0)]
+    samples += [(150, duty[1], 20.0), (150, duty[1], 20.0), (150, 'Duty cycle{Chip="3"}', 9.0)]  # two lists overlap
+    columns = dict(zip(("ts_ns", "name", "value"), map(list, zip(*samples, strict=True)), strict=True))
+    columns |= {"unit": ["%"] * 7, "source": ["metrics.json"] * 7}
+    steps = {"capture": [0, None], "host": ["vm", None], "start_ns": [390, 100], "dur_ns": [10, 290]}
+    result = ask([matmul(20, 1e12)], more={"scalars": columns, "steps": steps})
+    told = [(c["kind"], c["host"], c["device"], c["counter"], c["mean_share"], c["samples"]) for c in result.counters]
+    assert told == [
+        ("TPU", "metrics.json", 3, "Duty cycle", 0.09, 1),
+        ("TPU", "node-a", 0, "duty cycle", pytest.approx(0.7), 2),
+        ("TPU", "node-b", 0, "duty cycle", 0.2, 1),
+    ]
+    said = "By its own counters TPU 0 of node-a was in use, in the mean of 2 samples: duty cycle 70 %."
+    assert said in result.notes
+    assert together(list(result.counters[1:])) == [
+        "By their own counters 2 TPUs were in use, in the mean of up to 2 samples each: duty cycle 45 % (20 to 70 %)."
+    ]
+    assert together([]) == []
+    streamed = {
+        "ts_ns": [None] * 3,
+        "name": ['Duty cycle{Chip="3"}'] * 3,
+        "value": [50.0, 50.0, 80.0],
+        "unit": ["%"] * 3,
+    }
+    [one] = ask([matmul(20, 1e12)], more={"scalars": streamed}).counters
+    assert (one["samples"], one["mean_share"]) == (3, pytest.approx(0.6))
+    begun = {"start_ns": [100, 200], "dur_ns": [None, None]}  # as a goodput log tells of steps
+    told = ask([matmul(20, 1e12)], more={"scalars": columns, "steps": begun}).counters
+    assert [(c["host"], c["samples"]) for c in told] == [("metrics.json", 1), ("node-a", 1), ("node-b", 1)]
 
 
 def test_of_many_devices_the_first_have_a_sentence_of_their_own():

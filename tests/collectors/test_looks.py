@@ -90,6 +90,11 @@ KINDS = [
     ("trace.json", b"{}\n", "JSON that holds nothing"),
     ("rank0.pt.trace.json", b'{"traceEvents": []}', "JSON that holds nothing"),
     ("rank0.trace.json", b'{"traceEvents": [{"ph": "Z", "name": "odd"}]}', "a trace without events"),
+    (
+        "et.json.gz",
+        gzip.compress(b'{\n "schema": "1.1.0-chakra.0.0.4", "pid": 7, "nodes": []}'),
+        "an execution trace of",
+    ),
     ("x.json", b'{"colour": "red"}', "JSON of a kind that is not known"),
     ("trainer", b"{'loss': 2.31, 'epoch': 0.1}\n", "text without a line that a reader knows"),
     ("x.csv", b"colour,taste\nred,sweet\n", "a table whose columns are not known"),

@@ -16,13 +16,10 @@ from collectors.training import (
     nanotron,
     nvrx,
     resiliency,
-    torchtitan,
-    wandb_log,
-    verl,
-    nvrx,
-    resiliency,
     slurm_sacct,
     torchtitan,
+    verl,
+    wandb_log,
 )
 from tests.catalog.test_causes import ORDINARY, TELLING
 from tests.collectors import (
@@ -40,8 +37,8 @@ from tests.collectors import (
     test_resiliency,
     test_slurm_sacct,
     test_torchtitan,
-    test_wandb_log,
     test_verl,
+    test_wandb_log,
 )
 from tests.fuzz.damage import checks_of, survive
 

@@ -4,9 +4,10 @@ import gzip
 
 import pytest
 
-from collectors.device import dcgm, tpu_info
+from collectors.device import chakra, cloud_monitoring, dcgm, ray_timeline, tpu_info
 from collectors.serving import prometheus, prometheus_json, request_trace
 from tests.app.metrics_server import exposition
+from tests.collectors import test_chakra, test_cloud_monitoring, test_ray_timeline
 from tests.collectors.test_dcgm import GPUS
 from tests.collectors.test_prometheus import SGLANG
 from tests.collectors.test_prometheus_json import ANSWERS
@@ -28,6 +29,9 @@ VALID = {
         b"TPU_0(process=0) {'num_allocs': 3, 'bytes_in_use': 12, 'bytes_limit': 100}\n1 {'bytes_in_use': 3}\n",
         b'{"time": 1700000000.5, "devices": [{"id": 3, "memory_stats": {"bytes_in_use": 7, "bytes_limit": 9}}]}\n',
     ],
+    cloud_monitoring: test_cloud_monitoring.VALID,
+    ray_timeline: test_ray_timeline.VALID,
+    chakra: test_chakra.VALID,
     request_trace: [
         AZURE.encode(),
         MOONCAKE.encode(),
@@ -40,6 +44,8 @@ READERS = pytest.mark.parametrize("reader", VALID, ids=lambda reader: reader.NAM
 NOISE = (
     b'{"bytes_in_use":' * 100_000,
     b'a{b="' * 50_000,
+    b'{"timeSeries":[{"metric":{"type":"a.com/b"},"points":[' * 10_000,
+    b'[{"metric":{"type":"a.com/b"},"points":[' + b'{"value":{"doubleValue":1},' * 20_000,
     b"x" + b" " * 100_000 + b"y\n",
     b'[{"metric":{' + b'"a":"b",' * 50_000 + b'"c":"d"},"values":[[1,"2"]]}]',
     b'"metric":{' * 20_000,

@@ -65,7 +65,8 @@ class ModulesResult:
     it stands for, else 1), seconds (device time of all in it) = own_seconds + those of its children; share (of the
     first row); forward_, backward_, recompute_ and other_pass_seconds, which are its seconds by pass;
     at_roof_, wasted_, communication_ and unknown_seconds (see `waste.py`), which are its seconds as well (modelled:
-    wasted is NaN); wasted_share (wasted / seconds); exposed_communication_seconds; flops (of forward and backward, NaN
+    wasted is NaN); wasted_share (wasted / seconds); exposed_communication_seconds (NaN where nothing tells when
+    operations ran); flops (of forward and backward, NaN
     where none are known), recomputed_flops; executions (of operations); least_, median_ and longest_copy_seconds and
     slowest_copy, its path where it stands out.
     """
@@ -118,7 +119,8 @@ def analyze(tables: Tables, facts: Facts, options: dict[str, Any]) -> ModulesRes
     talking = exposed(tables, options) if timed and (options.get("line") or "compute") == "compute" else {}
     tree = tree_of((*_rows(units, roof), *_talk(talking)), options["depth"])
     shown = folded(tree) if options["fold"] == "layers" else tree
-    rows = pd.DataFrame(list(_listed(shown, timed)), columns=list(ROW_KEYS))
+    placed = not timed or not _without_times(tables)
+    rows = pd.DataFrame(list(_listed(shown, timed, placed)), columns=list(ROW_KEYS))
     told = sum(float(c.whole[0]) for c in tree.children.values() if c.told)
     return ModulesResult(
         rows=rows,
@@ -132,6 +134,12 @@ def analyze(tables: Tables, facts: Facts, options: dict[str, Any]) -> ModulesRes
         depth=options["depth"],
         notes=(*units.notes, *notes, *beyond, *_notes(told, shown, timed)),
     )
+
+
+def _without_times(tables: Tables) -> bool:
+    """Whether nothing tells what ran beside a collective: a profile that says how long operations took, not when."""
+    starts = tables.arrow("captures", ["start_ns"])["start_ns"]
+    return len(starts) > 0 and starts.null_count == len(starts) and not tables.rows("op_events")
 
 
 def _rows(units: Units, roof: Roof) -> Iterator[Row]:
@@ -161,7 +169,7 @@ def _talk(talking: Mapping[str | None, float]) -> Iterator[Row]:
         yield Row(scope, "collective", "", "", vector)
 
 
-def _listed(root: Node, timed: bool) -> Iterator[dict[str, Any]]:
+def _listed(root: Node, timed: bool, placed: bool) -> Iterator[dict[str, Any]]:
     total = float(root.whole[AT["seconds"]])
     for node, depth in root.walk():
         m: dict[str, float] = dict(zip(MEASURES, node.whole.tolist(), strict=True))
@@ -177,6 +185,7 @@ def _listed(root: Node, timed: bool) -> Iterator[dict[str, Any]]:
             "own_seconds": float(node.own[AT["seconds"]]),
             "share": m["seconds"] / total if total > 0 else np.nan,
             "other_pass_seconds": max(m["seconds"] - sum(m[f"{d}_seconds"] for d in DIRECTED), 0.0),
+            "exposed_communication_seconds": m["exposed_communication_seconds"] if placed else np.nan,
             "wasted_seconds": m["wasted_seconds"] if timed else np.nan,
             "wasted_share": m["wasted_seconds"] / m["seconds"] if timed and m["seconds"] > 0 else np.nan,
             "flops": m["flops"] if m["counted"] else np.nan,

@@ -1,8 +1,11 @@
 """The run's roofline: what binds its operations, how near they come, and what the roofs would gain."""
 
+from collections.abc import Callable
+
 import streamlit as st
 
 from analyzers.device.roofline import BOUNDS, ROOF, RooflineResult
+from analyzers.device.roofs import Rate, Roof
 from app.components.by_itself import fragment
 from app.components.chart import chart
 from app.components.current import choose
@@ -40,7 +43,9 @@ def _options(about: About) -> dict[str, str]:
 
 
 def body(told: Told[RooflineResult]) -> None:
-    """The choice of roofs and of a program, and the pictures."""
+    """The choice of roofs and of a program, and the pictures; counters alone stand in the words."""
+    if not len(told.result.points):
+        return
     whole = ask(ROOFLINE, told.run, {k: v for k, v in told.options.items() if k != "module"}, told.place.registry)
     with st.container(horizontal=True, vertical_alignment="center"):
         if any(r.name == "reached" for r in told.result.roofs):
@@ -52,6 +57,8 @@ def body(told: Told[RooflineResult]) -> None:
 def figures(result: RooflineResult) -> list[Figure]:
     """What binds, what the roofs would gain, and where they lie."""
     some, roof = shares(result), result.roof
+    if not some:
+        return [_rate(*one) for one in _rates(roof)]
     basis = "derived" if result.device_seconds is not None else "modelled"
     whole = "device time" if result.device_seconds is not None else "the least time, which is modelled"
     shown = [
@@ -76,12 +83,16 @@ def figures(result: RooflineResult) -> list[Figure]:
         )
     elif result.roof_seconds:
         shown.append(Figure("At the roofs", fmt.duration(result.roof_seconds), "Sum over operations.", "modelled"))
-    for name, rate, show in (("Peak", roof.flops, fmt.flops_rate), ("Memory bandwidth", roof.bytes, byte_rate)):
-        source = f"Of one device: {rate.source}." if rate else "Nothing tells."
-        shown.append(
-            Figure(name, show(rate.per_s) if rate else fmt.NO_VALUE, source, rate.basis if rate else "unattributed")
-        )
-    return shown
+    return shown + [_rate(*one) for one in _rates(roof)]
+
+
+def _rates(roof: Roof) -> tuple[tuple[str, Rate | None, Callable[[float], str]], ...]:
+    return ("Peak", roof.flops, fmt.flops_rate), ("Memory bandwidth", roof.bytes, byte_rate)
+
+
+def _rate(name: str, rate: Rate | None, show: Callable[[float], str]) -> Figure:
+    source = f"Of one device: {rate.source}." if rate else "Nothing tells."
+    return Figure(name, show(rate.per_s) if rate else fmt.NO_VALUE, source, rate.basis if rate else "unattributed")
 
 
 @fragment

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from analyzers.device.counters import together
 from analyzers.device.roofline import RooflineResult
 from analyzers.device.roofline_terms import TITLES
 from app.words import Table, Verdict, headline, sentence, short
@@ -61,6 +62,8 @@ def per_step(result: RooflineResult, seconds: float) -> str:
 def verdict(result: RooflineResult) -> Verdict:
     """What binds most of the time, what the roofs would gain, and the operation with most of that."""
     some = shares(result)
+    if not some and (counted := together(list(result.counters))):
+        return headline(*counted, "Which operations ran no input tells: add a profile.")
     if not some:
         return headline("No operation took any time that could be held against a roof.")
     first, share = next(iter(some.items()))
