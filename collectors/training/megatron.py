@@ -196,7 +196,9 @@ class _Log:
         self.arguments.batch(fields)
         at = self.clock.time_ns(before, offset)
         taken = self._taken(host, step, at, dur_ns)
-        count, each_ns = stood_for(step, taken.before, self.nemo_apart, dur_ns or 0, taken.lane.took_ns)
+        gap = None if taken.lane.took_ns is None else taken.lane.took_ns - self.paused_ns
+        count, each_ns = stood_for(step, taken.before, self.nemo_apart, dur_ns or 0, gap)
+        self.usual_ns = self.usual_ns or each_ns  # what is printed holds no save
         self._steps(taken, host, step, count, each_ns, at, fields, BETWEEN)
 
     def nemo_checkpoint(self, offset: int, line: str, whole: bool) -> None:
@@ -206,9 +208,17 @@ class _Log:
         if found.kind == "checkpoint_restore" and self.last_step is not None:
             self.close_job()
             self._next_attempt()
-        self._live(found.kind, found.start, found.end, found.step)
-        if self.cursor is not None or self.last_step is None:  # else steps before it have no time
+        start, took = found.start, found.end - found.start
+        if self.last_step is None:
             self.cursor = found.end
+        elif self.cursor is not None and found.step in (self.last_step, self.last_step + 1):  # by either count
+            if self.printed_ns is None:  # steps that are laid end to end may have come beyond
+                start = max(start, self.cursor)
+            self.cursor = start
+        self._live(found.kind, start, start + took, found.step)
+        if self.last_step is not None:
+            self.paused_ns += took
+            self.pauses.append((start, start + took))
 
     def _taken(self, host: str | None, step: int, at: int | None, dur_ns: int | None) -> Taken:
         """Where a step line belongs. Where the iteration drops, the same process goes on from an earlier one."""

@@ -11,7 +11,7 @@ from collectors.base import Source
 from collectors.reading.line_prefix import Clock, plain
 from collectors.reading.textlog import Tally, fits, lines, seconds_to_ns
 from collectors.training.step_fields import NUMBER, fields_of
-from collectors.training.unprinted import stood_for
+from collectors.training.unprinted import MOST, stood_for
 
 STEP = re.compile(  # for `match`; atomic: only the first step is tried, others would fare no better
     r"(?a)(?>.*?(?P<step>global_step[=:] ?(\d{1,18})(?:\.0)?\b)).*?train_step_timing in s[=:] ?(\d{1,9}(?:\.\d+)?)"
@@ -66,7 +66,7 @@ def checkpoint(line: str, offset: int, clock: Clock) -> Checkpoint | None:
 def begun_ns(source: Source, apart: int) -> int | None:
     """When the first step of a log began whose steps are not dated, by the save behind some of them: these took what
     is printed, one after the other. `apart`: from one printed step to the next. None where no save tells."""
-    clock, before, took = Clock(source, Tally()), None, 0
+    clock, before, took, each = Clock(source, Tally()), None, 0, 0
     for offset, line, _ in lines(source):
         if offset > _LOOKED_AT:
             break
@@ -78,7 +78,10 @@ def begun_ns(source: Source, apart: int) -> int | None:
                 count, each = stood_for(step, before, apart, printed, None)
                 before, took = step, took + count * each
         elif "Global Checkpoint " in line and (found := checkpoint(plain(line), offset, clock)):
-            return found.start - took if found.kind == "checkpoint_save" and before is not None else None
+            if found.kind != "checkpoint_save" or before is None:
+                return None
+            since = (found.step or before) - before  # steps without a line; of one more it may be counted otherwise
+            return found.start - took - (each * since if 1 < since <= MOST else 0)
     return None
 
 

@@ -1,6 +1,6 @@
 """NeMo's logs, which print one step in so many and time that one alone."""
 
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -131,3 +131,24 @@ def test_a_restore_begins_an_attempt(tmp_path):
     got = told(tmp_path, load + TWO.format(0, 4, 4) + load.replace("725", "726") + TWO.format(0, 5, 5))
     assert got.column("steps", "attempt") == [0, 1] and got.column("lifecycle", "attempt") == [0, 1]
     assert got.column("lifecycle", "kind") == ["checkpoint_restore"] * 2
+
+
+@pytest.mark.parametrize("dated", [True, False])
+@pytest.mark.parametrize("saved", [19, 15])
+def test_a_save_between_two_lines_is_no_time_of_the_steps_about_it(tmp_path, dated, saved):
+    """A line for one step in ten, of 8 s each, and a save of 4.5 s behind step 19 or 15."""
+    lines, now = [], float(BEGUN_S)
+    for n in range(40):
+        now += 8
+        if n % 10 == 9:
+            at = datetime.fromtimestamp(now, UTC)
+            lines.append((f"{at:%Y-%m-%dT%H:%M:%S.%f}Z " if dated else "") + TWO.format(0, n, n))
+        if n == saved:
+            at = datetime.fromtimestamp(now + 5, UTC)
+            lines.append(SAVED.format(f"{at:%H:%M:%S}", f"{now:.3f}").replace("Iteration: 4", f"Iteration: {n}"))
+            now += 4.5
+    got = told(tmp_path, "".join(lines))
+    assert got.column("steps", "step") == list(range(40)) and set(got.column("steps", "dur_ns")) == {8 * S}
+    starts = [(ns - BEGUN_S * S) / S for ns in got.column("steps", "start_ns")]
+    assert starts == pytest.approx([8 * n + 4.5 * (n > saved) for n in range(40)])
+    assert [(r["start_ns"] / S - BEGUN_S, r["step"]) for r in got.rows["lifecycle"]] == [(8 * (saved + 1), saved)]
