@@ -14,7 +14,7 @@ Other numbers of a line become scalars.
 
 import re
 from collections.abc import Iterator
-from math import floor, isfinite, log10
+from math import floor, isfinite, log10, nan
 
 from collectors.base import Item, Source
 from collectors.reading.textlog import seconds_to_ns, shows
@@ -80,7 +80,7 @@ class _Log(StepLines):
         count, each = stood_for(step, place.before, self.apart, printed, gap)
         rate = fields.get(_TFLOPS, 0.0) * 1e12
         flops = rate * printed / 1e9 if rate > 0 and isfinite(rate) else None
-        tokens = fields.get(_RATE)
+        tokens = one if isfinite(one := fields.get(_RATE, nan)) else None
         self.enter(name, place, step, count, at, Told(each, tokens, flops, fields.get(_LOSS)), BETWEEN)
         self.tally.add("times and rates of steps", ROUNDED, offset)
         self.values(at, step, {n: (value, None) for n, value in fields.items() if n not in _OWN})

@@ -126,7 +126,7 @@ class _Log(StepLines):
         if times.generating:
             self.facts["steps_generate"] = True
         if rate and times.took and times.printed:
-            rate *= times.printed / times.took
+            rate = rate * times.printed / times.took if rate < 1e15 else None
         ended = self._pauses(offset, at, step, times)
         self.enter(name, place, step, 1, at, Told(times.took, rate, None, loss), ended=ended)
         own = {*STEP_S, *LOSSES, RATE}

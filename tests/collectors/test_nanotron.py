@@ -81,3 +81,11 @@ def test_lines_without_a_time_and_the_end_of_a_file(tmp_path):
     assert "step lines (2): they name an iteration" in got.reasons()
     with pytest.raises(InputError, match="no training step in it"):
         log(tmp_path, "iteration: 5 of 10\n")
+
+
+def test_rates_that_are_none(tmp_path):
+    got = log(
+        tmp_path,
+        step(1, rates="nan | tokens_per_sec_per_gpu: inf") + step(2, rates="9e999 | tokens_per_sec_per_gpu: 0"),
+    )
+    assert got.column("steps", "tokens_per_s_per_chip") == [None, 0] and "chips" not in got.facts
