@@ -102,6 +102,7 @@ LOGGED = (
     Logged("iteration-time/iteration-time", MEAN, loss="lm-loss-training/lm loss"),  # Megatron-DeepSpeed
     Logged("throughput/duration", loss="train/loss", beside=("throughput/loading_time",)),  # Levanter
     Logged("timing/steps_per_second", MEAN, loss="loss", rate=True, beside=("timing/seqs_per_second",)),  # T5X
+    Logged("global_step/sec", MEAN, loss="loss", rate=True),  # TensorFlow's estimators
     Logged("batch_steps_per_second", loss="batch_loss", rate=True),  # Keras
     # Hugging Face's Trainer
     Logged("train/loss", BETWEEN_ENTRIES, loss="train/loss", beside=("train/epoch", "train/learning_rate")),
@@ -247,11 +248,22 @@ class LoggedSteps:
         if (first := self._first) is None:
             return
         self._first, step = None, first.entry.step
-        if then is not None and then.step > step:
+        if then is not None and step < then.step <= step + MOST:
             self._stride = then.step - step
             if first.rule.kind == SHARE:
                 self._interval = _interval(first.entry, then, then.values.get(first.rule.time))
-        self._enter(first.entry, first.rule, first.taken, first_of(step, self._stride), first.losses)
+        self._enter(first.entry, first.rule, first.taken, self._of_first(first), first.losses)
+
+    def _of_first(self, first: _First) -> int:
+        """Of how many steps the first entry of an attempt tells: no more than fit in since training began."""
+        step, at = first.entry.step, first.entry.at
+        if first.rule.kind != MEAN:
+            return first_of(step, self._stride)
+        count = max(1, min(self._stride, step + 1, MOST))
+        each = seconds_to_ns(first.rule.seconds(first.entry.values[first.rule.time]))
+        if at is not None and self.begun_ns is not None and first.taken.start.number == 0 and each and each > 0:
+            count = max(1, min(count, (at - self.begun_ns) // each))
+        return count
 
     def _enter(self, entry: _Entry, rule: Logged, taken: Taken, count: int, losses: Mapping[int, float]) -> None:
         """Rows of the `count` steps up to that of an entry."""

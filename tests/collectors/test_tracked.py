@@ -161,6 +161,20 @@ def test_rates_of_steps(tmp_path):
     assert seconds(got) == [(0, 1.5), (1, 1.5)] and got.column("steps", "loss") == [3, 3]
 
 
+def test_the_first_mean_is_of_no_more_steps_than_fit_in_since_training_began(tmp_path):
+    one = Tracked(Source(tmp_path / "x", "run"), "kept", Tally())
+    one.begun(T0)
+    for step, at in ((5100, 110), (5200, 310)):
+        one.add(step, T0 + at * S, "iteration-time", 2.0)
+    rows = [row for item in one.rest() if item.table == "steps" for row in item.batch.to_pylist()]
+    assert [row["step"] for row in rows] == list(range(5046, 5201))
+
+
+def test_estimators_tell_the_mean_of_steps_that_are_no_multiples(tmp_path):
+    got = read(tmp_path, [(n, 0.5 * n, {"loss": 2.0, "global_step/sec": 2.0}) for n in (101, 201, 301)])
+    assert seconds(got) == [(n, 0.5) for n in range(2, 302)]
+
+
 def test_nemo_times_the_step_that_it_logs(tmp_path):
     told = {"reduced_train_loss": 2.0, "train_step_timing in s": 2.0, "global_step": 1.0}
     got = read(tmp_path, [(n, 2.0 * n, told) for n in (9, 19, 29)])
