@@ -27,14 +27,14 @@ from analyzers.time.job_times import (
 from analyzers.time.scheduler_clock import moved_said, scheduler_shifts
 from analyzers.time.step_joins import add_lines, anchor
 from analyzers.time.step_streams import NS_PER_S, UNTIMED, Stream, natural_key, spoken, streams
-from analyzers.time.step_takes import Takes, lines_taken, takes
+from analyzers.time.step_takes import TRACKED, Takes, lines_taken, takes
 from analyzers.time.untold import with_untold
 from runs.tables import Tables, frame
 
 __all__ = ["NS_PER_S", "History", "Jobs", "from_the_future", "history", "job_times", "natural_key", "step_rows"]
 
 HANGS_NAMED = 3  # steps that notes name one by one
-PER_DEVICE = ("maxtext", "maxtext_metrics", "tensorboard")  # they tell of a JAX device: half a chip on v2, v3 and 7x
+PER_DEVICE = ("maxtext", "maxtext_metrics", *TRACKED)  # they tell of a JAX device: half a chip on v2, v3 and 7x
 MEANS_LEFT = 2  # means of steps that did not start up, of which a usual step is told
 TOO_FAST = "far faster than the median step: timed before it had run"
 PLAUSIBLE_SHARE = 0.2  # a step faster than this share of the median was timed before the device had finished

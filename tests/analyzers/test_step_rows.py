@@ -30,6 +30,7 @@ def tables(of: str) -> MemoryTables:
     [
         ("7x", "maxtext", 2),
         ("7x", "maxtext_metrics", 2),
+        ("v3", "tensorboard", 2),
         ("7x", "sidecar", 1),
         ("v5p", "maxtext", 1),
         ("v3", "maxtext", 2),
