@@ -6,6 +6,7 @@ import json
 import pytest
 
 from analyzers.time.steps import ONE_MEAN, analyze
+from app.questions.steps.words import verdict
 from collectors.ingest import ingest
 from collectors.training import trainer_state
 from errors import InputError
@@ -190,3 +191,4 @@ def test_a_mean_tells_of_no_best_step(tmp_path, store):
     run = store.get(ingest([folder_of(tmp_path, end=RUN)], store).run_id)
     result = analyze(run.tables, run.manifest.facts, {})
     assert (result.median_step_s, result.best_step_s) == (2.0, None) and ONE_MEAN in result.notes
+    assert "A step takes 2.00 s on average." in str(verdict(result))

@@ -14,8 +14,9 @@ def verdict(result: StepsResult) -> Verdict:
     if usual is None:
         text = f"{fmt.count(result.steps, 'step')} recorded, but no duration that can be trusted."
     else:
-        text = f"A usual step takes {fmt.duration(usual)}"
         best = result.best_step_s
+        alone = best is None  # one mean of all that is known
+        text = f"A {'' if alone else 'usual '}step takes {fmt.duration(usual)}{' on average' if alone else ''}"
         if best and usual > best * 1.02:
             text += f", {fmt.share(usual / best - 1, 2)} longer than the best"
         elif best:
