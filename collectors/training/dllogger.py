@@ -69,6 +69,7 @@ NUMBERED_ON = "their iterations begin anew with each epoch: they are numbered on
 PAUSED = "something else lies before them, such as an evaluation: they are taken to be as long as the step before"
 TRIED = "they were logged again before the next one, as an optimizer that skips a step does: one of all tries"
 TWICE = "each was written once more, as where several processes or collectors of logs do: it counts once"
+OTHERS = "other processes wrote of it too, within half of its time: it counts once"
 CUT = "they are cut off, or no JSON with `step` and `data`"
 
 
@@ -210,12 +211,22 @@ class _Log(HandledLines):
             self._enter()
             self.waiting = _Step(number, at, dict(values), self.before, self.paused)
             self.before, self.paused, self.last_step = at, False, number
+        elif step.values.keys() & values.keys() and self._at_once(step, at):
+            self.tally.add("steps", OTHERS, offset)
         elif step.values.keys() & values.keys():
             self.tally.add("steps", TRIED, offset)
             step.tried_s += self._told_s(step.values) or 0
+            step.tries += 1
             step.at, step.values = at if at is not None else step.at, dict(values)
         else:
             step.values |= values
+
+    def _at_once(self, step: "_Step", at: int | None) -> bool:
+        """Whether a step was logged again before it can have been taken again: by another process."""
+        if at is None or step.at is None:
+            return False
+        first_ns = NS_PER_S if step.before is None else (step.at - step.before) // step.tries
+        return abs(at - step.at) < (self.usual_ns or first_ns) / 2
 
     def _told_s(self, values: Mapping[str, float]) -> float | None:
         """Seconds of an iteration, as an entry says."""
@@ -243,7 +254,7 @@ class _Log(HandledLines):
             self.order += 1
         if count > 1:
             self.tally.add("steps", EVERY, count=count - 1)
-        self.before, self.usual_ns = step.at, each or self.usual_ns
+        self.before, self.usual_ns = step.at, each // step.tries if each else self.usual_ns
 
     def _each_ns(self, step: "_Step", count: int) -> int | None:
         told_s, smoothed = self._told_s(step.values), step.values.get(_SMOOTHED)
@@ -271,6 +282,7 @@ class _Step:
     before: int | None
     paused: bool
     tried_s: float = 0.0
+    tries: int = 1
 
 
 class _Epochs:

@@ -257,3 +257,17 @@ def test_a_long_line_of_what_is_printed_takes_no_time(tmp_path, end):
     begun = process_time()
     log(tmp_path, PRINTED + f"DLL 2020-09-15 14:29:12.000000 - PARAMETER {end}\n")
     assert process_time() - begun < 2
+
+
+def test_processes_that_each_write_of_a_step(tmp_path):
+    """A moment apart, and by clocks that are not the same."""
+    lines = [
+        f"[default{rank}]: {entry(2 * n + rank / 100, [0, n], {'loss': 1.0, 'train_iter_time': 1.9})}"
+        for n in range(10)
+        for rank in (0, 1, 2)
+    ]
+    got = log(tmp_path, "".join(lines), "out.log")
+    assert got.column("steps", "step") == list(range(10)) and set(got.column("steps", "dur_ns")) == {1.9 * S}
+    assert dllogger.OTHERS in got.reasons() and dllogger.TRIED not in got.reasons()
+    bare = log(tmp_path, "".join(lines).replace("train_iter_time", "lr"), "out.log")
+    assert bare.column("steps", "dur_ns")[1:] == [2 * S] * 9
