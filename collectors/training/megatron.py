@@ -4,7 +4,8 @@ A step line is `iteration N/ M | consumed samples: ... | elapsed time per iterat
 log-interval iterations: its time and its rates are means over the iterations since the line before. One row of `steps`
 is made for each of these iterations, since each was taken; where there are several, they share the mean, the fact
 `steps_averaged_over` tells how many, and a warning says so. NeMo's lines time the one step they name; of those between
-they tell what `unprinted` makes of it.
+they tell what `unprinted` makes of it. Its saves and restores tell when they began, by which steps are laid whose lines
+have no time (`nemo_lines`).
 
     dur_ns                  the mean, less the saves and evaluations that the printed time includes (older versions
                             stop their timer for neither; the time of day of lines tells, else what steps took before)
