@@ -208,6 +208,17 @@ def test_chips_are_held_for_as_long_as_ranks_waited_before_the_job_was_given_up(
     assert again.rows["down_s"].iloc[0] == plain.rows["down_s"].iloc[0] and again.held_s == plain.held_s
 
 
+def test_what_watches_machines_tells_of_the_last_end_only_near_to_it():
+    """An exporter of GPUs goes on when the job has ended: an Xid of an hour later did not end it."""
+    for after_s, attempt, count in ((12.0, None, 1), (3600.0, None, 0), (3600.0, 0, 1)):
+        columns = Job([Attempt(20, lines=[line("accelerator", after_s=after_s)])], end=False).columns()
+        columns["evidence"]["attempt"] = [attempt]
+        assert ask(MemoryTables(columns)).count == count
+    columns = Job([Attempt(20, down_s=7200, lines=[line("nic", after_s=3600.0)]), Attempt(20)]).columns()
+    columns["evidence"]["attempt"] = [None]
+    assert ask(MemoryTables(columns)).rows["cause"].tolist() == ["nic"]  # before the next start it may be why
+
+
 def test_slices_lost_and_steps_taken_again_in_place_are_listed_and_not_counted():
     job = Job([Attempt(40)])
     columns = job.columns()

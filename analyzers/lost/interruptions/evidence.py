@@ -1,7 +1,9 @@
 """Why each stop happened: the line of a log that tells, and how sure that is.
 
 A line belongs to a stop if it was written near the attempt's last sign of life or after it, before the next start;
-near is three usual steps, at least two minutes, at most half an hour. Lines without a time belong by their attempt.
+near is three usual steps, at least two minutes, at most half an hour. After the last attempt, what tells of no attempt,
+as who watches machines whatever they do, belongs to its end only so near to it. Lines without a time belong by their
+attempt.
 Of the lines of a stop
 
     1. one that names a cause counts before one that tells a symptom (catalog.causes),
@@ -156,7 +158,12 @@ def _stop_of(lines: pd.DataFrame, stops: pd.DataFrame, usual_ns: int) -> tuple[n
         begin[1:] = np.maximum(begin[1:], np.minimum(end[:-1], sign[1:]))
         at = lines["ts_ns"].to_numpy(dtype=np.int64, na_value=-1)
         stop = np.searchsorted(begin, at, side="right") - 1
-        out = np.where(timed & (stop >= 0) & (at < end[np.maximum(stop, 0)]), stop, -1)
+        of = np.maximum(stop, 0)
+        out = np.where(timed & (stop >= 0) & (at < end[of]), stop, -1)
+        beside = lines["attempt"].isna().to_numpy() & (
+            end[of] == BIG
+        )  # who watches machines goes on when the job ended
+        out = np.where(beside & (at > sign[of] + near), -1, out)
     else:
         timed = np.zeros(len(lines), dtype=bool)
     first = {int(a): i for i, a in reversed(list(enumerate(stops["attempt"])))}
