@@ -132,6 +132,7 @@ class _Entry:
     step: int
     at: int | None = None
     values: dict[str, float] = field(default_factory=dict)
+    anew: int | None = None  # the step at which the time was counted anew since the entry before
     paused_ns: int = 0  # evaluations since the entry before
     evaluated_ns: int = 0  # behind what it tells of steps
 
@@ -235,10 +236,11 @@ class LoggedSteps:
         taken = self._lanes.take(entry.step, entry.at, each)
         losses, self._losses = self._losses.get(rule.loss, NO_LOSSES), {}
         entry.paused_ns, self._paused_ns = self._paused_ns, 0
+        entry.anew, self._anew = self._anew, None
         if self._first:
             self._begin(entry if taken.lane is self._first.taken.lane else None)
         if taken.before is None:
-            self._first, self._anew = _First(entry, rule, taken, losses), None
+            self._first = _First(entry, rule, taken, losses)
             return
         count = entry.step - taken.before
         self._enter(entry, rule, taken, count if 1 <= count <= MOST else 1, losses)
@@ -252,11 +254,19 @@ class LoggedSteps:
             self._stride = then.step - step
             if first.rule.kind == SHARE:
                 self._interval = _interval(first.entry, then, then.values.get(first.rule.time))
-        self._enter(first.entry, first.rule, first.taken, self._of_first(first), first.losses)
+        self._enter(first.entry, first.rule, first.taken, self._of_first(first, then), first.losses)
 
-    def _of_first(self, first: _First) -> int:
-        """Of how many steps the first entry of an attempt tells: no more than fit in since training began."""
+    def _of_first(self, first: _First, then: _Entry | None) -> int:
+        """Of how many steps the first entry of an attempt tells, behind which `then` came: no more than fit in since
+        training began, and where each tells the tokens since the one before as many as these."""
         step, at = first.entry.step, first.entry.at
+        if first.rule.kind == SHARE:
+            most = max(1, min(self._interval or 1, step, MOST))
+            had, has = (_tokens_since(first.rule, one.values) if one else None for one in (first.entry, then))
+            if step == 1 or then is None or not had or not has:
+                return 1 if step == 1 else min(first_of(step, self._stride), most)
+            steps = then.step - max(step, then.anew or step)
+            return max(1, min(round(min(steps * had / has, most)), most))
         if first.rule.kind != MEAN:
             return first_of(step, self._stride)
         count = max(1, min(self._stride, step + 1, MOST))
@@ -273,7 +283,7 @@ class LoggedSteps:
             seconds = self._since(entry, taken, count)
             count = count if seconds is not None else 1
         elif rule.kind == SHARE:
-            seconds = self._by_steps(seconds, step, count)
+            seconds = self._by_steps(seconds, step, count, entry.anew)
         each = (seconds_to_ns(seconds) or None) if seconds is not None and seconds > 0 else None
         if rule.kind == ONE and each is not None:
             gap = taken.lane.took_ns if taken.before is not None else None
@@ -342,14 +352,19 @@ class LoggedSteps:
             return None
         return (since - entry.paused_ns) / count / 1e9
 
-    def _by_steps(self, share: float, step: int, count: int) -> float | None:
+    def _by_steps(self, share: float, step: int, count: int, anew: int | None) -> float | None:
         """How long each of `count` steps took, of a time that was divided by the interval of logging."""
         if self._interval is None:
             self._tally.add("steps", NO_INTERVAL)
             return None
-        if self._anew is not None and step - count < self._anew < step:
-            count = step - self._anew
+        if anew is not None and step - count < anew < step:
+            count = step - anew
         return share * self._interval / count
+
+
+def _tokens_since(rule: Logged, values: dict[str, float]) -> float | None:
+    """In proportion to the tokens since it was logged before: their rate times a share of that time."""
+    return _positive(values.get(rule.tokens_per_s, 0.0) * values.get(rule.time, 0.0))
 
 
 def _interval(first: _Entry, then: _Entry, share: float | None) -> int:

@@ -42,7 +42,7 @@ def ends(got: Read) -> list[float]:
     return [(row["start_ns"] + row["dur_ns"] - T0) / S for row in got.rows["steps"]]
 
 
-def titan(step: int, at: float | None, since: float, every: int, loss: float = 1.0) -> Entry:
+def titan(step: int, at: float | None, since: float, every: int, loss: float = 1.0) -> tuple[int, float | None, dict]:
     told = {"loss_metrics/global_avg_loss": loss, "throughput(tps)": 7000.0, "tflops": 300.0}
     return step, at, told | {"time_metrics/end_to_end(s)": since / every}
 
@@ -69,6 +69,25 @@ def test_torchtitan_that_logs_every_second_step(tmp_path):
 def test_torchtitan_that_goes_on_from_a_checkpoint(tmp_path):
     got = read(tmp_path, [titan(110, 25, 25, 10), titan(120, 45, 20, 10), titan(130, 65, 20, 10)])
     assert seconds(got) == [(n, 2.5) for n in range(101, 111)] + [(n, 2) for n in range(111, 131)]
+
+
+def test_torchtitan_that_logs_every_third_step_begins_with_the_first(tmp_path):
+    got = read(tmp_path, [titan(1, 5, 5, 3), titan(3, 9, 4, 3), titan(6, 15, 6, 3)])
+    assert seconds(got) == [(1, 5)] + [(n, 2) for n in range(2, 7)]
+
+
+def test_torchtitan_tells_by_its_tokens_of_how_many_steps_its_first_entry_is(tmp_path):
+    """It went on from step 55, behind which it took 12 s to begin."""
+    first, then = titan(60, 22, 22, 10), titan(70, 42, 20, 10)
+    first[2]["throughput(tps)"] = 7000 * 5 * 2 / 22
+    got = read(tmp_path, [first, then])
+    assert seconds(got) == [(n, pytest.approx(4.4)) for n in range(56, 61)] + [(n, 2) for n in range(61, 71)]
+
+
+def test_torchtitan_that_validates_before_its_first_entry(tmp_path):
+    """It went on from step 20 and validated at step 24."""
+    told = [(24, 60, {"validation_metrics/loss": 2.0}), titan(30, 72, 12, 10), titan(40, 92, 20, 10)]
+    assert set(seconds(read(tmp_path, told))) == {(n, 2) for n in range(25, 41)}
 
 
 def test_torchtitan_counts_anew_behind_a_validation(tmp_path):
