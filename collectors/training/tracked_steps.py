@@ -272,7 +272,7 @@ class LoggedSteps:
         count = max(1, min(self._stride, step + 1, MOST))
         each = seconds_to_ns(first.rule.seconds(first.entry.values[first.rule.time]))
         if at is not None and self.begun_ns is not None and first.taken.start.number == 0 and each and each > 0:
-            count = max(1, min(count, (at - self.begun_ns) // each))
+            count = max(1, min(count, round((at - self.begun_ns) / each)))
         return count
 
     def _enter(self, entry: _Entry, rule: Logged, taken: Taken, count: int, losses: Mapping[int, float]) -> None:

@@ -189,6 +189,15 @@ def test_the_first_mean_is_of_no_more_steps_than_fit_in_since_training_began(tmp
     assert [row["step"] for row in rows] == list(range(5046, 5201))
 
 
+def test_a_first_mean_that_fills_the_time_since_training_began_is_of_all_its_steps(tmp_path):
+    one = Tracked(Source(tmp_path / "x", "run"), "kept", Tally())
+    one.begun(T0)
+    for step, at in ((10, 3), (20, 6)):
+        one.add(step, T0 + at * S, "iteration-time", 0.300000001)
+    rows = [row for item in one.rest() if item.table == "steps" for row in item.batch.to_pylist()]
+    assert [row["step"] for row in rows] == list(range(1, 21))
+
+
 def test_estimators_tell_the_mean_of_steps_that_are_no_multiples(tmp_path):
     got = read(tmp_path, [(n, 0.5 * n, {"loss": 2.0, "global_step/sec": 2.0}) for n in (101, 201, 301)])
     assert seconds(got) == [(n, 0.5) for n in range(2, 302)]
