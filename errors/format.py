@@ -65,7 +65,7 @@ def whole_share(value: float) -> str:
     """A share in whole per cent, for a sentence: `61 %`."""
     percent = value * 100
     if percent < 0:
-        return f"−{round(-percent):.0f} %" if round(-percent) else "0 %"
+        return f"−{round(-percent):,} %" if round(-percent) else "0 %"
     if 0 < percent < 1:
         return "less than 1 %"
     if 99 < percent < 100:

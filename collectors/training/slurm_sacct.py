@@ -239,7 +239,10 @@ def _rows(
 
 def _tell(evidence: Evidence, cause: str, record: Record, attempt: int) -> None:
     number = record.job + (f"+{record.part}" if record.part else "") + (f".{record.step}" if record.step else "")
-    told = [f"Slurm job {number}", *(f"{name}={value}" for name, value in record.told.items() if value)]
+    told = [
+        f"Slurm job {number}",
+        *(f"{name}={value}" for name, value in record.told.items() if value not in ("", "None")),
+    ]
     nodes = record.failed_node or record.nodes
     if nodes:
         told.append(f"NodeList={nodes}")

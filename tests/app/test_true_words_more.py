@@ -49,7 +49,7 @@ def test_what_is_not_known_may_hide_a_larger_loss(dark, said):
 
 def test_shares_below_nothing_have_a_sign_and_no_minus_nothing():
     assert [fmt.whole_share(s) for s in (-0.031, -0.004, 0.0, 0.004)] == ["−3 %", "0 %", "0 %", "less than 1 %"]
-    assert fmt.whole_share(797.88) == "79,788 %"
+    assert [fmt.whole_share(s) for s in (797.88, -12.5)] == ["79,788 %", "−1,250 %"]
 
 
 def of_sizes(*seconds):

@@ -376,3 +376,8 @@ def test_a_job_of_many_steps(tmp_path):
     path = tmp_path / "many.txt"
     path.write_text(table(job(), *[job(f"4242.{n}") for n in range(5_000)]))
     assert life(read(slurm_sacct, Source(path, "many.txt"))) == [(0, 6, 8)]
+
+
+def test_what_is_none_is_not_said(tmp_path):
+    (row,) = got(tmp_path, document(entry(state="FAILED"))).rows["evidence"]
+    assert row["text"] == "Slurm job 4242 State=FAILED ExitCode=0:0 NodeList=gpu[07-08]"

@@ -186,9 +186,9 @@ def _machines(seen: Seen, rows: pd.DataFrame) -> list[Finding]:
             question=QUESTION,
             confidence=0.85,
             evidence=(
-                Evidence("down, median", float(rows["down_s"].median()), "s", QUESTION),
+                Evidence("down, median", _median(rows, "down_s"), "s", QUESTION),
                 Evidence("until it was noticed, median", _median(rows, "detect_s"), "s", QUESTION),
-                Evidence("starting, median", float(rows["startup_s"].median()), "s", QUESTION),
+                Evidence("starting, median", _median(rows, "startup_s"), "s", QUESTION),
                 Evidence("interruptions", float(len(rows)), "", QUESTION),
             ),
         )
