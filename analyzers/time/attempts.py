@@ -54,7 +54,7 @@ class Attempts:
         """After the last sign of life of an interrupted attempt, until its end, or the next start; of the last, as long
         as it is known to have stood."""
         lost = ~self.finished
-        last = self.end[-1] if self.stood or self.ended[-1] else self.last[-1]
+        last = self.end[-1] if self.stood else self.last[-1]
         until = np.append(np.where(self.ended[:-1], self.end[:-1], self.start[1:]), last)
         return spans(self.last[lost], until[lost])
 

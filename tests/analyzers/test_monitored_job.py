@@ -45,7 +45,7 @@ def test_what_chips_did_while_the_job_took_its_steps(tmp_path):
     assert said.endswith("TensorCore utilization 44.8 % (44 to 45.5 %), duty cycle 89.5 % (88 to 91 %).")
     held = asked(memory, run)
     assert (held.peak_bytes, held.limit_bytes) == (4 * GIB + 5, 16 * GIB)
-    assert "The peak is the most of 48 samples of bytes in use, 1 min apart." in held.notes[0]
+    assert "The peak is the most of 48 samples of bytes in use, taken beside any profile, 1 min apart." in held.notes[0]
     [guess] = [g for g in guesses(run, "chips") if "a monitor" in g.reason]
     assert guess.value == 8 and not guess.certain and run.manifest.fact("chips") is None
 
