@@ -10,7 +10,8 @@ From the API (`run.history()`, `scan_history()`) and in W&B's own Parquet files 
 From the page of a chart the first column is its x axis, the others are `run - key`, with `run - key__MIN` and `__MAX`
 beside each where a point stands for several: these are told where they differ. Of several runs the names stay whole.
 
-Histories are often sampled (`run.history()` gives 500 rows): what lies between is not in the file.
+A table with rows of several runs, each of which counts its own steps, is refused. Histories are often sampled
+(`run.history()` gives 500 rows): what lies between is not in the file.
 """
 
 import contextlib
@@ -44,6 +45,7 @@ HELP = (
 FORMAT = "wandb"  # of steps, whichever of W&B's files tells them
 OWN_STEP, TIME = "_step", "_timestamp"
 JOB_STEPS = ("train/global_step", "trainer/global_step")
+RUNS = ("run", "run_id", "run_name", "run.id", "run.name", "Run", "Name", "ID", "name", "id")  # columns that name a run
 OWN = {OWN_STEP, TIME, "_runtime", "_wandb", "", "Unnamed: 0"}
 MIN, MAX, OF_RUN = "__MIN", "__MAX", " - "
 MARK = b"wandb-compacted"  # in the metadata of W&B's own Parquet files
@@ -52,7 +54,7 @@ MOST_TIMES = 200  # unpacked bytes for one of a Parquet file, beyond what does n
 _FREE_BYTES = 1 << 26
 _TIMES = re.compile(rb'"_(?:runtime|timestamp)"\s*:')
 _SYSTEM = "system."
-_ROWS = 8_192
+_VALUES = 1 << 21  # of all columns that are looked at together
 _BLOCK_BYTES = 1 << 24  # of CSV at once: a row is no longer
 _EXPECTED = "columns such as _step, _timestamp and one for each metric, as run.history() has them"
 
@@ -89,10 +91,34 @@ def _entered(source: Source, tracked: Tracked, tally: Tally) -> Iterator[Item]:
         yield from _lines(source, tracked, tally)
         return
     batches = _parquet(source) if source.head[:4] == b"PAR1" else _csv(source, tally)
+    runs: dict[str, set] = {}
     for names, columns in batches:
+        _one_run(names, columns, runs, source)
         _enter(_Columns(names, columns, tally), tracked)
         yield from tracked.full()
     yield from tracked.rest()
+
+
+def _one_run(names: list[str], columns: list[pa.Array], runs: dict[str, set], source: Source) -> None:
+    """Raises InputError where rows are of several runs, each of which counts its own steps. `runs`: those seen."""
+    for name, column in zip(names, columns, strict=True):
+        if name in RUNS and not _is_number(column.type):
+            seen = runs.setdefault(name, set())
+            seen |= {one for one in column.unique().to_pylist() if one and not _reads_as_number(one)}
+            if len(seen) > 1:
+                raise InputError(
+                    f"rows of several runs (column {name})",
+                    where=source.name,
+                    expected="the history of one run",
+                    advice="Write each run's history to a file of its own, and give those of one job together.",
+                )
+
+
+def _reads_as_number(text: str | bytes) -> bool:
+    with contextlib.suppress(ValueError):
+        float(text)
+        return True
+    return False
 
 
 def _lines(source: Source, tracked: Tracked, tally: Tally) -> Iterator[Item]:
@@ -175,9 +201,15 @@ def _parquet(source: Source) -> Iterator[_Batch]:
     groups = [file.metadata.row_group(g) for g in range(file.num_row_groups)]
     if sum(g.total_byte_size for g in groups) > _FREE_BYTES + MOST_TIMES * source.content.stat().st_size:
         raise InputError(f"unpacks to more than {MOST_TIMES} times its size", where=source.name)
-    numeric = [f.name for f in file.schema_arrow if _is_number(f.type) and file.schema_arrow.names.count(f.name) == 1]
-    for batch in file.iter_batches(_ROWS, columns=numeric, use_threads=False) if numeric else ():
+    once = [f for f in file.schema_arrow if file.schema_arrow.names.count(f.name) == 1]
+    wanted = [f.name for f in once if _is_number(f.type) or (f.name in RUNS and pa.types.is_string(f.type))]
+    for batch in file.iter_batches(_rows_of(wanted), columns=wanted, use_threads=False) if wanted else ():
         yield batch.schema.names, [*batch.columns]
+
+
+def _rows_of(columns: list[str]) -> int:
+    """How many rows are looked at together."""
+    return max(1, _VALUES // max(1, len(columns)))
 
 
 def _is_number(kind: pa.DataType) -> bool:
@@ -204,8 +236,8 @@ def _csv(source: Source, tally: Tally) -> Iterator[_Batch]:
                 column_types={c: pa.binary() for c in places}, null_values=[""], strings_can_be_null=True
             ),
         ):
-            for begin in range(0, batch.num_rows, _ROWS):
-                some = batch.slice(begin, _ROWS)
+            for begin in range(0, batch.num_rows, _rows_of(names)):
+                some = batch.slice(begin, _rows_of(names))
                 yield names, [*some.columns]
 
 

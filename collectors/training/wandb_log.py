@@ -156,7 +156,7 @@ class _Run:
         self.again = False  # the run goes on from one before, whose time its exit counts too
         self.ended: tuple[int, int, int | None] | None = None  # exit code, seconds, the latest time before it
         self.steps: list[Rows] = []
-        self.raw = False
+        self.raw = self.counted = False  # whether the job's own steps were logged
         self.name = ""
         self.step: int | None = None
 
@@ -208,8 +208,10 @@ class _Run:
         at = seconds_to_ns(row.get("_timestamp"))
         self._seen(at)
         axis = next((name for name in self.axes if step_of(row.get(name)) is not None), None)
-        step = step_of(row.get(axis) if axis else row.get("_step", history.step.num))
-        self.step = step
+        self.counted |= axis is not None
+        # of a row without it W&B's own count would be another
+        step = step_of(row.get(axis) if axis else None if self.counted else row.get("_step", history.step.num))
+        self.step = self.step if step is None else step
         for name, value in row.items():
             if name[:1] == "_" and name in ("_step", "_timestamp", "_runtime", "_wandb") or name == axis:
                 self.last[name] = value

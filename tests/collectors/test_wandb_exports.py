@@ -148,6 +148,16 @@ def test_damaged_tables_are_refused(tmp_path):
     assert [(step, value) for step, *_, value in values(odd)] == [(None, float("inf")), (None, 5.0)]
 
 
+def test_a_table_of_several_runs_is_refused(tmp_path):
+    rows = "_step,run_id,loss\n0,a,1.5\n1,{},1\n"
+    assert len(history(tmp_path, rows.format("a")).rows["scalars"]) == 2
+    assert len(history(tmp_path, "_step,id\n0,1\n1,2\n").rows["scalars"]) == 2
+    several = parquet({"_step": [0, 0], "Name": ["a", "b"], "loss": [1.5, 2]})
+    for data in (rows.format("b"), several, "Name,State,_step,loss\nhappy,finished,9,1\nsad,crashed,8,2\n"):
+        with pytest.raises(InputError, match="rows of several runs"):
+            history(tmp_path, data)
+
+
 def files(tmp_path, data, name):
     source = source_of(tmp_path, data, name)
     assert wandb_files.sniff(source) == 0.9

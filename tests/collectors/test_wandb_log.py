@@ -197,6 +197,7 @@ def test_the_steps_of_a_run_are_those_that_its_axis_counts(tmp_path):
     assert steps(metric("my/step"), history(7, T, x=1, **{"my__step": 5})) == {5}
     assert steps(metric("epoch"), history(7, T, x=1, epoch=5)) == {7}
     assert steps(history(7, T, x=1, trainer__global_step=0.5)) == {7}
+    assert steps(history(7, T, y=1, trainer__global_step=70), history(8, T, x=1)) == {None}
 
 
 def test_numbers_that_json_has_no_word_for_and_objects_of_numbers(tmp_path):
