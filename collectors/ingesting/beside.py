@@ -1,20 +1,16 @@
 """Files that tell in part what another file of the same capture tells in full: they are left out, or it would count
 twice."""
 
-import re
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import PurePath
 from typing import Protocol, TypeVar
 
 from collectors.device import chakra, compiled, kineto, viewer, xplane
-from collectors.ingesting import dumps, trainer_states
+from collectors.ingesting import dumps, trainer_states, wandb_beside
 from collectors.ingesting.unpack import SafeSource
 
 _WHOLE_HOST = "perfetto_trace"
 """What JAX calls its copy for Perfetto, whatever the host; it holds what `<host>.trace.json.gz` holds."""
-_RUN_FOLDER = re.compile(r"(?:offline-)?run-\d{8}_\d{6}-\w+")
-_OF_CLIENT = re.compile(r"debug(?:-internal|-core|-cli\.\w+)?\.log")
 
 
 class _Job(Protocol):
@@ -39,8 +35,7 @@ def left_out(jobs: Sequence[J]) -> tuple[list[J], list[tuple[str, str]]]:
     profiles = {_place(job) for job in jobs if job.collector is xplane and job.size}
     traces = {_place(job) for job in jobs if job.collector is viewer}
     profiled = any(job.collector is kineto and job.size for job in jobs)
-    best, again = _best_dumps(jobs), trainer_states.told_again(jobs)
-    runs = Counter(_folder(job) for job in jobs if _named(job) == "wandb_log" and job.size)
+    best, again = _best_dumps(jobs), trainer_states.told_again(jobs) | wandb_beside.told_again(jobs)
     kept, aside = [], []
     for job in jobs:
         folder, host = _place(job)
@@ -57,8 +52,6 @@ def left_out(jobs: Sequence[J]) -> tuple[list[J], list[tuple[str, str]]]:
             )
         elif job.collector is xplane and _in_pieces(job) and (folder, host) in whole:
             aside.append((job.source.name, "a profile in pieces, left out: the whole of it lies beside it"))
-        elif _of_wandb(job, runs):
-            aside.append((job.source.name, "left out: the run of W&B beside it tells the same"))
         elif (better := best.get(_dumped(job), job)) is not job:
             aside.append((job.source.name, dumps.reason(job.source.name, better.source.name)))
         elif reason := again.get(job.source.name):
@@ -66,29 +59,6 @@ def left_out(jobs: Sequence[J]) -> tuple[list[J], list[tuple[str, str]]]:
         else:
             kept.append(job)
     return kept, aside
-
-
-def _of_wandb(job: _Job, runs: Mapping[str, int]) -> bool:
-    """Whether the run of W&B in whose folder a file lies tells it too: `files/output.log`, `files/wandb-summary.json`,
-    and what W&B's client says of itself in `logs/`. Of several runs in a folder nothing tells which."""
-    path = PurePath(job.source.name)
-    within, name = path.parent.name, path.name.removesuffix(".gz")
-    if _OF_CLIENT.fullmatch(name):  # in a folder of the run, or linked to from where all runs lie
-        above = str(path.parent.parent)
-        beside = (at for at in map(PurePath, runs) if str(at.parent) == _folder(job))
-        return runs.get(above) == 1 if within == "logs" else any(_RUN_FOLDER.fullmatch(at.name) for at in beside)
-    of_files = within == "files" and runs.get(str(path.parent.parent)) == 1
-    if name == "output.log":
-        return of_files
-    return name == "wandb-summary.json" and _named(job) == "wandb_files" and (of_files or runs.get(_folder(job)) == 1)
-
-
-def _named(job: _Job) -> str:
-    return getattr(job.collector, "NAME", "")
-
-
-def _folder(job: _Job) -> str:
-    return str(PurePath(job.source.name).parent)
 
 
 def _dumped(job: _Job) -> dumps.Program | None:
