@@ -96,7 +96,7 @@ def _entered(source: Source, tracked: Tracked, tally: Tally) -> Iterator[Item]:
         _one_run(names, columns, runs, source)
         _enter(_Columns(names, columns, tally), tracked)
         yield from tracked.full()
-    yield from tracked.rest()
+    yield from (*tracked.rest(), *tracked.facts())
 
 
 def _one_run(names: list[str], columns: list[pa.Array], runs: dict[str, set], source: Source) -> None:
@@ -139,7 +139,7 @@ def _lines(source: Source, tracked: Tracked, tally: Tally) -> Iterator[Item]:
             tally.add("lines", "they hold no number", offset)
         yield from tracked.full()
         yield from system.full()
-    yield from tracked.rest()
+    yield from (*tracked.rest(), *tracked.facts())
     yield from system.rest()
 
 

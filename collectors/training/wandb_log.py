@@ -4,8 +4,9 @@
                  own where it was logged (train/global_step, trainer/global_step, or what define_metric made the x axis
                  of all); else `_step`, W&B's count of calls or what the job gave it. `_timestamp`: when it was logged.
     output_raw   the job's console, read as a log of its framework is: steps, evidence, settings. Steps are those of the
-                 console where it tells no fewer, since a log knows of saves; but a progress bar tells whole seconds, so
-                 that a history goes before it. Numbers that the history has are not told again
+                 console where it tells nearly as many, since a log knows of saves; but a progress bar tells whole
+                 seconds, so that a history goes before it. Numbers that the history has are not told again. Training
+                 of Hugging Face's Trainer began when its bar was drawn first
     stats        scalars and memory (`collectors.training.wandb_system`)
     config       facts that are certain (`collectors.training.wandb_config`); environment: chip, chips_of_host
     run, exit    a job in the lifecycle, from the start of the run for as long as its exit says (whole seconds). It has
@@ -76,6 +77,7 @@ _COUNTS_STEPS = re.compile(r"(?:^|[/_. ])(?:step|steps|iter|iteration|iterations
 _OTHER_VALUES = "no numbers: text, pictures, histograms, tables"
 _OF_STEPS = ("steps (", "step lines (", "lines of numbers (")  # how what is said of steps begins
 _NEARLY = 0.9
+_BEGUN = re.compile(r"\s*0%\|[^|]{0,200}\| 0/\d+ \[00:00<\?, *\?it/s\]")  # a bar as it is drawn first
 _MOST_NAMES = 100_000  # of a run; thousands are usual
 _MOST_SAID = 10_000  # values of a configuration or a summary
 _LONGEST_VALUE = 1 << 20  # characters of one value's JSON
@@ -254,7 +256,10 @@ class _Run:
     def _written(self, output: Any) -> None:
         at = _ns(output.timestamp)
         self._seen(at)
-        self.console.add(output.output_type, at, _text(output.line))
+        line = _text(output.line)
+        if at is not None and "train/loss" not in self.last and _BEGUN.match(line):
+            self.tracked.begun(at)
+        self.console.add(output.output_type, at, line)
 
     def _config(self, offset: int, config: Any) -> None:
         for item in config.update:
@@ -363,13 +368,13 @@ class _Run:
         if steps and self._better(steps):
             yield from (*steps, *said)
         else:
-            yield from (*self.steps, *self.of_steps.lost())
+            yield from (*self.steps, *self.tracked.facts(), *self.of_steps.lost())
 
     def _better(self, steps: list[Rows]) -> bool:
-        """Whether the console tells more of the steps than the history, or as many from a line each."""
-        here, there = (sum(rows.batch.num_rows for rows in some) for some in (self.steps, steps))
-        by_bar = bool(steps) and "hf_trainer" in steps[0].batch.column("format").unique().to_pylist()
-        return there * _NEARLY > here if by_bar else there >= here
+        """Whether the console times more of the steps than the history, or nearly as many in lines of a log."""
+        here, there = _timed(self.steps), _timed(steps)
+        by_bar = "hf_trainer" in steps[0].batch.column("format").unique().to_pylist()
+        return there * _NEARLY > here if by_bar else there >= here * _NEARLY
 
     def _new(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """The rows of `scalars` whose name no history has, as Hugging Face's Trainer names them there."""
@@ -379,3 +384,8 @@ class _Run:
     def _logged(self, name: str) -> bool:
         evaluated = name.replace("eval_", "eval/", 1) if name.startswith("eval_") else name
         return any(one in self.last for one in (name, f"train/{name}", evaluated))
+
+
+def _timed(steps: list[Rows]) -> int:
+    """Of how many steps it is told how long they took."""
+    return sum(rows.batch.num_rows - rows.batch.column("dur_ns").null_count for rows in steps)

@@ -38,8 +38,9 @@ LLAMA = {
 }
 
 
-def bar(step, seconds):
-    return f"\r  1%|█▏    | {step}/100 [{seconds // 60:02}:{seconds % 60:02}<35:36,  4.44s/it]"
+def bar(step, seconds, total=100):
+    rate = "35:36,  4.44s/it" if step else "?, ?it/s"
+    return f"\r  {step * 100 // total}%|█▏    | {step}/{total} [{seconds // 60:02}:{seconds % 60:02}<{rate}]"
 
 
 def trained(*steps, loss="1.5"):
@@ -169,11 +170,23 @@ def test_steps_are_those_of_the_history_or_of_the_console_and_not_of_both(tmp_pa
 
     logged = [history(n, T + n, **{"perf/step_time_seconds": 1.0}) for n in range(1, 30)]
     assert formats(*logged, *titan(1, 2, 3)) == {"wandb"}
-    assert formats(*logged[:3], *titan(1, 2, 3)) == formats(*titan(1, 2, 3)) == {"torchtitan"}
-    means = [history(n, T + n, **{"time_metrics/end_to_end(s)": 1.0}) for n in (10, 20, 30)]
-    assert formats(*means, *titan(10, 20, 30)) == {"torchtitan"}
+    assert formats(*logged[:20], *titan(*range(1, 21))) == formats(*titan(1, 2, 3)) == {"torchtitan"}
+    means = [history(n, T + n, **{"time_metrics/end_to_end(s)": 1.0}) for n in range(2, 50, 2)]
+    assert formats(*means, *titan(*range(2, 50, 2))) == {"torchtitan"}
     assert formats(*logged, output(STDERR, T, bar(0, 0)), *trained(*range(1, 31))) == {"wandb"}
     assert formats(*logged[:3], output(STDERR, T, bar(0, 0)), *trained(*range(1, 31))) == {"hf_trainer"}
+
+
+def test_the_first_step_of_the_trainer_began_when_its_bar_was_drawn_first(tmp_path):
+    """Not with the run, which may have been started long before training; the steps are those of its losses."""
+    rows = [
+        history(n, T + 5 * n, train__loss=2.0, train__epoch=0.1, train__learning_rate=1, train__global_step=n)
+        for n in range(1, 20)
+    ]
+    got = run(
+        tmp_path, started(T - 900), output(STDERR, T - 800, bar(0, 0, 9)), output(STDERR, T - 7, bar(0, 0)), *rows
+    )
+    assert [(r["start_ns"] / S - T, r["dur_ns"] / S) for r in got.rows["steps"][:2]] == [(-7, 12), (5, 5)]
 
 
 def test_lines_come_in_parts_of_two_streams(tmp_path):
