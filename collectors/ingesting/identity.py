@@ -19,8 +19,7 @@ from runs.store import Store
 
 _LABELS = ("name", "tags")  # options that change nothing of what a run says
 _NAME_DATE = re.compile(r"(?<!\d)\d{4}([-_.]?)\d\d\1\d\d(?!\d)", re.ASCII)
-BY_DATE_ALONE = frozenset((*TEXT_LOGS, ANY_LOG, "goodput_log", "resiliency", "sidecar", "wandb_log"))
-BY_DATE_ALONE = frozenset((*TEXT_LOGS, ANY_LOG, "goodput_log", "resiliency", "sidecar", "slurm_sacct"))
+BY_DATE_ALONE = frozenset((*TEXT_LOGS, ANY_LOG, "goodput_log", "resiliency", "sidecar", "wandb_log", "slurm_sacct"))
 """Collectors of logs, to which a file's name tells at most the year. To any other it may tell more: a table's name, a
 host, a load."""
 

@@ -21,6 +21,7 @@ from runs.store import Store
 from runs.tables import frame
 from tests.collectors.ingesting import LOG
 from tests.collectors.test_goodput_log import A_JOB, lines
+from tests.collectors.wandb_runs import framed, history, started
 from tests.runs.test_store import without_marks
 
 
@@ -92,6 +93,14 @@ def test_a_date_in_a_name_is_another_run_where_it_tells_the_year(tmp_path, store
     assert not any("gives a year" in w for w in dated.warnings)
     assert frame(store.get(dated.run_id).tables, "evidence")["ts_ns"].notna().all()
     assert ingest([put(tmp_path / "more", {"dmesg of rack 7_20260304.log": text})], store).existed
+
+
+def test_a_run_of_wandb_under_another_name_is_one(tmp_path, store):
+    def of(name):
+        (tmp_path / name).write_bytes(framed(started(1_700_000_000), history(1, 1_700_000_010, loss=2.0)))
+        return ingest([tmp_path / name], store)
+
+    assert not of("run-abc.wandb").existed and of("best of them.wandb").existed
 
 
 def test_heads_tell_when_and_where_a_file_begins(tmp_path):
