@@ -9,7 +9,7 @@ Requests of no load are one where two inputs tell of one id that arrived in the 
 and its copy from another store do; and they are those of a load where a server tells of what a tool sent.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pandas as pd
@@ -41,23 +41,23 @@ def told_twice(tables: Tables) -> dict[str, str]:
     return {other: one for _, mine in groups for other, one in _pairs(mine, stats, kept, tables)}
 
 
-def without(tables: Tables, rows: pd.DataFrame) -> pd.DataFrame:
+def without(tables: Tables, rows: pd.DataFrame, telling: Sequence[str] = ()) -> pd.DataFrame:
     """Rows of `requests`, all of them, without those of loads, or single ones, that another input tells too. Column:
-    stage."""
+    stage. `telling`: columns that are asked about; of a load whose tool does not tell them the server's rows stay."""
     twice = rows["stage"].astype(object).isin(told_twice(tables)).to_numpy(dtype=bool)
-    again = requests_told_twice(tables)
+    again = requests_told_twice(tables, telling)
     twice = twice | again if len(again) == len(twice) else twice
     return rows[~twice] if twice.any() else rows
 
 
-def requests_told_twice(tables: Tables) -> np.ndarray:
-    """Which rows of `requests`, of no load, are of a request of which another input tells; empty where none is."""
+def requests_told_twice(tables: Tables, telling: Sequence[str] = ()) -> np.ndarray:
+    """Which rows of `requests`, of no load, are of a request of which another input tells; empty where none is.
+    `telling`: see `without`."""
     none = np.zeros(0, dtype=bool)
     if len(pc.unique(tables.arrow("requests", ["source"])["source"])) < 2:
         return none
-    rows = frame(
-        tables, "requests", ["id", "arrival_ns", "last_token_ns", "output_tokens", "source", "stage", "status"]
-    )
+    columns = ["id", "arrival_ns", "output_tokens", "source", "stage"]
+    rows = frame(tables, "requests", list(dict.fromkeys((*columns, *telling))))
     rows = rows.astype({"source": str, "stage": object})
     timed = rows["arrival_ns"].notna().to_numpy(dtype=bool)
     alone = timed & rows["stage"].isna().to_numpy(dtype=bool)
@@ -67,6 +67,8 @@ def requests_told_twice(tables: Tables) -> np.ndarray:
     first = told.groupby(["id", "us"], sort=False)["source"].transform("first")
     out[told.index[(first != told["source"]).to_numpy(dtype=bool)]] = True
     for _, load in rows[timed & ~alone].groupby("stage", sort=False):
+        if any(load[column].isna().all() for column in telling):
+            continue
         out[_served_too(load, rows[alone & ~out])] = True
     return out if out.any() else none
 

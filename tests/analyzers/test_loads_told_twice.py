@@ -8,7 +8,9 @@ from analyzers.serving.kv_cache.run import measured
 from analyzers.serving.kv_cache.setting import lengths_of
 from analyzers.serving.latency.summary import all_loads
 from analyzers.serving.loads import loads, printed, stage_names
+from analyzers.serving.prefix_cache.measured import measured_prefix
 from analyzers.serving.served import served
+from analyzers.serving.speculation.data import observed
 from app.whatif.serving.load import load_in
 from runs.ledger import Account, Ledger
 from runs.tables import MemoryTables
@@ -142,6 +144,20 @@ def test_what_a_server_tells_of_a_load_counts_as_the_tool_tells_it(tokens):
     found = served(sent_and_served(tokens=tokens))
     assert found is not None and len(found.rows) == 41  # and the one by which the server was tried
     assert (found.rows["stage"] == "bench").sum() == 40
+
+
+@pytest.mark.parametrize("tool", [None, 32], ids=["the server alone", "the tool too"])
+def test_what_a_server_alone_tells_of_the_requests_of_a_load_is_kept(tool):
+    """Which part of each prompt its cache held, how often it put one off, and what it drafted."""
+    told = sent_and_served(before=0).arrow("requests").to_pydict() | {"prompt_tokens": [128] * 80}
+    told |= {"cached_tokens": [tool] * 40 + [64] * 40, "preemptions": [tool] * 40 + [1] * 40}
+    told |= {"accepted": [tool] * 40 + [96] * 40, "drafted": [tool] * 40 + [128] * 40}
+    tables = MemoryTables({"requests": told})
+    hits, drafts = measured_prefix(tables), observed(tables, None, None)
+    assert hits is not None and drafts is not None and len(served(tables).rows) == 40
+    assert (hits.hit_rate, hits.tokens) == (0.5 if tool is None else 0.25, 40 * 128)
+    assert (drafts.accepted, drafts.drafted) == ((3840, 5120) if tool is None else (1280, 1280))
+    assert measured(tables, {}).preemptions == (40 if tool is None else 40 * 32)
 
 
 @pytest.mark.parametrize("change", [{"late_s": 60}, {"late_s": -60}], ids=["later", "earlier"])

@@ -84,7 +84,8 @@ def _preemptions(tables: Tables) -> int | None:
     preempted = recorded(tables, ["preempted"])[0]["preempted"].dropna()
     if len(preempted):
         return int(preempted.sum())
-    times = without(tables, frame(tables, "requests", ["stage", "preemptions"]))["preemptions"].dropna()
+    rows = without(tables, frame(tables, "requests", ["stage", "preemptions"]), ["preemptions"])
+    times = rows["preemptions"].dropna()
     return int(times.sum()) if len(times) else None
 
 

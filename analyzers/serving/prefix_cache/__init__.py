@@ -310,7 +310,8 @@ def _saved(
         for name, blocks in (("size", size), ("infinite", None)):
             found = np.bincount(played.request, played.found(blocks), len(lengths)) * tokens
             result[name] = saved(model, lengths, found, peak)
-    rows = without(tables, frame(tables, "requests", ["stage", "prompt_tokens", "cached_tokens"]))
+    told = ["prompt_tokens", "cached_tokens"]
+    rows = without(tables, frame(tables, "requests", ["stage", *told]), told)
     rows = rows.drop(columns="stage").dropna()
     rows = rows[rows["cached_tokens"].between(0, rows["prompt_tokens"])]
     if len(rows):

@@ -76,8 +76,8 @@ def _counters(tables: Tables) -> MeasuredPrefix | None:
 
 
 def _requests(tables: Tables) -> MeasuredPrefix | None:
-    rows = without(tables, frame(tables, "requests", ["stage", "arrival_ns", "prompt_tokens", "cached_tokens"]))
-    rows = rows.dropna(subset=["prompt_tokens", "cached_tokens"])
+    told = ["prompt_tokens", "cached_tokens"]
+    rows = without(tables, frame(tables, "requests", ["stage", "arrival_ns", *told]), told).dropna(subset=told)
     rows = rows[(rows["prompt_tokens"] > 0) & rows["cached_tokens"].between(0, rows["prompt_tokens"])]
     total = int(rows["prompt_tokens"].sum())
     if not total:

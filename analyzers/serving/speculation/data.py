@@ -201,8 +201,8 @@ def _iterations(tables: Tables, draft: int | None, stage: str | None) -> Observe
 
 
 def _requests(tables: Tables, draft: int | None, stage: str | None) -> Observed | None:
-    rows = without(tables, frame(tables, "requests", ["stage", "accepted", "drafted"]))
-    rows = rows.dropna(subset=["accepted", "drafted"])
+    told = ["accepted", "drafted"]
+    rows = without(tables, frame(tables, "requests", ["stage", *told]), told).dropna(subset=told)
     rows = rows[(rows["drafted"] > 0) & rows["accepted"].between(0, rows["drafted"])]
     if not len(rows):
         return None
