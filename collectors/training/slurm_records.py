@@ -11,7 +11,7 @@ that summer time began or ended meanwhile, the end is put right by that hour. GP
 
 import csv
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -52,6 +52,7 @@ EXPECTED = "what `sacct -j JOBID -D -P -o ...` or `sacct -j JOBID --json` writes
 _ID = re.compile(
     r"(\d{1,18})(?:_(\d{1,9}|\[[\d,:%-]{1,2000}(?:\.\.\.)?\]?))?(?:\+(\d{1,6}))?(?:\.(\S{0,60}))?", re.ASCII
 )
+_ID_CUT = re.compile(r"\s*\d{1,40}(?:[._+\[]\S*)?(?:\s|$)", re.ASCII)  # of a field of a fixed width
 _FIELDS = frozenset(
     re.findall(
         r"\w+",
@@ -113,6 +114,25 @@ def is_table(head: str) -> tuple[str, list[str]] | None:
             return separator, names
         return None
     return None
+
+
+def begins_table(first: Sequence[str]) -> bool:
+    """Whether the first lines of a file are a table of sacct: most of what stands behind its head look like records. A
+    script may print one before the log of its job."""
+    heads = ((n, found) for n, line in enumerate(first[:_MOST_BEFORE]) if (found := is_table(line)) is not None)
+    if (begun := next(heads, None)) is None:
+        return False
+    at, (separator, names) = begun
+    rows = [line for line in first[at:] if line.strip("- |,;\t\r\n") and is_table(line) is None]
+    return 2 * sum(_like_record(row, separator, names) for row in rows) >= len(rows)
+
+
+def _like_record(row: str, separator: str, names: list[str]) -> bool:
+    number = names.index("jobid" if "jobid" in names else "jobidraw")
+    if separator == " ":
+        return number > 0 or bool(_ID_CUT.match(row))
+    cells = row.split(separator)
+    return len(cells) >= len(names) and bool(_ID.fullmatch(cells[number].strip()))
 
 
 def of_table(source: Source, tally: Tally) -> Iterator[Record]:

@@ -22,7 +22,7 @@ from catalog.chips import chip
 from collectors.base import Fact, Item, Source
 from collectors.reading.evidence import Evidence
 from collectors.reading.textlog import Buffer, Tally, clean
-from collectors.training.slurm_records import EXPECTED, GOING_ON, TOLD_BY_STEPS, Record, is_table, of_json, of_table
+from collectors.training.slurm_records import EXPECTED, GOING_ON, TOLD_BY_STEPS, Record, begins_table, of_json, of_table
 from errors import InputError, QuestionError
 
 NAME = "slurm_sacct"
@@ -58,6 +58,7 @@ _EVERYBODY = (
 _COLUMNS = "JobID,JobName,User,State,ExitCode,Submit,Eligible,Start,End,Elapsed,AllocTRES,NodeList,WorkDir"
 _ASK = f"TZ=UTC sacct -j JOBID -D -P -o {_COLUMNS}"
 _MOST = 1_000_000  # records of a file
+_LOOKED_AT = 1 << 14  # bytes that tell what a file is
 _FOREVER = 1 << 63
 _NAMED = 3
 
@@ -69,8 +70,8 @@ def sniff(source: Source) -> float:
         return 0.95 if jobs and b'"time"' in head else 0.0
     if b"jobid" not in head.lower() or b"\0" in head:
         return 0.0
-    first = head[:16384].decode("utf-8", "replace").splitlines()[:50]
-    return 0.9 if any(is_table(line) for line in first) else 0.0
+    first = head[:_LOOKED_AT].decode("utf-8", "replace").splitlines()
+    return 0.9 if begins_table(first[:-1] if len(head) > _LOOKED_AT else first) else 0.0
 
 
 def read(source: Source) -> Iterator[Item]:

@@ -372,6 +372,16 @@ def test_other_files_are_no_accounting(tmp_path, text):
     assert slurm_sacct.sniff(source_of(tmp_path, text)) == 0
 
 
+@pytest.mark.parametrize(
+    "lines", [["2026-03-04 05:06:07 step 1 loss 2.0"] * 9, ["{'loss': 2.5, 'epoch': 0.01}", "", " 1%| | 1/500"] * 9]
+)
+def test_a_log_that_begins_with_a_table_is_a_log(tmp_path, lines):
+    """As where the script of a job asks for its own record before it begins."""
+    begun = table(job(state="RUNNING"), job("4242.batch", state="RUNNING"))
+    assert slurm_sacct.sniff(source_of(tmp_path, "\n".join(["starting", begun, *lines]))) == 0
+    assert slurm_sacct.sniff(source_of(tmp_path, "\n".join(["starting", *["loading"] * 9, begun]))) == 0.9
+
+
 def test_a_job_of_many_steps(tmp_path):
     path = tmp_path / "many.txt"
     path.write_text(table(job(), *[job(f"4242.{n}") for n in range(5_000)]))
