@@ -250,17 +250,24 @@ def _of_run(tables: Tables, facts: Facts, options: dict[str, Any]) -> MemoryResu
 
 def _of_samples(sampled: pd.DataFrame) -> str:
     """What the peak is the most of: samples of a profile stand close, those of a monitor a minute apart."""
-    many = fmt.count(len(sampled), "sample")
-    if (sampled["capture"].notna() & (sampled["capture"] >= 0)).any():
-        return (
-            f"The peak is the most of {many} that allocators wrote into the profile: bytes in use, and on a TPU those "
-            "kept back for the program that runs. Between samples more may have been in use."
-        )
+    more = "Between samples more may have been in use."
+    profiled = (sampled["capture"].notna() & (sampled["capture"] >= 0)).to_numpy(dtype=bool)
+    by_allocators = f"{fmt.count(int(profiled.sum()), 'sample')} that allocators wrote into the profile"
+    if profiled.all():
+        kept_back = "bytes in use, and on a TPU those kept back for the program that runs"
+        return f"The peak is the most of {by_allocators}: {kept_back}. {more}"
+    beside = sampled[~profiled]
     keys = ["host", "device", "allocator"]
-    apart = sampled.dropna(subset=["ts_ns"]).groupby(keys, dropna=False)["ts_ns"].diff().dropna()
+    apart = beside.dropna(subset=["ts_ns"]).groupby(keys, dropna=False)["ts_ns"].diff().dropna()
     every = f", {fmt.duration(float(apart.median()) / 1e9)} apart" if len(apart) and apart.median() > 0 else ""
-    beside = ", taken beside any profile"
-    return f"The peak is the most of {many} of bytes in use{beside}{every}. Between samples more may have been in use."
+    if not profiled.any():
+        many = fmt.count(len(beside), "sample")
+        return f"The peak is the most of {many} of bytes in use, taken beside any profile{every}. {more}"
+    most, whoever = (fmt.size(int(part["used_bytes"].max())) for part in (sampled[profiled], beside))
+    return (
+        f"The peak is the most of {by_allocators} (at most {most}) and of {len(beside):,} taken beside it{every} "
+        f"(at most {whoever}), of what was in use on a device, whoever held it. {more}"
+    )
 
 
 def _notes(

@@ -214,6 +214,22 @@ def test_of_several_samples_of_one_instant_none_is_lost():
     assert any("the most of 5 samples of bytes in use, taken beside any profile" in note for note in result.notes)
 
 
+def test_samples_of_a_profile_and_of_a_monitor_beside_it_are_told_apart():
+    """As where a profile of PyTorch lies beside scrapes of all GPUs of a machine."""
+    told = [(0, 1, 4_000), (0, 2, 5_000), (None, 1, 7_000), (None, 6, 7_500)]
+    kind = {"capture": [c for c, *_ in told], "ts_ns": [at * SECOND for _, at, _ in told], "device": [0] * 4}
+    rows = kind | {"kind": ["bytes_in_use"] * 4, "bytes": [held for *_, held in told]}
+    [said, *_] = ask({"memory": rows}).notes
+    assert said.startswith(
+        "The peak is the most of 2 samples that allocators wrote into the profile (at most 5.00 kB) "
+    )
+    assert "and of 2 taken beside it, 5.00 s apart (at most 7.50 kB), of what was in use on a device" in said
+    rows |= {"capture": [0] * 4}
+    assert (
+        "the most of 4 samples that allocators wrote into the profile: bytes in use" in ask({"memory": rows}).notes[0]
+    )
+
+
 def test_samples_of_which_some_do_not_tell_what_is_left():
     told = ask(sampled([(0, 1, 40, 0, None), (0, 1, 90, None, None), (0, 1, 20, 3, 77)]))
     assert list(told.samples["used_bytes"])[2] == 23 and told.limit_bytes == 100 and told.peak_bytes == 90
