@@ -72,17 +72,27 @@ def together(rows: list[dict[str, Any]], held: float | None = None) -> list[str]
     for row in filter(_first, rows):
         told.setdefault(row["counter"], []).append(row)
     some = [r for of_one in told.values() for r in of_one]
-    devices = {(r["host"], r["device"]) for r in some}
-    others = held is not None and len(devices) > held
-    if len(devices) < 2 and not others:
+    devices = len({(r["host"], r["device"]) for r in some})
+    if held is not None and devices > held:  # two monitors may each call the host of one device otherwise
+        devices = max(min(devices, int(held)), _most_of_one_kind(some))
+    others = held is not None and devices > held
+    if devices < 2 and not others:
         return notes(rows)
     said = ", ".join(_over_devices(counter, of_one) for counter, of_one in list(told.items())[:MOST_TOGETHER])
     kinds, taken = {r["kind"] for r in some}, {r["samples"] for r in some}
-    of = fmt.count(len(devices), kinds.pop() if len(kinds) == 1 else "device")
+    of = fmt.count(devices, kinds.pop() if len(kinds) == 1 else "device")
     samples = ("up to " if len(taken) > 1 else "") + fmt.count(max(taken), "sample")
     more = f", more than the {held:,.0f} of this run: those of others are among them" if others else ""
-    were = "was" if len(devices) == 1 else "were"
+    were = "was" if devices == 1 else "were"
     return [f"By their own counters {of} {were} in use{more}, in the mean of {samples} each: {said}."]
+
+
+def _most_of_one_kind(rows: list[dict[str, Any]]) -> int:
+    """How many devices there are at least: those of which one kind of counter tells, whoever they worked for."""
+    told: dict[str, set[tuple[str | None, int]]] = {}
+    for row in rows:
+        told.setdefault(re.split(r" of (?:MIG|pod) ", row["counter"])[0], set()).add((row["host"], row["device"]))
+    return max(map(len, told.values()))
 
 
 def _over_devices(counter: str, rows: list[dict[str, Any]]) -> str:

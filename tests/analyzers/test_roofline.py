@@ -172,6 +172,20 @@ def test_many_devices_in_one_sentence():
     assert together([]) == []
 
 
+@pytest.mark.parametrize(
+    ("held", "said"),
+    [(4, "4 GPUs were in use, in"), (2, "4 GPUs were in use, more than the 2 of this run"), (None, "8 GPUs were")],
+)
+def test_devices_that_two_monitors_name_otherwise_are_not_those_of_others(held, said):
+    """The host of each GPU has a name of its own in the cloud; two of the GPUs are of another pod."""
+    pods = [f'"node-1",pod="{"train" if n < 2 else "eval"}"' for n in range(4)]
+    names = [f"GPU {n} tensor pipe active{{host={pod}}}" for n, pod in enumerate(pods)]
+    names += [f'GPU {n} any kernel active{{host="gke-7f"}}' for n in range(4)]
+    columns = {"ts_ns": [1] * 8, "name": names, "value": [50.0] * 8, "unit": ["%"] * 8, "source": ["a"] * 8}
+    [told] = together(counters(MemoryTables({"scalars": columns})), held)
+    assert told.startswith(f"By their own counters {said}")
+
+
 def test_what_a_monitor_samples_once_a_minute_is_told_of_the_time_of_the_steps():
     """None of its samples lies in a profiled step; those of before and after the job are none of its."""
     duty = [f'TPU 0 duty cycle{{host="node-{n}"}}' for n in "ab"]
