@@ -31,7 +31,6 @@ from runs.tables import Tables
 ROOF = Option("roof", ("spec", "reached"), "spec", "the device's specified peaks, or the best that this run reached")
 TOP = Option("top", COUNT, 500, "operations listed in `points`; totals are over all")
 NEAR = Option("near", SHARE_OF_SOME, 0.1, "part of its roof from which on an operation counts as bound by it")
-COUNTED = 4  # devices whose counters are told where there are no operations
 OPTIONS: tuple[Option, ...] = (ROOF, *UNIT_OPTIONS, TOP, NEAR, *ROOF_OPTIONS)
 
 BOUNDS: dict[str, str] = {
@@ -155,7 +154,7 @@ def analyze(tables: Tables, facts: Facts, options: dict[str, Any]) -> RooflineRe
     try:
         units = op_units(tables, facts, options)
     except QuestionError:
-        if not counted or any(options.get(option.name) for option in UNIT_OPTIONS if option.default is None):
+        if not counted or any(options.get(o.name, o.default) != o.default for o in UNIT_OPTIONS):
             raise
         return _counted_alone(counted, tables, facts, options)
     spec, roof_notes = spec_roof(tables, facts, options)

@@ -100,6 +100,13 @@ def test_what_the_hardware_counted_is_told_of_steps_alone():
     assert ask([matmul(20, 1e12)]).counters == ()
 
 
+@pytest.mark.parametrize("asked", [{"line": "async"}, {"device": 0}], ids=["line", "device"])
+def test_counters_are_no_answer_on_operations_that_were_asked_for(asked):
+    columns = {"ts_ns": [1], "name": ["GPU 1 Tensor Active"], "value": [10.0], "unit": ["%"]}
+    with pytest.raises(QuestionError, match="no operation"):
+        ask([matmul(20, 1e12, device=1)], more={"scalars": columns}, **asked)
+
+
 def test_what_counters_of_two_hosts_tell_is_not_added_up():
     """Both number their GPUs from 0, and each has steps of its own."""
     tensor = "GPU 0 Tensor Active"
