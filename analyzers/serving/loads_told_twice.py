@@ -69,19 +69,41 @@ def requests_told_twice(tables: Tables, telling: Sequence[str] = ()) -> np.ndarr
     for _, load in rows[timed & ~alone].groupby("stage", sort=False):
         if any(load[column].isna().all() for column in telling):
             continue
-        out[_served_too(load, rows[alone & ~out])] = True
+        out[_served_too(load, rows[alone & ~out])["row_served"]] = True
     return out if out.any() else none
 
 
-def _served_too(load: pd.DataFrame, alone: pd.DataFrame) -> np.ndarray:
-    """Rows of `alone`, requests as a server tells them, which are those that a tool sent in a load: nearly each of the
-    load has one that came within SENT_NS with as many tokens of output, the last with the last, as servers are warmed
-    up before."""
+def with_servers_queue(tables: Tables, rows: pd.DataFrame) -> pd.DataFrame:
+    """Rows of `requests`, all of them. Where a server tells how long the requests of a load waited before they were
+    scheduled, which no tool sees, those of the load are scheduled as long after their arrival, if that is before their
+    first token. Columns: arrival_ns, scheduled_ns, first_token_ns, ttft_ns, output_tokens, source, stage."""
+    timed, waits = rows["arrival_ns"].notna(), rows["scheduled_ns"].notna() & rows["arrival_ns"].notna()
+    of_load = rows["stage"].notna()
+    if not (waits & ~of_load).any() or not (timed & of_load & ~waits).any():
+        return rows
+    told = rows.astype({"source": str, "stage": object})
+    alone, out = told[waits & ~of_load], rows["scheduled_ns"].astype("Int64")
+    for _, load in told[timed & of_load].groupby("stage", sort=False):
+        pairs = _served_too(load, alone)
+        here, there = pairs["row"].to_numpy(), pairs["row_served"].to_numpy()
+        waited = pd.Series((rows["scheduled_ns"] - rows["arrival_ns"]).loc[there].to_numpy(), here)
+        mine = rows.loc[here]
+        first = mine["ttft_ns"].fillna(mine["first_token_ns"] - mine["arrival_ns"])
+        fits = first.isna() | (waited <= first).fillna(False)
+        out.loc[here] = out.loc[here].fillna((mine["arrival_ns"] + waited).where(fits))
+    return rows.assign(scheduled_ns=out)
+
+
+def _served_too(load: pd.DataFrame, alone: pd.DataFrame) -> pd.DataFrame:
+    """Of requests as a server tells them (`alone`), those that a tool sent in a load: row of the load, row_served.
+    Nearly each of the load has one that came within SENT_NS with as many tokens of output, the last with the last, as
+    servers are warmed up before."""
+    none = pd.DataFrame({"row": np.zeros(0, np.int64), "row_served": np.zeros(0, np.int64)})
     begun = load["arrival_ns"].astype("int64")
     near = alone["arrival_ns"].between(begun.min() - SENT_NS, begun.max() + SENT_NS).to_numpy(dtype=bool)
     near &= ~alone["source"].isin(set(load["source"])).to_numpy(dtype=bool)
     if len(load) < LEAST or near.sum() < SAME_SHARE * len(load):
-        return np.zeros(0, dtype=np.int64)
+        return none
 
     def ranked(rows: pd.DataFrame) -> pd.DataFrame:
         rows = rows[["arrival_ns", "output_tokens"]].sort_values("arrival_ns", kind="stable")
@@ -91,8 +113,8 @@ def _served_too(load: pd.DataFrame, alone: pd.DataFrame) -> np.ndarray:
     both = ranked(load).merge(ranked(alone[near]), on=["tokens", "rank"], suffixes=("", "_served"))
     late = (both["arrival_ns_served"] - both["arrival_ns"]).astype("int64").abs() <= SENT_NS
     if late.sum() < SAME_SHARE * len(load):
-        return np.zeros(0, dtype=np.int64)
-    return both["row_served"][late.to_numpy(dtype=bool)].to_numpy(dtype=np.int64)
+        return none
+    return both.loc[late.to_numpy(dtype=bool), ["row", "row_served"]].astype("int64")
 
 
 def sentences(tables: Tables) -> list[str]:

@@ -18,7 +18,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from analyzers.serving.loads_told_twice import without
+from analyzers.serving.loads_told_twice import with_servers_queue, without
 from analyzers.serving.own_clocks import put_in_turn
 from errors import QuestionError
 from runs.tables import Tables, frame
@@ -126,7 +126,7 @@ def served(tables: Tables) -> Served:
     """Every request that was sent to a server. Raises QuestionError where the run has none."""
     if not tables.rows("requests"):
         raise QuestionError("this run has no record of single requests", advice=ADVICE)
-    rows = frame(tables, "requests", _COLUMNS)
+    rows = with_servers_queue(tables, frame(tables, "requests", _COLUMNS))
     of_once = without(tables, rows).index.to_numpy()
     rows, turns = put_in_turn(rows.iloc[of_once].reset_index(drop=True))
     sent = rows["status"].notna().to_numpy()

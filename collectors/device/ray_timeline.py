@@ -153,6 +153,8 @@ class _Told:
             )
         event = np.flatnonzero(near)
         starts, durs, of = starts[near], durs[near], of[near]
+        if not len(starts):
+            raise InputError("no event that can be", where=self._source, expected="events of days at most")
         base = int(starts.min())
         hosts = self._hosts()
         yield from self._op_rows(starts, durs, of, hosts)

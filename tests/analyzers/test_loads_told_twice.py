@@ -146,6 +146,18 @@ def test_what_a_server_tells_of_a_load_counts_as_the_tool_tells_it(tokens):
     assert (found.rows["stage"] == "bench").sum() == 40
 
 
+@pytest.mark.parametrize(("first_s", "queue_s"), [(1.0, 0.5), (None, 0.5), (0.4, None)])
+def test_how_long_a_request_of_a_load_waited_is_told_where_its_server_tells_it(first_s, queue_s):
+    """A tool sees no queue. One that is said to have waited longer than its first token took is not the same."""
+    told = sent_and_served(before=0).arrow("requests").to_pydict()
+    arrival = told["arrival_ns"]
+    told["scheduled_ns"] = [None] * 40 + [at + 5 * 10**8 for at in arrival[40:]]
+    told["first_token_ns"] = [first_s and at + round(first_s * 1e9) for at in arrival]
+    rows = served(MemoryTables({"requests": told})).rows
+    assert len(rows) == 40 and (rows["stage"] == "bench").all()
+    assert rows["queue_s"].isna().all() if queue_s is None else rows["queue_s"].tolist() == [queue_s] * 40
+
+
 @pytest.mark.parametrize("tool", [None, 32], ids=["the server alone", "the tool too"])
 def test_what_a_server_alone_tells_of_the_requests_of_a_load_is_kept(tool):
     """Which part of each prompt its cache held, how often it put one off, and what it drafted."""

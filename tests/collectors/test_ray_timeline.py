@@ -161,3 +161,10 @@ def test_what_others_write_is_not_claimed(tmp_path, event):
     assert ray_timeline.sniff(source_of(tmp_path, json.dumps({"traceEvents": OLD}))) == 0
     for valid in VALID:
         assert kineto.sniff(source_of(tmp_path, valid)) == viewer.sniff(source_of(tmp_path, valid)) == 0
+
+
+@pytest.mark.parametrize("events", [[old("task", 0, 2e13)], [old("task", 0, 1), old("task", 4e13, 1)]])
+def test_a_list_of_which_no_event_can_be_is_refused(tmp_path, events):
+    """One of 230 days, and two that are more than a year apart."""
+    with pytest.raises(InputError, match="no event that can be"):
+        told(tmp_path, events)

@@ -11,7 +11,7 @@ from analyzers.base import fact
 from analyzers.findings.base import Band, Evidence, Finding, NotTold, Rule, RuledOut, Seen, Told
 from analyzers.serving.engine import EngineResult
 from analyzers.serving.first_tokens import Held, ahead, held_up, queue
-from analyzers.serving.loads_told_twice import without
+from analyzers.serving.loads_told_twice import with_servers_queue, without
 from analyzers.serving.standstills import at_the_start
 from errors import format as fmt
 from runs.tables import Tables, frame
@@ -94,7 +94,8 @@ def _requests(seen: Seen) -> pd.DataFrame:
     told."""
     names = ["arrival_ns", "scheduled_ns", "first_token_ns", "ttft_ns", "e2e_ns", "last_token_ns", "prompt_tokens"]
     names += ["cached_tokens", "output_tokens"]
-    rows = frame(seen.tables, "requests", names).astype("Float64")
+    rows = with_servers_queue(seen.tables, frame(seen.tables, "requests", [*names, "stage", "source"]))
+    rows = rows[names].astype("Float64")
     status = frame(seen.tables, "requests", ["status"])["status"]
     arrived = rows["first_token_ns"] - rows["arrival_ns"]
     first = rows["ttft_ns"].fillna(arrived).mask(status.isin(FAILED).to_numpy())
