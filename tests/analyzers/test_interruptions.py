@@ -219,6 +219,29 @@ def test_what_watches_machines_tells_of_the_last_end_only_near_to_it():
     assert ask(MemoryTables(columns)).rows["cause"].tolist() == ["nic"]  # before the next start it may be why
 
 
+@pytest.mark.parametrize(
+    ("cause", "text", "after_s", "count"),
+    [
+        ("collective_timeout", f"{WATCHDOG} timing out.", 605.0, 1),
+        ("time_limit", "slurmstepd: error: *** JOB 7 ON n1 CANCELLED DUE TO TIME LIMIT ***", 7200.0, 1),
+        ("host", "slurmstepd: error: *** JOB 7 CANCELLED DUE TO NODE FAILURE ***", 420.0, 1),
+        ("software", 'DCGM_FI_DEV_XID_ERRORS{gpu="3"} 31', 3600.0, 0),  # of the next job on that machine
+    ],
+)
+def test_what_a_file_of_its_own_tells_of_a_job_belongs_to_its_end_whenever_it_was_written(cause, text, after_s, count):
+    """As a launcher's output beside a log of steps: it tells of no attempt, and may come long after the last step."""
+    columns = Job([Attempt(20, lines=[(after_s, cause, None, "error", text)])], end=False).columns()
+    columns["evidence"]["attempt"] = [None]
+    assert ask(MemoryTables(columns)).rows["cause"].tolist() == [cause] * count
+
+
+def test_what_watches_machines_tells_of_the_last_end_while_its_chips_were_held():
+    lines = [line("accelerator", after_s=500.0), (605.0, "collective_timeout", None, None, f"{WATCHDOG} timing out.")]
+    columns = Job([Attempt(20, lines=lines)], end=False).columns()
+    columns["evidence"]["attempt"] = [None, None]
+    assert ask(MemoryTables(columns)).rows["cause"].tolist() == ["accelerator"]
+
+
 def test_slices_lost_and_steps_taken_again_in_place_are_listed_and_not_counted():
     job = Job([Attempt(40)])
     columns = job.columns()

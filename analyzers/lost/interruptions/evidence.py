@@ -1,9 +1,10 @@
 """Why each stop happened: the line of a log that tells, and how sure that is.
 
 A line belongs to a stop if it was written near the attempt's last sign of life or after it, before the next start;
-near is three usual steps, at least two minutes, at most half an hour. After the last attempt, what tells of a part of a
-machine and of no attempt, as who watches machines whatever they do, belongs to its end only so near to it, or to when
-the machines are known to have been given back. Lines without a time belong by their attempt.
+near is three usual steps, at least two minutes, at most half an hour. After the last attempt, what those tell who watch
+machines whatever they do, an exporter of GPUs as well as a kernel's log, belongs to its end only so near to when its
+chips were last held; what a job's own output says belongs there whenever it was written. Lines without a time belong by
+their attempt.
 Of the lines of a stop
 
     1. one that names a cause counts before one that tells a symptom (catalog.causes),
@@ -36,7 +37,8 @@ CONFIDENCE: dict[str, str] = {
 NEAR_STEPS, NEAR_LEAST_S, NEAR_MOST_S = 3, 120.0, 1800.0
 SAME_MOMENT_NS = 5_000_000_000
 MILD = ("warning", "info")
-MACHINE = ("hardware", "network", "storage")  # families of causes that parts of machines have
+MACHINES, SAID_OF_JOBS = "hardware", "host"  # of a machine's own faults, this one ends jobs, whose launchers tell of it
+EXPORTED = "DCGM_"  # how the lines of an exporter of GPUs begin
 S = 1_000_000_000
 BIG = np.iinfo(np.int64).max
 COLUMNS = ["ts_ns", "attempt", "step", "host", "device", "cause", "severity", "order"]
@@ -113,7 +115,6 @@ def _lines(table: pa.Table) -> pd.DataFrame:
     code = causes.indices.to_numpy(zero_copy_only=False).astype(np.int64)
     symptom = np.array([w not in CAUSES or CAUSES[w].symptom for w in words], dtype=bool)
     families = [CAUSES[w].family if w in CAUSES else "unknown" for w in words]
-    machine = np.array([family in MACHINE for family in families], dtype=bool)
     known = sorted(set(families))
     family = np.array([known.index(f) for f in families], dtype=np.int64)
     severities = table["severity"].combine_chunks()
@@ -125,12 +126,14 @@ def _lines(table: pa.Table) -> pd.DataFrame:
         )
         for name in ("ts_ns", "attempt", "step", "order")
     }
+    machine = np.array([c in CAUSES and CAUSES[c].family == MACHINES and c != SAID_OF_JOBS for c in words], dtype=bool)
+    exported = pc.fill_null(pc.starts_with(pc.cast(table["text"], pa.string()), EXPORTED), False).to_numpy()
     return pd.DataFrame(
         {
             "row": np.arange(table.num_rows),
+            "watched": exported | (machine[code] if len(words) else False),
             "symptom": symptom[code] if len(words) else np.zeros(0, dtype=bool),
             "family": family[code] if len(words) else np.zeros(0, dtype=np.int64),
-            "machine": machine[code] if len(words) else np.zeros(0, dtype=bool),
             "mild": mild[said],
             **numbers,
         }
@@ -163,10 +166,9 @@ def _stop_of(lines: pd.DataFrame, stops: pd.DataFrame, usual_ns: int) -> tuple[n
         stop = np.searchsorted(begin, at, side="right") - 1
         of = np.maximum(stop, 0)
         out = np.where(timed & (stop >= 0) & (at < end[of]), stop, -1)
-        held = sign + (np.nan_to_num(stops["down_s"].to_numpy(dtype=float)) * S).astype(np.int64)
-        # who watches machines goes on when the job ended
-        beside = lines["attempt"].isna().to_numpy() & lines["machine"].to_numpy() & (end[of] == BIG)
-        out = np.where(beside & (at > held[of] + near), -1, out)
+        held = (stops["down_s"].fillna(0.0).to_numpy(dtype=float) * S).astype(np.int64)  # after the last sign of life
+        beside = lines["watched"].to_numpy() & lines["attempt"].isna().to_numpy() & (end[of] == BIG)
+        out = np.where(beside & (at > sign[of] + held[of] + near), -1, out)
     else:
         timed = np.zeros(len(lines), dtype=bool)
     first = {int(a): i for i, a in reversed(list(enumerate(stops["attempt"])))}
