@@ -108,7 +108,7 @@ def calendar(tables: Tables, past: History, now_ns: int | None = None) -> Calend
     if past.origin == "step lines":
         times.append(steps["start_ns"] + steps["dur_ns"])
     signs = np.sort(np.concatenate([as_ns(t.dropna()) for t in times]), kind="stable")
-    signs = signs[~np.isin(signs, jobs.cut)] if len(jobs.cut) else signs
+    signs = signs[~np.isin(signs, np.setdiff1d(jobs.cut, jobs.starts))] if len(jobs.cut) else signs
     if len(jobs.starts) == 0 or jobs.starts[0] > signs[0]:
         jobs = replace(jobs, starts=np.concatenate(([signs[0]], jobs.starts)))
 

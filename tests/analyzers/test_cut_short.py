@@ -95,6 +95,15 @@ def test_where_no_step_was_read_what_an_interruption_cost_is_not_known():
     assert ask(checkpoints, JOBS).restarts_s == 0
 
 
+@pytest.mark.parametrize("jobs", [[(0, 0, True)], [(0, 0, True), (60, 60, True)]])
+def test_an_attempt_that_failed_as_it_was_started_is_told(jobs):
+    """As accounts have it of a command that is not found: it began and ended in the same second."""
+    result = ask(interruptions, jobs, evidence=[(end, "process_exit") for _, end, _ in jobs])
+    assert list(result.rows["cause"]) == ["process_exit"] * len(jobs)
+    assert ask(checkpoints, jobs).kept_s == 0
+    assert goodput(tables(jobs), CHIPS, {}).total_s == pytest.approx(jobs[-1][0], abs=1e-8)
+
+
 def test_a_job_that_came_to_its_end_by_itself_was_not_interrupted():
     result = ask(interruptions, [(0, 1000, True), (2000, 2400, False)], TAKEN)
     assert (result.count, list(result.attempts["finished"])) == (1, [False, True])
