@@ -83,7 +83,7 @@ def stops(tables: Tables, past: History, days: Calendar | None) -> Stops:
 def _with_end(rows: pd.DataFrame, days: Calendar) -> pd.DataFrame:
     """The rows and the end of the record: no more is known of it than when it was and after which step, and for how
     long chips were held in vain after it, where that is told."""
-    sign = int(days.last_sign_ns[-1])
+    sign, until = int(days.last_sign_ns[-1]), int(days.attempts.end[-1])
     end = {
         "kind": "final",
         "attempt": len(days.finished) - 1,
@@ -92,15 +92,15 @@ def _with_end(rows: pd.DataFrame, days: Calendar) -> pd.DataFrame:
         "lost_steps": 0,
         "wasted_s": 0.0 if len(days.steps) else np.nan,
         "last_step": days.steps["step"].iloc[-1] if len(days.steps) else pd.NA,
-        **(_held_after(days, sign) if days.end_ns > sign else {}),
+        **(_held_after(days, sign, until) if until > sign else {}),
     }
     last = pd.DataFrame({name: pd.array([end.get(name)], dtype=_nullable(rows[name])) for name in rows})
     return pd.concat([rows.astype({"restart_ns": "Int64"}), last], ignore_index=True) if len(rows) else last
 
 
-def _held_after(days: Calendar, sign: int) -> dict[str, float]:
+def _held_after(days: Calendar, sign: int, until: int) -> dict[str, float]:
     """What was held after the last sign of life, in the columns of a stop."""
-    after = Spans(np.array([sign]), np.array([days.end_ns]))
+    after = Spans(np.array([sign]), np.array([until]))
     parts = {f"down_{n}_s": float(overlap_with(days.painting.spans(CODE[n]), after)[0]) / 1e9 for n in DOWN}
     return {**parts, "down_s": sum(parts.values()), "startup_s": 0.0}
 

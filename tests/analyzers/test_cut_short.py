@@ -99,9 +99,15 @@ def test_where_no_step_was_read_what_an_interruption_cost_is_not_known():
 def test_an_attempt_that_failed_as_it_was_started_is_told(jobs):
     """As accounts have it of a command that is not found: it began and ended in the same second."""
     result = ask(interruptions, jobs, evidence=[(end, "process_exit") for _, end, _ in jobs])
-    assert list(result.rows["cause"]) == ["process_exit"] * len(jobs)
+    assert list(result.rows["cause"]) == ["process_exit"] * len(jobs) and result.rows["lost_s"].isna().all()
     assert ask(checkpoints, jobs).kept_s == 0
     assert goodput(tables(jobs), CHIPS, {}).total_s == pytest.approx(jobs[-1][0], abs=1e-8)
+
+
+def test_of_a_job_of_which_its_start_alone_is_known_no_wait_is_told():
+    notes = goodput(tables([], others=[0]), CHIPS, {}).notes
+    assert any("told of up to its last sign of life" in note for note in notes)
+    assert not any("waited" in note for note in notes)
 
 
 def test_a_job_that_came_to_its_end_by_itself_was_not_interrupted():

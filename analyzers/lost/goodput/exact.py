@@ -283,15 +283,15 @@ def _notes(days: Calendar, asked: Query, past: History) -> list[str]:
             f"{unended}: phases were entered up to their attempt's next event, custom events and saves left out."
         )
     if not days.ended[-1]:
-        last = int(days.last_sign_ns[-1])
-        if asked.now_ns is not None and days.end_ns > last:
+        last, until = int(days.last_sign_ns[-1]), int(days.attempts.end[-1])
+        if asked.now_ns is not None and until > last:
             notes.append(
-                f"The job has no end recorded: {(days.end_ns - last) / 1e9:,.1f} s after its last sign of "
+                f"The job has no end recorded: {(until - last) / 1e9:,.1f} s after its last sign of "
                 "life, up to the time asked about, are entered as other."
             )
-        elif days.end_ns > last:
+        elif until > last:
             notes.append(
-                f"The job has no end recorded: {(days.end_ns - last) / 1e9:,.1f} s after its last sign of life, in "
+                f"The job has no end recorded: {(until - last) / 1e9:,.1f} s after its last sign of life, in "
                 "which its ranks waited until a collective timed out, are entered as infrastructure recovery."
             )
         else:
