@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from analyzers.intervals import Spans, spans
-from analyzers.time.job_times import Jobs
+from analyzers.time.job_times import ONE_START_NS, Jobs
 
 NEVER = np.iinfo(np.int64).max
 
@@ -65,7 +65,8 @@ class Attempts:
 
 def attempts_of(jobs: Jobs, signs: np.ndarray, steps: pd.DataFrame, now_ns: int | None) -> Attempts:
     """An attempt is finished where the job said that it ended and took no step after that, and nothing cut it short.
-    `signs`: without the ends at which something did, which are no sign of life."""
+    `signs`: without the ends at which something did, which are no sign of life. What was cut short may take steps for
+    a little longer, as schedulers end jobs by asking them to, and by another clock: then it ended with the last."""
     start = jobs.starts
     following = np.append(start[1:], NEVER)
     last = np.maximum(signs[np.maximum(np.searchsorted(signs, following, side="left") - 1, 0)], start)
@@ -75,8 +76,10 @@ def attempts_of(jobs: Jobs, signs: np.ndarray, steps: pd.DataFrame, now_ns: int 
     last = np.minimum(np.maximum(last, latest), following)
     last_begun = np.append(step_start, 0)[begun] if len(step_start) else latest
     ended_at = np.append(jobs.ends, -NEVER)[np.searchsorted(jobs.ends, following, side="right") - 1]
-    ended = (ended_at >= start) & (ended_at >= last_begun)
-    cut = ended & np.isin(ended_at, jobs.cut)
+    ends_it = ended_at >= start
+    cut = ends_it & np.isin(ended_at, jobs.cut) & (last_begun - ONE_START_NS <= ended_at)
+    ended = cut | (ends_it & (ended_at >= last_begun))
+    ended_at = np.where(cut & (last_begun > ended_at), np.minimum(latest, following), ended_at)
     # Of an attempt of which nothing else is known all of it may have been work.
     last = np.where(cut, np.where(last > start, np.minimum(last, ended_at), ended_at), last)
     end = np.where(ended, ended_at, np.where(following < NEVER, following, last))

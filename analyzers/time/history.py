@@ -15,6 +15,7 @@ from analyzers.base import Facts, fact
 from analyzers.subject import devices_per_chip
 from analyzers.time.hangs import hung_ns, slow_after_pause
 from analyzers.time.job_times import (
+    ONE_START_NS,
     Jobs,
     attempt_of,
     begun_times,
@@ -206,14 +207,15 @@ def _averaged(facts: Facts, lines: pd.DataFrame, taken: pd.DataFrame) -> int:
 
 def _begun_again(steps: pd.DataFrame, start: np.ndarray, end: np.ndarray, jobs: Jobs) -> tuple[np.ndarray, np.ndarray]:
     """When steps began and ended. One that reaches over the end that cut an attempt short and the next start was not
-    taken meanwhile: a log that tells of no restart counts it from the last step before. It began after the start."""
+    taken meanwhile: a log that tells of no restart counts it from the last step before, which may be a little later
+    than that end. It began after the start."""
     following = np.searchsorted(jobs.starts, jobs.cut)
     cut, again = jobs.cut[following < len(jobs.starts)], jobs.starts[following[following < len(jobs.starts)]]
     if not len(cut):
         return start, end
     at = np.searchsorted(again, end, side="left") - 1
-    over = (at >= 0) & (start < cut[np.maximum(at, 0)])
-    start = np.where(over, again[np.maximum(at, 0)], start)
+    before, begun = cut[np.maximum(at, 0)] + ONE_START_NS, again[np.maximum(at, 0)]
+    start = np.where((at >= 0) & (start < np.minimum(before, begun)), begun, start)
     steps["start_ns"] = pd.array(start, dtype="Int64")
     steps["dur_ns"] = pd.array(end - start, dtype="Int64")
     return start, end

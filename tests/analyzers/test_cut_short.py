@@ -160,3 +160,19 @@ def test_a_step_that_a_log_counts_over_a_restart_began_after_it():
     row = past.rows[past.rows["step"] == 30].iloc[0]
     assert (row["start_ns"], row["dur_ns"], row["attempt"]) == (ns([2000])[0], 60 * S, 1)
     assert list(past.rows["attempt"].value_counts()) == [30, 21] and days is not None
+
+
+def test_steps_that_were_taken_a_little_after_the_end_are_no_sign_that_the_machines_were_kept():
+    """Slurm enters the end, asks the job to stop, and kills it half a minute later."""
+    taken = [(0, n, 725 + 10 * n, 10) for n in range(30)] + TAKEN[30:]
+    result = ask(interruptions, JOBS, taken, evidence=WHY)
+    assert result.held_s == 1025 + 400 and list(result.rows["cause"]) == ["host", "time_limit"]
+    assert result.rows["down_s"].iloc[0] == 0
+    taken = [(0, n, 725 + 10 * n, 10) for n in range(30)] + [(0, 30, 1025, 1035)]  # without a word of the restart
+    taken += [(0, 31 + n, 2060 + 10 * n, 10) for n in range(20)]
+    past, days = job_past(tables(JOBS, taken), CHIPS)
+    row = past.rows[past.rows["step"] == 30].iloc[0]
+    assert (row["start_ns"], row["dur_ns"], row["attempt"]) == (ns([2000])[0], 60 * S, 1)
+    quick = [(0, 1000, True), (1010, 2400, True)]  # given again at once: what begins then began then
+    past, _ = job_past(tables(quick, [(0, n, 700 + 10 * n, 10) for n in range(30)] + [(0, 30, 1050, 10)]), CHIPS)
+    assert past.rows["start_ns"].iloc[-1] == ns([1050])[0]
