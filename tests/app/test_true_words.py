@@ -1,5 +1,7 @@
 """Sentences that a number can make false: what is the most, what is equal, what is unknown, what has a sign."""
 
+import json
+
 import numpy as np
 import pytest
 
@@ -47,6 +49,20 @@ def test_causes_that_cost_the_same_are_both_named():
     result = stopped([Attempt(60, 5, 100, line("nic")), Attempt(60, 5, 100, line("hbm"))])
     said = interruptions_words.verdict(result)
     assert "Network adapters and errors in HBM memory cost the most: 3.91 chip-hours, about $11.73 each." in said
+
+
+def test_steps_that_were_read_without_times_are_not_said_to_be_unread():
+    jobs = [(0, 3600, {"scheduler": "slurm", "outcome": "interrupted"}), (7200, 9000, {"scheduler": "slurm"})]
+    life = {
+        "kind": ["job"] * len(jobs),
+        "start_ns": [EPOCH_NS + start * 10**9 for start, _, _ in jobs],
+        "end_ns": [EPOCH_NS + end * 10**9 for _, end, _ in jobs],
+        "detail": [json.dumps(detail) for *_, detail in jobs],
+    }
+    for steps in ({}, {"steps": {"step": range(10), "dur_ns": [10**9] * 10, "order": range(10)}}):
+        result = interruptions.analyze(MemoryTables({"lifecycle": life, **steps}), facts_of({"chips": 8}), {})
+        said = interruptions_words.verdict(result).whole
+        assert "what it cost is not told, as nothing tells when its steps were taken." in said
 
 
 def changed(a, b, ratio_low, ratio_high):

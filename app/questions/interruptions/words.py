@@ -106,7 +106,8 @@ def _how_often(result: InterruptionsResult) -> str:
     if (result.counted["kind"] == "final").all():
         return f"{text}: it ended the job, and nothing was started after it."
     if result.counted["lost_s"].isna().all():
-        return f"{text}; what {'it' if result.count == 1 else 'they'} cost is not told, as no step was read."
+        what = "it" if result.count == 1 else "they"
+        return f"{text}; what {what} cost is not told, as nothing tells when its steps were taken."
     lost = float(result.counted["lost_s"].sum())
     share = fmt.whole_share(lost / result.held_s) if result.held_s else fmt.NO_VALUE
     whose = "it took" if result.count == 1 else "together they took"
