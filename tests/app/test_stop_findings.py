@@ -93,6 +93,18 @@ def test_stops_without_times_that_lost_no_step_are_found_by_their_cause(place):
     assert not any("no interruption" in out.why for out in result.ruled_out)
 
 
+def test_stops_of_a_job_of_which_no_step_was_read_are_not_said_to_have_lost_none(place):
+    begun = [made_runs.START_NS + k * 7200 * S for k in range(2)]
+    life = {"kind": ["job"] * 2, "start_ns": begun, "end_ns": [at + 3600 * S for at in begun], "attempt": [0, 1]}
+    life |= {"detail": ['{"scheduler": "slurm", "outcome": "interrupted"}', '{"scheduler": "slurm"}']}
+    life |= {"order": [0, 1], "source": ["sacct.txt"] * 2}
+    said = {"ts_ns": [begun[0] + 3600 * S], "attempt": [0], "host": ["n1"], "cause": ["host"], "severity": ["error"]}
+    said |= {"text": ["State=NODE_FAIL"], "offset": [0], "order": [0], "source": ["sacct.txt"]}
+    run = made_runs.write(place.store, "accounted", {"lifecycle": life, "evidence": said}, {"chips": 4})
+    (found,) = ask(FINDINGS, run, {}, place.registry).findings
+    assert found.title == "Machines failed 1 time on n1, and nothing tells which steps that lost."
+
+
 def stopped(place, name, attempts, *, down_s=60, restore_s=0, lost=0, steps=120, save_every=0, lines=(), facts=None):
     """A job of steps of ten seconds that is stopped after every so many and started again, on 32 chips.
 

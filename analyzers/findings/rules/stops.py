@@ -143,6 +143,8 @@ def _free(seen: Seen, cause: str, rows: pd.DataFrame) -> Finding:
     ranks = _ranks(seen, cause, rows)
     ended = (rows["kind"] == "final").all()
     after = "and the job was not started again" if ended else "and no step had to be taken again"
+    if not ended and rows["lost_s"].isna().any():
+        after = "and nothing tells which steps that lost"
     return Finding(
         cause=cause,
         title=f"{_what(cause, rows, hosts, ranks)}, {after}.",
