@@ -21,7 +21,7 @@ from runs.store import Store
 from runs.tables import frame
 from tests.collectors.ingesting import LOG
 from tests.collectors.test_goodput_log import A_JOB, lines
-from tests.collectors.wandb_runs import framed, history, started
+from tests.collectors.wandb_runs import STDOUT, ended, framed, history, output, started
 from tests.runs.test_store import without_marks
 
 
@@ -126,9 +126,10 @@ def test_names_are_sorted_with_their_numbers_as_numbers():
 def test_what_names_tell_to_readers_of_logs_is_at_most_the_year(tmp_path):
     """A reader on the list that came to take more of a name than its date would give two answers under one id."""
     names = {c.NAME for c in COLLECTORS}
-    assert names >= BY_DATE_ALONE
+    assert names >= BY_DATE_ALONE >= {"wandb_log", "slurm_sacct"}
+    run = framed(started(1.7e9), history(1, 1.7e9 + 60, train__loss=2.5), output(STDOUT, 1.7e9, LOG), ended(0, 90))
     lost = "NVRM: Xid (PCI:0000:3b:00): 79, pid=1, GPU has fallen off the bus.\n"
-    samples = {"maxtext": LOG, "goodput_log": lines(A_JOB), "job_log": lost}
+    samples = {"maxtext": LOG, "goodput_log": lines(A_JOB), "job_log": lost, "wandb_log": run}
     for collector in COLLECTORS:
         if collector.NAME in samples:
             assert (
@@ -141,12 +142,13 @@ def test_what_names_tell_to_readers_of_logs_is_at_most_the_year(tmp_path):
                 == 1
             )
     assert told_by_name("maxtext", "a/rank_3.log") is None
+    assert told_by_name("wandb_log", "run-5/run-5.wandb") is None
     assert told_by_name("tables", "steps.parquet") == "steps.parquet"
     assert told_by_name("vllm_log", "x-2026-03-04.log") == ["2026-03-04"]
 
 
 def _content(collector, folder, text, name):
-    (folder / "input").write_text(text)
+    (folder / "input").write_bytes(text if isinstance(text, bytes) else text.encode())
     told = []
     for item in collector.read(Source(folder / "input", name)):
         if isinstance(item, Rows):
