@@ -6,7 +6,7 @@ import json
 import pytest
 
 from collectors.base import Source
-from collectors.training import slurm_sacct
+from collectors.training import hf_trainer, slurm_sacct
 from errors import InputError
 from tests.collectors.reading import read, source_of
 
@@ -380,6 +380,17 @@ def test_a_log_that_begins_with_a_table_is_a_log(tmp_path, lines):
     begun = table(job(state="RUNNING"), job("4242.batch", state="RUNNING"))
     assert slurm_sacct.sniff(source_of(tmp_path, "\n".join(["starting", begun, *lines]))) == 0
     assert slurm_sacct.sniff(source_of(tmp_path, "\n".join(["starting", *["loading"] * 9, begun]))) == 0.9
+
+
+@pytest.mark.parametrize("printed", [table(job()), fixed(job(state="RUNNING", end=None))])
+def test_a_table_that_a_job_printed_into_its_log_is_none_of_its_own(tmp_path, printed):
+    losses = "".join(f"{{'loss': {3 - n / 100}, 'grad_norm': 1.2, 'epoch': {n / 100}}}\n" for n in range(1, 40))
+    bar = "".join(f"\r {n}%|##   | {n}/100 [00:{n:02d}<01:00,  1.00it/s]" for n in range(1, 40))
+    log = source_of(tmp_path, f"on gpu07\n{printed}{bar}\n{losses}", "slurm-4242.out")
+    assert slurm_sacct.sniff(log) == 0 < hf_trainer.sniff(log)
+    failed = f"{printed}2026-03-04 10:00:01 started\n[rank0]: Traceback (most recent call last):\nRuntimeError: NCCL\n"
+    assert slurm_sacct.sniff(source_of(tmp_path, failed)) == 0
+    assert slurm_sacct.sniff(source_of(tmp_path, f"ann@login:~$ sacct\n{printed}ann@login:~$\n")) == 0.9
 
 
 def test_a_job_of_many_steps(tmp_path):
