@@ -30,7 +30,8 @@ _LINES = re.compile(rb"\}\s*\n\s*\{")  # of a log: an object a line
 _SUMMARY = re.compile(rb'"_(?:wandb|runtime|timestamp|step)"\s*:')
 _METADATA = re.compile(rb'"(?:startedAt|heartbeatAt|codePath|codePathLocal|writerId|gpu_nvidia)"\s*:')
 _MACHINE = re.compile(rb'"(?:gpu_count|gpu|cpu_count|executable|tpu)"\s*:')
-_CONFIG = re.compile(rb"^(?:wandb_version:\s*\d|_wandb:\s*\r?\n\s+(?:desc|value):)", re.MULTILINE)
+_YAML = re.compile(rb"(?:\xef\xbb\xbf)?(?:\s|#.*\n|---\s*\n)*+[\w./-]+:(?:\s|$)")  # how one that begins with a key does
+_CONFIG = re.compile(rb"^(?:wandb_version:[ \t]*\d+[ \t]*\r?$|_wandb:\s*\r?\n\s+(?:desc|value):)", re.MULTILINE)
 _NAMED = re.compile(r"wandb-(?:summary|metadata)\.json(?:\.gz)?$")
 _JOB_STEPS = ("train/global_step", "trainer/global_step", "_step")
 _EXPECTED = "wandb-summary.json, wandb-metadata.json or config.yaml of a run of W&B"
@@ -39,7 +40,7 @@ _EXPECTED = "wandb-summary.json, wandb-metadata.json or config.yaml of a run of 
 def sniff(source: Source) -> float:
     head = source.head
     if not _BRACE.match(head) or _LINES.search(head):
-        return 0.9 if _CONFIG.search(head) else 0.0
+        return 0.9 if _YAML.match(head) and _CONFIG.search(head) else 0.0
     named = bool(_NAMED.search(source.name))
     least = 0 if named else 1
     summary = len({*_SUMMARY.findall(head)}) > least

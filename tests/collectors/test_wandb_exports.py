@@ -205,6 +205,15 @@ def test_neighbours_are_left_alone(tmp_path):
         assert wandb_files.sniff(source_of(tmp_path, data)) == 0
 
 
+def test_a_log_that_names_the_client_of_wandb_is_no_configuration(tmp_path):
+    losses = "".join(f"{{'loss': {3 - n / 100}, 'grad_norm': 1.2, 'epoch': {n / 100}}}\n" for n in range(1, 40))
+    for begin in ("torch_version: 2.4.0\nwandb_version: 0.17.5\n", f"Python 3.11\n{CONFIG}"):
+        log = source_of(tmp_path, f"{begin}  0%|   | 0/100 [00:00<?, ?it/s]\n{losses}", "train.log")
+        assert wandb_files.sniff(log) == 0 < hf_trainer.sniff(log)
+    for begin in ("# of a sweep\n", "---\n", "\ufeff", "_attn: {value: 1}\n"):
+        assert wandb_files.sniff(source_of(tmp_path, begin + CONFIG, "config.yaml")) == 0.9
+
+
 def test_a_folder_of_a_run_tells_everything_once(tmp_path):
     at = tmp_path / "run-20231114_000000-abc"
     (at / "files").mkdir(parents=True)
