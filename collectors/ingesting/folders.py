@@ -18,7 +18,8 @@ _MAGIC = b"PAR1"
 _META, _META_BYTES = "meta.yaml", 1 << 14
 _RUN = re.compile(rb"^run_(?:uu)?id:", re.MULTILINE)
 _KEPT_BYTES = 1 << 28  # of a file of it that lies in a bucket
-_KEPT = (_META, "metrics", "params", "tags", "inputs", "outputs")  # what MLflow keeps of a run, below its folder
+_TEXTS = ("metrics", "params", "tags")
+_KEPT = (_META, *_TEXTS, "inputs", "outputs")  # what MLflow keeps of a run, below its folder
 _Folder = tuple[Path, PurePosixPath]
 _JSON = re.compile(r"\.(?:json|jsonl|ndjson)(?:\.gz)?$", re.IGNORECASE)
 
@@ -155,10 +156,11 @@ def _as_one(store: PurePosixPath, files: list[SafeSource]) -> RunFolder:
 
 
 def may_be_of_run(source: SafeSource) -> bool:
-    """Whether a file that no reader knows may be one that MLflow keeps of a run, by its name and its size."""
+    """Whether a file that no reader knows may be one that MLflow keeps of a run, by its name, its size and that it is a
+    text. Below `inputs` and `outputs`, as many call folders of their own, that is no file but a meta.yaml."""
     name = PurePosixPath(source.name)
-    kept = name.name == _META or any(folder in _KEPT for folder in name.parts[:-1])
-    return kept and source.size <= _KEPT_BYTES
+    kept = name.name == _META or any(folder in _TEXTS for folder in name.parts[:-1])
+    return kept and source.size <= _KEPT_BYTES and b"\0" not in source.head
 
 
 def kind_of(meta: Path) -> str:

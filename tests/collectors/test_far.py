@@ -159,6 +159,23 @@ def test_what_is_one_input_together_is_so_in_a_bucket(bucket, store, tmp_path): 
     assert ingest([tmp_path / "in"], store).existed
 
 
+def test_nothing_but_what_mlflow_keeps_of_runs_is_brought_here_from_folders_called_as_its_own(bucket, tmp_path):  # noqa: F811
+    """`outputs` is what Hydra and many jobs call the folder of all that they leave: weights among them."""
+    mlflow_files.folder(tmp_path / "in" / "mlruns", mlflow_files.run("a" * 32, mlflow_files.curve(2)))
+    (tmp_path / "in" / "mlruns" / "1" / ("a" * 32) / "outputs" / "m-1").mkdir(parents=True)
+    (tmp_path / "in" / "mlruns" / "1" / ("a" * 32) / "outputs" / "m-1" / "meta.yaml").write_text("source_id: m-1\n")
+    kept = sorted(p.relative_to(tmp_path / "in").as_posix() for p in (tmp_path / "in").rglob("*") if p.is_file())
+    others = ("outputs/checkpoint-1/model.bin", "metrics/curve.npy", "inputs/words.txt", "params/weights.bin")
+    for name in others:
+        (tmp_path / "in" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "in" / name).write_bytes(b"sun and sea\n" if name.endswith(".txt") else bytes(range(256)) * 8)
+    objects = objects_at(bucket.url)
+    for name in (*kept, *others):
+        objects.create(f"in/{name}", (tmp_path / "in" / name).read_bytes())
+    found = looking.sources(inputs(bucket), Elsewhere(), tmp_path / "here", lambda: None, lambda done: None)
+    assert sorted(name for name, source in found if not isinstance(source, looking.FarSource)) == kept
+
+
 def test_parts_lie_in_the_store_before_the_run_does_and_nothing_is_left_of_them(one, there, tmp_path):
     store = ObjectStore(f"{there.url}/store", tmp_path / "asks")
     done = ingest([], store, engine=Elsewhere(), far=inputs(there), name="a run")
