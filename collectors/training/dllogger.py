@@ -1,7 +1,9 @@
 """Lines of NVIDIA's DLLogger (DeepLearningExamples): `DLLL {"timestamp": "1.5e9", "step": [0, 12], "data": {...}}`.
 
     job          from the start of the logger (timestamp - elapsedtime) to its summary (`step` is []), or open-ended
-    attempt      grows where elapsedtime drops, as another start wrote on in the file, or where the step drops
+    attempt      grows where elapsedtime drops, as another start wrote on in the file (not another process beside it,
+                 which began before the entry before was written), or where the step drops: of such a start the job
+                 begins with its first step, and the time since the last step of the one before is no step's
     steps        entries of [epoch, iteration], or of a plain number, that tell of training; where the iterations begin
                  anew with each epoch they are numbered on. What is logged of a step in several lines is one entry; a
                  step that is logged again (an optimizer that skips one at an overflow of the loss scale) is one, as
@@ -28,7 +30,7 @@ from functools import lru_cache
 from typing import Any
 
 from collectors.base import Item, Source
-from collectors.reading.attempts import Lanes
+from collectors.reading.attempts import Lanes, Start
 from collectors.reading.textlog import NS_PER_S, clean, fits, seconds_to_ns, shows, whole
 from collectors.training.handled_lines import HandledLines
 from collectors.training.parameters import facts_of
@@ -89,12 +91,14 @@ class _Log(HandledLines):
         self.units: dict[str, str] = {}
         self.lanes = Lanes()
         self.epochs = _Epochs()
-        self.job_ns: int | None = None  # when this start of the job began, while it has not ended
+        self.jobs: list[tuple[int, Start]] = []  # when starts of the job began that have not ended
         self.begun = False
         self.lately: deque[int] = deque(maxlen=_LATELY)
         self.between = 0  # steps that were not logged, so far
         self.elapsed_s: float | None = None
+        self.seen_ns = 0  # the latest time of an entry
         self.before: int | None = None  # when the step before was logged, or training began
+        self.before_of: int | None = None  # which step that was
         self.waiting: _Step | None = None  # the last step: it may be logged again
         self.usual_ns: int | None = None  # how long the step before took
         self.paused = False  # something else was logged since
@@ -145,24 +149,41 @@ class _Log(HandledLines):
         if at is None:
             return
         seconds = _seconds(elapsed)
-        if seconds is not None and self.elapsed_s is not None and seconds < self.elapsed_s - 1:
+        began = at - (seconds_to_ns(seconds) or 0)
+        if (
+            seconds is not None
+            and self.elapsed_s is not None
+            and seconds < self.elapsed_s - 1
+            and began >= self.seen_ns - NS_PER_S
+        ):
             self._enter()
             self._job_ends(None)
             self.lanes.restart()
             self.attempt = self.lanes.attempt
-            self.before = self.usual_ns = None
+            self.before = self.before_of = self.usual_ns = None
             self.paused = self.begun = False
-        self.elapsed_s = self.elapsed_s if seconds is None else seconds
+        self.elapsed_s, self.seen_ns = self.elapsed_s if seconds is None else seconds, max(self.seen_ns, at)
         if not self.begun:
-            self.job_ns, self.begun = at - (seconds_to_ns(seconds) or 0), True
+            self.jobs, self.begun = [(began, self.lanes.start)], True
+
+    def _runs(self, began: int, start: Start, again: bool) -> None:
+        """A step of this start began: so had the job, whose first line may tell of that step."""
+        if again:
+            self.jobs.append((began, start))
+        elif len(self.jobs) == 1:
+            self.jobs = [(min(began, at), of) for at, of in self.jobs]
 
     def _job_ends(self, at: int | None) -> None:
-        if self.job_ns is not None:
-            self._lived("job", self.job_ns, at, None)
-        self.job_ns = None
+        """Rows of the starts of the job up to now, the last of which ends. One that was doubted is of that before."""
+        starts: dict[int, int] = {}
+        for began, start in self.jobs:
+            starts.setdefault(start.number, began)
+        for attempt, began in starts.items():
+            self._lived("job", began, at if attempt == max(starts) else None, None, attempt)
+        self.jobs = []
 
-    def _lived(self, kind: str, start: int, end: int | None, step: int | None) -> None:
-        self.life.add(kind, start, end, self.attempt, step, self.order, self.source)
+    def _lived(self, kind: str, start: int, end: int | None, step: int | None, attempt: int) -> None:
+        self.life.add(kind, start, end, attempt, step, self.order, self.source)
         self.order += 1
 
     def _data(self, offset: int, step: object, at: int | None, data: dict[str, Any]) -> None:
@@ -183,9 +204,10 @@ class _Log(HandledLines):
 
     def _parameters(self, at: int | None, data: dict[str, Any]) -> None:
         if data.get("train_start") is True:
-            self.before, self.paused = at, False
+            self._enter()
+            self.before, self.before_of, self.paused = at, None, False
         if at is not None and (saved := whole(data.get("checkpoint_step"))) is not None:
-            self._lived("checkpoint_save", at, None, saved)
+            self._lived("checkpoint_save", at, None, saved, self.attempt)
         if named := _MAX_STEPS.search(str(data.get("Config"))[:10_000]):
             self.facts["planned_steps"] = int(named[1])
         self.facts |= facts_of(data)
@@ -209,8 +231,9 @@ class _Log(HandledLines):
         step = self.waiting
         if step is None or step.number != number:
             self._enter()
-            self.waiting = _Step(number, at, dict(values), self.before, self.paused)
-            self.before, self.paused, self.last_step = at, False, number
+            again = self.before_of is not None and number < self.before_of  # that one was of another start
+            self.waiting = _Step(number, at, dict(values), None if again else self.before, self.paused)
+            self.before, self.before_of, self.paused, self.last_step = at, number, False, number
         elif step.values.keys() & values.keys() and self._at_once(step, at):
             self.tally.add("steps", OTHERS, offset)
         elif step.values.keys() & values.keys():
@@ -241,11 +264,13 @@ class _Log(HandledLines):
         if step is None:
             return
         taken = self.lanes.take(step.number, step.at)
-        self.attempt = max(self.attempt, self.lanes.attempt)
+        again, self.attempt = self.lanes.attempt > self.attempt, max(self.attempt, self.lanes.attempt)
         count = step.number - taken.before if taken.before is not None else 1
         count = count if 1 <= count <= MOST and self.between + count <= _MOST_BETWEEN else 1
         self.between += count - 1
         each = self._each_ns(step, count)
+        if self.jobs and step.at is not None:
+            self._runs(step.at - (each or 0) * count, taken.start, again)
         for n in range(step.number - count + 1, step.number + 1):
             last = n == step.number
             start = None if step.at is None or each is None else step.at - each * (step.number - n + 1)
@@ -254,7 +279,7 @@ class _Log(HandledLines):
             self.order += 1
         if count > 1:
             self.tally.add("steps", EVERY, count=count - 1)
-        self.before, self.usual_ns = step.at, each // step.tries if each else self.usual_ns
+        self.before, self.before_of, self.usual_ns = step.at, step.number, each // step.tries if each else self.usual_ns
 
     def _each_ns(self, step: "_Step", count: int) -> int | None:
         told_s, smoothed = self._told_s(step.values), step.values.get(_SMOOTHED)

@@ -271,3 +271,33 @@ def test_processes_that_each_write_of_a_step(tmp_path):
     assert dllogger.OTHERS in got.reasons() and dllogger.TRIED not in got.reasons()
     bare = log(tmp_path, "".join(lines).replace("train_iter_time", "lr"), "out.log")
     assert bare.column("steps", "dur_ns")[1:] == [2 * S] * 9
+
+
+@pytest.mark.parametrize("started", [False, True])
+def test_another_start_that_only_the_steps_tell(tmp_path, started):
+    """What DLLogger prints names no time since its start: of 190 s without the job none is a step's."""
+
+    def printed(first, last, second):
+        begins = f"DLL 2023-11-14 22:{second // 60:02d}:{second % 60:02d}.00 - PARAMETER train_start : True\n"
+        return begins * started + "".join(
+            f"DLL 2023-11-14 22:{at // 60:02d}:{at % 60:02d}.00 - Epoch: 0 Iteration: {n}  train.loss : 2.5\n"
+            for n, at in enumerate(range(second + 10, second + 10 * (last - first + 2), 10), first)
+        )
+
+    got = log(tmp_path, printed(0, 9, 0) + printed(5, 14, 280), "slurm.out")
+    first = 10 * S if started else None
+    assert got.column("steps", "dur_ns") == [*[first, *[10 * S] * 9]] * 2
+    assert got.column("steps", "attempt") == [0] * 10 + [1] * 10
+    begun = got.column("steps", "start_ns")[1] - 10 * S
+    jobs = [((r["start_ns"] - begun) // S, r["end_ns"], r["attempt"]) for r in got.rows["lifecycle"]]
+    assert jobs == ([(0, None, 0), (280, None, 1)] if started else [(10, None, 0), (290, None, 1)])
+
+
+def test_loggers_of_processes_that_began_one_after_the_other_are_of_one_start(tmp_path):
+    both = sorted((f"{n:03d}", q, steps(n, n, 10 + 2 * n + q / 100, since=3.0 * q)) for n in range(10) for q in (0, 1))
+    got = log(tmp_path, "".join(line for _, _, line in both))
+    assert got.column("steps", "step") == list(range(10)) and set(got.column("steps", "attempt")) == {0}
+    assert [(r["start_ns"], r["attempt"]) for r in got.rows["lifecycle"]] == [(T0 * S, 0)]
+    again = "".join(steps(n, n, 100 + 2 * n + q / 100, since=90 + 3.0 * q) for n in range(5, 15) for q in (0, 1))
+    got = log(tmp_path, "".join(line for _, _, line in both) + again)
+    assert got.column("lifecycle", "attempt") == [0, 1] and len(got.rows["steps"]) == 20
