@@ -16,8 +16,13 @@ from analyzers.findings.grade import Grade, grade
 from analyzers.findings.lines_told import lines_told
 from analyzers.findings.rank import MOST, joint, settled
 from analyzers.findings.rules import COMPILED, SERVING, TRAINING
+from analyzers.findings.rules.sampled import lacking
 from analyzers.findings.terms import TERMS as TERMS
 from analyzers.held import PRICE
+from analyzers.serving.accounts import is_serving
+from analyzers.serving.engine.samples import OF_TRITON
+from analyzers.serving.server_start import is_server
+from analyzers.serving.triton import triton
 from analyzers.time.ledger import LedgerResult
 from analyzers.time.training_accounts import BADPUT
 from analyzers.time.useful import uncounted, useful_share
@@ -51,6 +56,10 @@ HALF = 0.5
 UNEXPLAINED = NotTold((), "what was read tells how long that took and not why", "the output of its hosts")
 UNNAMED = NotTold((), "nothing tells what the job did then", "the job's goodput log, or a log that says what it does")
 _NEEDED = "Add a profile, the job's goodput log, or its text log with the time of each step."
+_NEEDED_OF_SERVERS = (
+    "Add the engine's log of a time in which it served, scrapes of its /metrics at several times, or the result of a "
+    "load test."
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,7 +70,7 @@ class FindingsResult:
 
     `told_share`: of the chip time, what the ledger can tell. `useful_share`: what moved the model forward at the chip's
     peak, `kept_share`: what went into steps that were kept (or tokens that were served). None where not known.
-    `peak_known`: whether a peak of the chip is.
+    `peak_known`: whether a peak of the chip is. `lacking`: of a server, what would tell of the rest of its chip time.
     """
 
     findings: tuple[Finding, ...]
@@ -77,6 +86,7 @@ class FindingsResult:
     floor: float
     serving: bool = False
     peak_known: bool = True
+    lacking: str = ""
     frameworks: tuple[str, ...] = ()
     ladder: Grade = field(default_factory=Grade)
     notes: tuple[str, ...] = field(default=())
@@ -203,13 +213,14 @@ class FindingsResult:
 def analyze(tables: Tables, facts: Facts, options: Mapping[str, Any], answers: Answers) -> FindingsResult:
     """What is wrong. Raises QuestionError where no chip time can be accounted for."""
     found = answers.get("ledger")
+    needed = _needed(tables, facts)
     if not isinstance(found, LedgerResult):
         why = answers.why("ledger")
-        advice = " ".join(filter(None, (lines_told(tables), _NEEDED)))
+        advice = " ".join(filter(None, (lines_told(tables), needed)))
         raise QuestionError("nothing tells where the chip time went" + (f": {why}" if why else ""), advice=advice)
     ledger = found.ledger
     if ledger.chip_seconds <= 0:
-        raise QuestionError("no chip time can be accounted for", advice=_NEEDED)
+        raise QuestionError("no chip time can be accounted for", advice=needed)
     asked = options.get("floor")
     floor = FLOOR if asked is None else float(asked)
     seen = Seen(tables=tables, facts=facts, answers=answers, ledger=ledger, floor=floor)
@@ -238,10 +249,18 @@ def analyze(tables: Tables, facts: Facts, options: Mapping[str, Any], answers: A
         floor=floor,
         serving=found.serving,
         peak_known=found.peak_known,
+        lacking=lacking(seen) if found.serving else "",
         frameworks=answers.frameworks,
         ladder=Grade() if found.serving or compiled else grade(seen),
         notes=found.notes,
     )
+
+
+def _needed(tables: Tables, facts: Facts) -> str:
+    """What to add where no chip time can be accounted for, by what the run is of."""
+    if triton(tables) is not None and not tables.rows("engine"):
+        return OF_TRITON
+    return _NEEDED_OF_SERVERS if is_server(tables, facts) or is_serving(tables) else _NEEDED
 
 
 def _too_little(found: Sequence[Finding], known: set[str], whole: float) -> Iterator[RuledOut]:

@@ -1,7 +1,7 @@
 """What a serving engine loses: drafts that are not kept, and work done again for want of cache."""
 
 from analyzers.findings.base import Band, Evidence, Finding, NotTold, Rule, RuledOut, Seen, Told
-from analyzers.findings.rules import waiting
+from analyzers.findings.rules import sampled, waiting
 from analyzers.serving.engine import EngineResult
 from analyzers.serving.prefix_cache import PrefixResult
 from analyzers.serving.recorded import recorded
@@ -20,11 +20,7 @@ LOST = 0.1  # of prompt tokens that a cache without end would find and this one 
 def drafts(seen: Seen) -> Told:
     found = seen.answer("speculation", SpeculationResult)
     if found is None:
-        return Told(
-            not_told=(
-                NotTold(("speculation_waste",), seen.answers.why("speculation"), "the engine's counters of drafts"),
-            )
-        )
+        return sampled.no_drafts(seen)
     speed = _speed(found)
     if speed >= PAYS:
         why = f"drafts make tokens come {fmt.number(speed)} times as fast"
@@ -93,6 +89,8 @@ def cache(seen: Seen) -> Told:
                 evidence=(Evidence("computed again", again, "chip-seconds", "ledger"),),
             )
         )
+    elif (often := sampled.put_back(seen)) is not None:
+        told.append(often)
     elif (gap := _preemptions_untold(seen)) is not None:
         gaps.append(gap)
     else:
@@ -135,11 +133,11 @@ def _preemptions_untold(seen: Seen) -> NotTold | None:
     if count is None and each.notna().any():
         count = float(each.sum())
     if count is None:
-        why, add = "nothing tells whether requests were put back for want of cache", "the engine's log or its /metrics"
+        why, add = "nothing tells whether requests were put back for want of cache", sampled.there(seen).counts()
     elif count > 0:
         put_back = fmt.count(round(count), "request was", "requests were")
         why = f"{put_back} put back for want of cache, and nothing tells what was computed again"
-        add = "a record of the engine's passes, such as vLLM's with --enable-logging-iteration-details"
+        add = sampled.PASSES
     else:
         return None
     return NotTold(("kv_preemption",), why, add)

@@ -9,6 +9,7 @@ import pyarrow.compute as pc
 
 from analyzers.base import fact
 from analyzers.findings.base import Band, Evidence, Finding, NotTold, Rule, RuledOut, Seen, Told
+from analyzers.findings.rules.sampled import queued
 from analyzers.serving.engine import EngineResult
 from analyzers.serving.first_tokens import Held, ahead, held_up, queue
 from analyzers.serving.loads_told_twice import with_servers_queue, without
@@ -45,7 +46,10 @@ def waiting(seen: Seen) -> Told:
     is no chip time lost, so these have no gain in it."""
     rows = _requests(seen)
     if len(rows) < FEW:
-        return Told(not_told=(NotTold(CAUSES, "few single requests are recorded", "a result with single requests"),))
+        engine = seen.answer("engine", EngineResult)
+        causes = CAUSES if engine is None else CAUSES[1:]
+        dark = NotTold(causes, "few single requests are recorded", "a result with single requests")
+        return Told(not_told=(dark,)) + (Told() if engine is None else queued(seen, engine))
     told = [f for f in (_cold(seen, rows), _queued(seen, rows), _long(seen, rows)) if f is not None][:1]
     named = {f.cause for f in told}
     dark = {gap.causes[0]: gap for gap in _untold(seen, rows) if gap.causes[0] not in named}

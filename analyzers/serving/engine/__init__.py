@@ -21,6 +21,7 @@ from analyzers.serving.engine.bounds import (
     shares,
     stretches,
 )
+from analyzers.serving.engine.each import each_replica
 from analyzers.serving.engine.iterations import IterationFit, iterations
 from analyzers.serving.engine.samples import Samples, samples
 from analyzers.serving.exposed import Exposed, exposed
@@ -52,13 +53,14 @@ class EngineResult:
     `batch`: running and to (first and last of its bar), share of the time. `bursts`: start_s, end_s, amount of
     preemptions, the largest first, MOST_BURSTS of all `burst_count`. `seats_kv`: most of a server's cache in use while
     requests waited for a seat of it. `drawn`: iterations for a scatter, `fit` the line
-    through them. Unknown figures are None.
+    through them. `each`: what is said of each replica (see `each_replica`). Unknown figures are None.
     """
 
     windows: pd.DataFrame
     batch: pd.DataFrame
     bursts: pd.DataFrame
     drawn: pd.DataFrame
+    each: pd.DataFrame
     fit: IterationFit | None
     replicas: tuple[str, ...]
     replica: str
@@ -136,6 +138,7 @@ def analyze(tables: Tables, facts: Facts, options: dict[str, Any]) -> EngineResu
         windows=windows,
         batch=_batch(rows),
         drawn=drawn,
+        each=each_replica(rows, words),
         fit=fit,
         replicas=replicas,
         replica=wanted,

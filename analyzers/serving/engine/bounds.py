@@ -17,6 +17,7 @@ import pandas as pd
 from analyzers.base import Facts, fact
 
 BOUNDS = ("kv", "seats", "tokens", "unknown", "none", "idle", "untold")
+HELD = ("kv", "seats", "tokens", "unknown")  # those in which requests wait
 FULL = 0.9
 SEAT_FACTS = ("max_num_seqs", "max_running_requests")
 BY_INPUT = "max_num_seqs_by_input"  # a fact: what each input says, where they say different things

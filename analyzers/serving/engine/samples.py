@@ -59,6 +59,10 @@ PASSED = {
     "recomputed": "recomputed_tokens",
 }  # amounts, and the columns of `iterations` that tell them
 ITERATED = [*LEVELS, *PASSED.values(), "prefill_requests", "decode_requests"]
+OF_TRITON = (
+    "Ask serving for what it counts; the gauges of its TensorRT-LLM backend (nv_trt_llm_*), or another engine's "
+    "/metrics, would tell."
+)
 ADVICE = "Add an engine's log or scrapes of its /metrics, or the table `iterations` as Parquet."
 
 
@@ -86,8 +90,7 @@ def samples(tables: Tables, facts: Facts) -> tuple[Samples, Samples | None]:
         if triton(tables) is not None:
             raise QuestionError(
                 "Triton counts requests and their time, and tells nothing of what ran at a time",
-                advice="Ask serving for what it counts; the gauges of its TensorRT-LLM backend "
-                "(nv_trt_llm_*), or another engine's /metrics, would tell.",
+                advice=OF_TRITON,
             )
         refuse_of_a_server(tables, facts, "its engine tells nothing of requests")
         raise QuestionError("this run has no samples of a serving engine", advice=ADVICE)

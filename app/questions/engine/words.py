@@ -1,11 +1,11 @@
 """The engine in words: what held requests back, for which part of the time, and what would help."""
 
 from analyzers.serving.engine import ALL, EngineResult
+from analyzers.serving.engine.bounds import HELD
 from app.questions.latency.words import NAMES, between
 from app.words import Table, Verdict, headline, listed
 from errors import format as fmt
 
-HELD = ("kv", "seats", "tokens", "unknown")
 TITLES = {
     "kv": "waiting for KV cache",
     "seats": "waiting for a seat",

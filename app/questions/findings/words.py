@@ -74,7 +74,9 @@ def nothing(result: FindingsResult) -> str:
     """That nothing stands out, and what the rest of the chip time went into; or that too little can be told."""
     told = fmt.whole_share(result.told_share)
     if result.blind:
-        add = _lacking(result)
+        add, quiet = _lacking(result), _by_samples(result)
+        if quiet:
+            return f"Nothing stands out: {quiet}. What its chip time went into is not told: add {add}."
         if result.told_share <= 0:
             return f"Of the chip time nothing can be told, so neither can what is wrong. Add {add}."
         only = told[0].upper() + told[1:] if told.startswith("less") else f"Only {told}"
@@ -89,11 +91,16 @@ def nothing(result: FindingsResult) -> str:
     return f"Nothing stands out: of the {told} that can be told, {'; '.join(filter(None, (useful, rest)))}."
 
 
+def _by_samples(result: FindingsResult) -> str:
+    """Of a server, how seldom requests waited by its engine's own samples; empty where those do not tell it."""
+    return next((r.why for r in result.ruled_out if r.question == "engine" and r.cause == "queueing"), "")
+
+
 def _lacking(result: FindingsResult) -> str:
     """What would tell of the chip time of which nothing does, by what most of that is."""
     dark = result.ledger.unknown
     if result.serving:
-        return "the engine's log or its counters (/metrics)"
+        return result.lacking
     if result.ledger.amount("compute_unsplit") > dark / 2:
         chip = "" if result.peak_known else "which chip it was, under Facts"
         flops = "the job's log where it prints TFLOP/s; of PyTorch, profile with record_shapes=True"

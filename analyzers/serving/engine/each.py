@@ -1,0 +1,44 @@
+"""What the samples of an engine say of each replica: how long requests waited there, for what, and how many."""
+
+import numpy as np
+import pandas as pd
+
+from analyzers.serving.engine.bounds import HELD
+
+
+def each_replica(rows: pd.DataFrame, words: np.ndarray) -> pd.DataFrame:
+    """One row a replica, by name. `rows`: columns SAMPLES; `words`: the bound of each. Columns, in seconds (or samples,
+    where those are not timed):
+
+    replica      its name
+    dt_s         its time
+    known_s      of that, in which it tells whether requests wait; waited_s: in which some do; idle_s: in which it tells
+                 that none was there; told_s: in which it tells what was preempted; put_back_s: in which some were
+    <bound>_s    of waited_s, for each bound of HELD
+    waiting, running, kv_usage   means over waited_s, waiting_max the most; NaN where not known
+    queue        of the time that requests are there, in which they wait: mean waiting / (mean waiting + mean running),
+                 which by Little's law is also the part of a request's own time that it waits; NaN where not known
+    """
+    dt, waits = rows["dt_s"].astype(float), rows["waiting"] > 0
+    both = rows["waiting"].notna() & rows["running"].notna()
+    parts = {
+        "dt_s": dt,
+        "known_s": dt.where(rows["waiting"].notna()),
+        "waited_s": dt.where(waits),
+        "idle_s": dt.where(words == "idle"),
+        "told_s": dt.where(rows["preempted"].notna()),
+        "put_back_s": dt.where(rows["preempted"] > 0),
+        **{f"{bound}_s": dt.where(waits & (words == bound)) for bound in HELD},
+        "waited": (rows["waiting"] * dt).where(both),
+        "ran": (rows["running"] * dt).where(both),
+    }
+    for name in ("waiting", "running", "kv_usage"):
+        parts[name] = (rows[name] * dt).where(waits)
+        parts[f"{name}_known_s"] = dt.where(waits & rows[name].notna())
+    found = pd.DataFrame(parts).groupby(rows["replica"], sort=True).sum()
+    for name in ("waiting", "running", "kv_usage"):
+        found[name] = found[name] / found.pop(f"{name}_known_s").where(lambda known: known > 0)
+    there = found["waited"] + found["ran"]
+    found["queue"] = found.pop("waited") / there.where(there > 0)
+    found["waiting_max"] = rows["waiting"].groupby(rows["replica"], sort=True).max()
+    return found.drop(columns="ran").reset_index()

@@ -1,0 +1,130 @@
+"""What the first page says of a server of which only its own log or scrapes of its /metrics are there."""
+
+import pytest
+
+from app.questions.asking import ask
+from app.questions.findings import FINDINGS
+from app.questions.findings.words import verdict
+from collectors.ingest import ingest
+from errors import QuestionError
+from tests.app import made_runs
+
+S = 1_000_000_000
+LINE = (
+    "INFO 11-01 {at} [loggers.py:257] Engine 000: Avg prompt throughput: 2000.0 tokens/s, Avg generation throughput: "
+    "1800.0 tokens/s, Running: {running} reqs, Waiting: {waiting} reqs, GPU KV cache usage: {kv}%, Prefix cache hit "
+    "rate: 3.0%"
+)
+
+
+def samples(running, waiting, replica="a", every=10 * S, **more):
+    """Columns of `engine`, one row for each number of waiting requests."""
+    count = len(waiting)
+    return {
+        "ts_ns": [made_runs.START_NS + i * every for i in range(count)],
+        "order": list(range(count)),
+        "replica": [replica] * count,
+        "running": running if isinstance(running, list) else [running] * count,
+        "waiting": waiting,
+        "source": [f"{replica}.prom"] * count,
+        **{name: values if isinstance(values, list) else [values] * count for name, values in more.items()},
+    }
+
+
+def together(*each):
+    """The samples of several replicas."""
+    names = {name for one in each for name in one}
+    return {n: [v for one in each for v in one.get(n, [None] * len(one["order"]))] for n in names}
+
+
+def told(place, engine, name="server", **facts):
+    run = made_runs.write(place.store, name, {"engine": engine}, {"chips": 1} | facts, kind="serving")
+    return ask(FINDINGS, run, {}, place.registry)
+
+
+def of_log(place, tmp_path, lines, name="vllm.log"):
+    path = tmp_path / name
+    path.write_text("\n".join(lines) + "\n")
+    return ask(FINDINGS, place.store.get(ingest([path], place.store).run_id), {}, place.registry)
+
+
+def at(second):
+    return f"{10 + second // 3600:02}:{second // 60 % 60:02}:{second % 60:02}"
+
+
+def test_a_log_of_requests_that_wait_for_cache_is_told_so_and_not_asked_for(place, tmp_path):
+    lines = [LINE.format(at=at(10 * i), running=48, waiting=min(400, 5 * i), kv=99.6) for i in range(120)]
+    result = of_log(place, tmp_path, lines)
+    (finding,) = result.findings
+    assert finding.cause == "queueing" and finding.gain is None and finding.question == "engine"
+    assert finding.title == (
+        "Requests queue: in more than 99 % of the time some wait for KV cache (99.6 % full then), 267 in the mean and "
+        "400 at the most beside 48 that run."
+    )
+    evidence = {e.name: e.value for e in finding.evidence}
+    waited = sum(min(400, 5 * i) for i in range(120))
+    assert evidence["of the time a request waited"] == pytest.approx(119 / 120)
+    assert evidence["of the requests' own time they waited"] == pytest.approx(waited / (waited + 48 * 120))
+    assert "--gpu-memory-utilization" in result.cure(finding)
+    added = " ".join(gap.add for gap in result.not_told)
+    assert "log" not in added and "scrapes of its /metrics" in added, "preemptions stand in /metrics alone"
+
+
+def test_a_busy_server_that_keeps_up_is_not_asked_for_the_log_that_is_there(place, tmp_path):
+    lines = [LINE.format(at=at(10 * i), running=40, waiting=0, kv=60.0) for i in range(120)]
+    result = of_log(place, tmp_path, lines)
+    assert not result.findings and "queueing" in {r.cause for r in result.ruled_out}
+    text = verdict(result)
+    assert text.startswith("Nothing stands out: by the engine's own samples requests hardly ever waited.")
+    assert "add a record of the engine's passes" in text and not text.rest
+
+
+@pytest.mark.parametrize(
+    ("running", "waiting", "found"),
+    [
+        (100, [1, 0] * 50, False),  # one in a hundred and fifty of their seconds: the pass under way
+        (10, [1, 0] * 50, True),
+        (10, [0] * 90 + [3] * 10, False),
+        (10, [0] * 90 + [90] * 10, True),  # seldom, but then nearly half of their time
+        (10, [0] * 99 + [900], False),  # one sample in a hundred
+    ],
+)
+def test_requests_queue_where_they_wait_often_or_for_much_of_their_own_time(place, running, waiting, found):
+    result = told(place, samples(running, waiting))
+    assert ("queueing" in {f.cause for f in result.findings}) == found
+    assert ("queueing" in {r.cause for r in result.ruled_out}) != found
+
+
+def test_few_samples_tell_nothing_of_a_queue(place):
+    result = told(place, samples(10, [50] * 4))
+    assert not result.findings and "queueing" not in {r.cause for r in result.ruled_out}
+    assert "read 4 times" in next(gap.why for gap in result.not_told if gap.causes == ("queueing",))
+
+
+def test_the_replica_at_which_requests_wait_is_named_beside_those_at_which_none_do(place):
+    each = [samples(12, [40 if name == "c" else 0] * 100, name, kv_usage=0.5) for name in "abcd"]
+    (finding,) = told(place, together(*each), chips=4).findings
+    assert finding.title.startswith("Requests queue at 1 of 4 replicas: in 100 % of its time some wait for a seat")
+    assert finding.where.hosts == ("c",) and finding.title.endswith("At the others some wait in 0 %.")
+    every = [samples(12, [40] * 100, name) for name in "ab"]
+    (finding,) = told(place, together(*every), "all", chips=2).findings
+    assert (
+        finding.title.startswith("Requests queue at all 2 replicas: in 100 % of their time") and not finding.where.hosts
+    )
+
+
+def test_requests_put_back_all_the_time_are_told_though_not_what_that_cost(place):
+    counted = samples(40, [0] * 100, preemptions=[3 * i for i in range(100)], kv_usage=0.99)
+    (finding,) = told(place, counted).findings
+    assert finding.cause == "kv_preemption" and finding.gain is None
+    assert "in 100 % of the time, 297 times in all" in finding.title
+    once = samples(40, [0] * 100, preemptions=[0] * 50 + [3] * 50, kv_usage=0.99)
+    result = told(place, once, "once")
+    (gap,) = [gap for gap in result.not_told if gap.causes == ("kv_preemption",)]
+    assert not result.findings and gap.why.startswith("3 requests were put back") and "passes" in gap.add
+
+
+def test_a_server_that_never_served_is_not_asked_for_the_log_of_a_job(place, tmp_path):
+    with pytest.raises(QuestionError) as error:
+        of_log(place, tmp_path, ["INFO 11-01 10:00:00 [api_server.py:1839] vLLM API server version 0.11.0"])
+    assert "goodput" not in str(error.value) and "in which it served" in str(error.value)
