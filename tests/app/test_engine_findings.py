@@ -128,3 +128,63 @@ def test_a_server_that_never_served_is_not_asked_for_the_log_of_a_job(place, tmp
     with pytest.raises(QuestionError) as error:
         of_log(place, tmp_path, ["INFO 11-01 10:00:00 [api_server.py:1839] vLLM API server version 0.11.0"])
     assert "goodput" not in str(error.value) and "in which it served" in str(error.value)
+
+
+SELDOM = [0] * 9 + [1]  # one sample in ten has a request
+
+
+def quiet(running, name="a", every=10 * S):
+    return samples(running, [0] * len(running), name, every)
+
+
+def test_a_server_that_nobody_asks_is_told_first_with_what_that_is_worth(place):
+    (finding,) = (result := told(place, quiet([1] + SELDOM * 12))).findings
+    assert finding.cause == "idle_engine" and finding.confidence == 0.5
+    assert finding.title == (
+        "The engine had no request for 89 % of the time by its own samples: the chips served nobody then. "
+        "20 min 10 s tell little of its traffic: look at a day of it first."
+    )
+    entered = result.ledger.amount("no_requests")
+    busy = 13 * entered / 108  # of as long a time as samples of 10 s without a request
+    assert finding.gain.low == 0.0 and finding.gain.high == pytest.approx(entered)
+    assert finding.gain.likely == pytest.approx(entered - busy * 0.3 / 0.7)
+    assert "Mending it gives back" in verdict(result).whole and "none at all while nobody asks" in result.cure(finding)
+
+
+def test_nights_without_requests_are_worth_what_stopping_for_them_gives_back(place):
+    """Two days of five hours of traffic each, one sample a minute."""
+    (finding,) = (result := told(place, quiet(([1] * 300 + [0] * 1140) * 2, every=60 * S))).findings
+    assert finding.confidence == 0.85 and "tell little" not in finding.title
+    entered = result.ledger.amount("no_requests")
+    assert finding.gain.likely == pytest.approx(entered - 2 * 600, rel=0.01)
+    assert finding.gain.low == pytest.approx(entered - 600 * 60 * 0.3 / 0.7, rel=0.01)
+
+
+@pytest.mark.parametrize(
+    ("running", "found"),
+    [
+        ([1, 0] * 60, True),
+        ([1, 1, 0] * 40, False),  # room for more, which a server for people needs
+        ([1, 0, 0] * 15, False),  # watched for 7 min
+        ([0] * 60 + [1] * 60, False),  # only just started
+        ([0] * 130, True),
+    ],
+)
+def test_what_is_too_little_for_a_judgement_on_traffic_is_none(place, running, found):
+    result = told(place, quiet(running))
+    assert ("idle_engine" in {f.cause for f in result.findings}) == found
+
+
+def test_the_pauses_of_a_load_test_are_its_own(place):
+    load = {"stage": ["one"], "tool": ["vllm_bench"], "order": [0], "duration_s": [60.0], "completed": [10]}
+    tables = {"engine": quiet(SELDOM * 12), "stages": load | {"outcome": ["measured"], "source": ["a.json"]}}
+    run = made_runs.write(place.store, "tested", tables, {"chips": 1}, kind="serving")
+    result = ask(FINDINGS, run, {}, place.registry)
+    assert not result.findings and "load test" in next(n.why for n in result.not_told if "idle_engine" in n.causes)
+
+
+def test_one_replica_that_serves_nobody_is_named_and_worth_no_more_than_its_chips(place):
+    each = [quiet([0] * 120 if name == "c" else [9 + n] * 120, name) for n, name in enumerate("abcd")]
+    (finding,) = told(place, together(*each), chips=8).findings
+    assert finding.title.startswith("1 of 4 replicas had no request for 100 % of the time")
+    assert finding.where.hosts == ("c",) and finding.gain.high <= 1200 * 2
