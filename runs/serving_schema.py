@@ -4,6 +4,8 @@ import pyarrow as pa
 
 from runs.columns import INT, REAL, SOURCE, TEXT, Column, TableSchema
 
+STARTED = "server_started"
+"""Name in `scalars`: when a server that had served was started anew, as its log tells, s since the epoch."""
 SERVING_TABLES: tuple[TableSchema, ...] = (
     TableSchema(
         "requests",

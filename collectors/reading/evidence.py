@@ -7,6 +7,7 @@ line without end; the others are counted. The settings that lines tell of become
 
 from collections import OrderedDict, deque
 from collections.abc import Iterator
+from typing import Protocol
 
 from catalog.causes import LINE_LIMIT, cause_of, device_of, host_of, telling
 from catalog.settings import gate
@@ -23,14 +24,22 @@ _OPEN = 256  # causes and attempts of which the last lines are held back
 _COUNTED = 10_000  # causes and attempts that are counted: a file that has more of them is no log of a job
 
 
+class Times(Protocol):
+    """A clock of lines."""
+
+    def time_ns(self, before: str, offset: int, /) -> int | None:
+        """The time that what stands at a line's begin tells, ns; None where it tells none."""
+        ...
+
+
 class Evidence:
     """Rows of `evidence`, and of `settings`, from the lines of one input. `order` counts the lines shown, from 0."""
 
-    def __init__(self, source: Source, tally: Tally, clock: Clock | None = None):
+    def __init__(self, source: Source, tally: Tally, clock: Times | None = None):
         self._name, self._tally = source.name, tally
         self._clock = clock or Clock(source, tally)
         self._settings = Settings(source, tally)
-        self._waiting: list[tuple[int, str, int | None, int | None]] = []  # offset, line, attempt, step
+        self._waiting: list[tuple[int, str, int | None, int | None, str]] = []  # offset, line, attempt, step, near
         self._long: list[int] = []  # which of them are longer than causes are looked for in
         self._characters = self._order = 0
         self._counts: dict[tuple[str, int | None], int] = {}
@@ -50,16 +59,17 @@ class Evidence:
             "source",
         )
 
-    def see(self, offset: int, line: str, attempt: int | None = 0, step: int | None = None) -> None:
-        """Look at a line; `attempt` and `step` are those that it stands in."""
+    def see(self, offset: int, line: str, attempt: int | None = 0, step: int | None = None, near: str = "") -> None:
+        """Look at a line; `attempt` and `step` are those that it stands in. `near`: a line before it, of whose time it
+        is where it tells none itself, as those of a traceback do."""
         if len(line) > LINE_LIMIT:
             if "\r" in line:  # a progress bar, behind which what ended the job may stand
                 last = line[line.rindex("\r") + 1 :]
                 if len(last) <= LINE_LIMIT:
-                    self.see(offset, behind(line, last), attempt, step)
+                    self.see(offset, behind(line, last), attempt, step, near)
             self._long.append(len(self._waiting))
         line = plain(line[:LONGEST])
-        self._waiting.append((offset, line, attempt, step))
+        self._waiting.append((offset, line, attempt, step, near[:_HEAD]))
         self._order += 1
         self._characters += len(line)
         if len(self._waiting) >= _BATCH_LINES or self._characters >= _BATCH_CHARACTERS:
@@ -92,11 +102,11 @@ class Evidence:
         told = {*telling(lines, gate()), *(self._long[i] for i in gated([lines[i] for i in self._long]))}
         first = self._order - len(lines)
         for i in sorted(told):
-            offset, line, attempt, step = self._waiting[i]
+            offset, line, attempt, step, near = self._waiting[i]
             self._settings.see(line, "".join(lines[i + 1 : i + 2]), offset, attempt, step)
             cause = cause_of(bare(line[:LINE_LIMIT]))
             if cause is not None:
-                self._take(cause, offset, line, attempt, step, first + i)
+                self._take(cause, offset, line, attempt, step, first + i, near=near)
         self._waiting, self._long, self._characters = [], [], 0
 
     def _take(
@@ -109,7 +119,7 @@ class Evidence:
         head, key = line[:_HEAD], (cause, attempt)
         host = host_of(line) or host_prefix(head)
         row = (
-            known("ts_ns", None) or self._clock.time_ns(head, offset),
+            known("ts_ns", None) or self._clock.time_ns(head, offset) or self._near_ns(told.get("near"), offset),
             attempt,
             step,
             known("host", None if host is None else clean(host)),
@@ -139,6 +149,9 @@ class Evidence:
             )
         if len(self._last) > _OPEN:
             self._let_go()
+
+    def _near_ns(self, near: object, offset: int) -> int | None:
+        return self._clock.time_ns(near, offset) if isinstance(near, str) and near else None
 
     def _let_go(self) -> None:
         _, rows = self._last.popitem(last=False)

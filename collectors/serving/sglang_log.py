@@ -5,6 +5,7 @@
              the input throughput; from Decode lines the output throughput and the accept len, which counts the sure
              token. Retracted requests are preemptions, added up. `#running-req` of a Prefill line counts those that
              decode; those whose prompt the batch reads (#new-seq) run as well.
+    scalars  `server_started`: when a server that had served was started anew, as often as the log tells it
     facts    of the start: model, parallel sizes, limits, room for the KV cache. How many requests may run is what the
              scheduler of a rank says of itself; the argument is of all ranks that share attention. A draft is as long
              as `speculative_num_steps`: `speculative_num_draft_tokens` counts the sure token at its root too.
@@ -21,9 +22,10 @@ from collectors.base import Fact, Item, Source
 from collectors.reading.evidence import Evidence
 from collectors.reading.line_prefix import Clock, host_prefix, plain
 from collectors.reading.server_ran import ServerRan
-from collectors.reading.textlog import Buffer, Tally, clean, lines, mentions, shows
+from collectors.reading.textlog import NS_PER_S, Buffer, Tally, clean, lines, mentions, shows
 from collectors.serving.serving_rows import count, number
 from errors import InputError
+from runs.serving_schema import STARTED
 
 NAME = "sglang_log"
 TITLE = "SGLang server log"
@@ -62,6 +64,8 @@ _FACTS = {
     "page_size": "block_size",
 }
 _USAGE = ("token usage", "full token usage", "swa token usage")
+_STAMPED = re.compile(r"\[?20\d\d-\d\d-\d\d[ T]\d\d:")
+_HEAD = 200  # characters in which a line says when it was written
 _LONGEST = 1 << 16  # characters of a line that are looked at
 _MOST = 10_000_000  # lines of batches
 
@@ -108,6 +112,8 @@ class _Log:
         # a log that never tells of retractions may be one that cannot
         self.retracts = mentions(source, b"#retracted_reqs", _TELLS)
         self.facts: dict[str, Any] = {}
+        self.starts = Buffer("scalars", "ts_ns", "name", "value", "source")  # of servers that had served before
+        self.stamped = ""  # the last line that tells a time
 
     def line(self, offset: int, line: str) -> None:
         if " batch" in line and (match := _BATCH.search(line)):
@@ -116,9 +122,14 @@ class _Log:
             if (replica := _replica(line[: match.start()])) is not False:
                 self.totals.setdefault(replica, [0, 0, 0])[2] += int(match["n"])
         else:
+            if _STAMPED.match(line):
+                self.stamped = line
             if "=" in line or "KV Cache" in line:
                 self._start(line)
-            self.evidence.see(offset, line)
+                again = self.sampled and _ARGUMENTS.search(line)
+                if again and (ns := self.clock.time_ns(self.stamped[:_HEAD], offset)) is not None:
+                    self.starts.add(ns, STARTED, ns / NS_PER_S, self.name)
+            self.evidence.see(offset, line, near=self.stamped)
 
     def _batch(self, match: re.Match, before: str, offset: int) -> None:
         replica = _replica(before)
@@ -199,6 +210,7 @@ class _Log:
             )
         yield from self.rows.rest()
         yield from self.evidence.rest()
+        yield from self.starts.rest()
         yield Fact("engine", "sglang")
         for name, value in self.facts.items():
             yield Fact(name, value)

@@ -9,6 +9,7 @@
     iterations   `Iteration(n): ...` lines. With speculation the generated tokens that were scheduled are one for each
                  request and the drafts. A duration under 0.1 ms is that of handing work over, not of a forward pass.
                  Lines tell the second in which one ended; within it they are put one after the other.
+    scalars      `server_started`: when a server that had served was started anew, as often as the log tells it
     facts        of the start: version, model, parallel sizes, limits, room for the KV cache
 Lines give month and day, and no year. It is that of a full date in the log's head or in the file's name; without one
 ts_ns counts from the start of the unknown year, and the fact `engine_times` says "since start". Times are read as
@@ -40,6 +41,7 @@ from collectors.serving.vllm_bench import BLOCK
 from collectors.serving.vllm_bench.block import Blocks
 from collectors.serving.vllm_requests import engine_facts
 from errors import InputError
+from runs.serving_schema import STARTED
 
 NAME = "vllm_log"
 TITLE = "vLLM server log"
@@ -163,7 +165,9 @@ def read(source: Source) -> Iterator[Item]:
 class _Log:
     def __init__(self, source: Source):
         self.name, self.tally = clean(source.name), Tally()
-        self.evidence = Evidence(source, self.tally)
+        # of its own: lines that tell why are judged later than those around them, and what their clock cannot read is
+        # told of those
+        self.evidence = Evidence(source, self.tally, EngineClock(source, Tally()))
         self.loads = Loads(source, "vllm_bench")
         self.blocks = Blocks(source, self.tally, self.loads) if BLOCK.search(source.head + tail(source)) else None
         self.clock = EngineClock(source, self.tally)
@@ -183,6 +187,7 @@ class _Log:
             "source",
         )
         self.engine = Buffer("engine", "order", *_COLUMNS, "source")
+        self.starts = Buffer("scalars", "ts_ns", "name", "value", "source")  # of servers that had served before
         self.sample: dict[str, Any] | None = None  # the last one, to which a line after it may add
         self.sampled = 0
         # a log that never tells of preemptions may be one that cannot
@@ -213,7 +218,14 @@ class _Log:
         elif self.blocks is None or not self.blocks.see(offset, line):  # a server may go on writing amid a block
             if any(word in line for word in _START):
                 self._start(line)
+                if self.sampled and (match := _VERSION.search(line)):
+                    self._started(self.clock.time_ns(line[: match.start()], offset))
             self.evidence.see(offset, line)
+
+    def _started(self, ns: int | None) -> None:
+        """A server that had served was started anew."""
+        if ns is not None:
+            self.starts.add(ns, STARTED, ns / NS_PER_S, self.name)
 
     def _sample(self, match: re.Match, before: str, offset: int) -> None:
         ts_ns, host = self.clock.time_ns(before, offset), host_prefix(before)
@@ -350,6 +362,7 @@ class _Log:
         yield from self.engine.rest()
         yield from self.iterations.rest()
         yield from self.evidence.rest()
+        yield from self.starts.rest()
         if self.blocks is not None:
             scalars = list(self.blocks.rest())
             yield from self.loads.rows()

@@ -1,0 +1,116 @@
+"""What the first page says of a server that died and was started anew, or not."""
+
+import pytest
+
+from app.questions.asking import ask
+from app.questions.findings import FINDINGS
+from collectors.ingest import ingest
+from tests.app import made_runs
+from tests.app.test_engine_findings import LINE, at, samples, together
+
+S = 1_000_000_000
+START = "INFO 11-01 {at} [api_server.py:1839] vLLM API server version 0.11.0"
+DIED = (
+    "ERROR 11-01 {at} [core.py:710] torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.",
+    "ERROR 11-01 {at} [async_llm.py:480] vllm.v1.engine.exceptions.EngineDeadError: EngineCore encountered an issue.",
+)
+
+
+def served(begin, count=60):
+    """Lines of a server that serves without end."""
+    return [LINE.format(at=at(begin + 10 * i), running=40, waiting=0, kv=60.0) for i in range(count)]
+
+
+def died(second):
+    return [line.format(at=at(second)) for line in DIED]
+
+
+def started(second):
+    return [START.format(at=at(second))]
+
+
+def of(place, tmp_path, **logs):
+    for name, lines in logs.items():
+        (tmp_path / f"{name}.log").write_text("\n".join(lines) + "\n")
+    files = [tmp_path / f"{name}.log" for name in logs]
+    return ask(FINDINGS, place.store.get(ingest(files, place.store).run_id), {}, place.registry)
+
+
+def test_a_server_that_died_is_told_with_why_and_how_long_it_served_nobody(place, tmp_path):
+    """The last sample at 590 s, the death at 593, the first sample anew at 800 s, of 10 s before it."""
+    result = of(place, tmp_path, vllm=[*started(0), *served(0), *died(593), *started(710), *served(800)])
+    (finding,) = result.findings
+    assert (finding.cause, finding.title) == (
+        "out_of_memory",
+        "The server ran out of memory 1 time: it served nobody for 3 min 20 s.",
+    )
+    assert finding.gain.likely == pytest.approx(200) and finding.draws["unattributed"] == pytest.approx(200)
+    assert "OutOfMemoryError" in finding.evidence[-1].value and "--gpu-memory-utilization" in result.cure(finding)
+    assert finding.since_ns is None, "the log gives no year"
+
+
+@pytest.mark.parametrize(
+    ("between", "causes"),
+    [
+        ([], []),  # lines are missing, and nothing tells that it stopped
+        (started(710), ["interruption"]),
+        (died(300), []),  # long before
+        ([*died(600), *started(710)], ["out_of_memory"]),
+    ],
+)
+def test_a_gap_is_a_stop_only_where_something_tells_that_it_was(place, tmp_path, between, causes):
+    result = of(place, tmp_path, vllm=[*served(0), *between, *served(800)])
+    assert [f.cause for f in result.findings] == causes
+
+
+def test_a_server_that_died_for_good_is_told_at_no_known_cost(place, tmp_path):
+    (finding,) = of(place, tmp_path, vllm=[*served(0), *died(593)]).findings
+    assert finding.cause == "out_of_memory" and finding.gain is None and finding.title.endswith("no sample follows.")
+
+
+def test_of_several_servers_the_one_that_died_costs_its_own_chips(place, tmp_path):
+    other = [line.replace("2000.0", "1750.0").replace("1800.0", "1350.0") for line in served(0, 140)]
+    result = of(place, tmp_path, one=other, two=[*served(0), *died(593), *started(710), *served(800)])
+    (finding,) = result.findings
+    assert finding.title.startswith("A replica ran out of memory 1 time") and finding.where.hosts == ("two.log 0",)
+    assert finding.gain.likely == pytest.approx(200 * result.ledger.chips / 2)
+
+
+def test_an_exception_without_a_time_is_of_the_line_before_it(place, tmp_path):
+    line = (
+        "[2026-11-01 {at}] Decode batch. #running-req: 40, #token: 2400, token usage: 0.60, gen throughput (token/s): "
+        "9.5, #queue-req: 0"
+    )
+    first, after = ([line.format(at=at(begin + 10 * i)) for i in range(60)] for begin in (0, 800))
+    why = [
+        f"[2026-11-01 {at(593)}] Scheduler hit an exception: Traceback",
+        "torch.OutOfMemoryError: CUDA out of memory.",
+    ]
+    (finding,) = of(place, tmp_path, sglang=[*first, *why, *after]).findings
+    assert finding.cause == "out_of_memory" and "3 min 20 s" in finding.title
+    assert finding.since_ns is not None
+
+
+@pytest.mark.parametrize(
+    ("tokens", "causes"),
+    [
+        (list(range(1000, 1100)), []),
+        ([*range(1000, 1050), *range(50)], ["interruption"]),
+        ([0, 5] * 50, []),  # two servers in turn at one address
+    ],
+)
+def test_counters_that_begin_anew_tell_of_a_start(place, tokens, causes):
+    columns = samples(40, [0] * 100, output_tokens=tokens)
+    columns["ts_ns"] = [t + (300 * S if i >= 50 and causes else 0) for i, t in enumerate(columns["ts_ns"])]
+    run = made_runs.write(place.store, "counted", {"engine": columns}, {"chips": 1}, kind="serving")
+    result = ask(FINDINGS, run, {}, place.registry)
+    assert [f.cause for f in result.findings] == causes
+    if causes:
+        assert result.findings[0].gain.likely == pytest.approx(300)
+
+
+def test_a_replica_that_is_updated_without_a_pause_is_no_finding(place):
+    each = [samples(40, [0] * 100, name, output_tokens=[*range(50), *range(50)]) for name in "ab"]
+    run = made_runs.write(place.store, "rolled", {"engine": together(*each)}, {"chips": 2}, kind="serving")
+    result = ask(FINDINGS, run, {}, place.registry)
+    assert not result.findings and "too little" in next(r.why for r in result.ruled_out if r.cause == "interruption")
