@@ -15,7 +15,6 @@ from analyzers.base import Facts, fact
 from analyzers.subject import devices_per_chip
 from analyzers.time.hangs import hung_ns, slow_after_pause
 from analyzers.time.job_times import (
-    ONE_START_NS,
     Jobs,
     attempt_of,
     begun_times,
@@ -25,7 +24,7 @@ from analyzers.time.job_times import (
     told_apart,
     with_starts_told,
 )
-from analyzers.time.scheduler_clock import moved_said, scheduler_shifts
+from analyzers.time.scheduler_clock import begun_again, moved_said, scheduler_shifts
 from analyzers.time.step_joins import add_lines, anchor
 from analyzers.time.step_streams import NS_PER_S, UNTIMED, Stream, natural_key, spoken, streams
 from analyzers.time.step_takes import TRACKED, Takes, lines_taken, takes
@@ -180,7 +179,7 @@ def _by_lines(
         notes += moved_said(moved)
         lone = strangers(tables, (*_sources(lines), *moved), int(start.min()), int(end.max()))
         jobs = job_times(tables, now_ns, shifts, lone, start)
-        start, end = _begun_again(steps, start, end, jobs)
+        start, end = begun_again(steps, start, end, jobs)
         begun = begun_times(tables, now_ns, shifts, lone)
         attempt = steps["attempt"].to_numpy(dtype=np.int64)
         jobs = replace(jobs, starts=with_starts_told(jobs.starts, start, attempt, begun))
@@ -203,22 +202,6 @@ def _averaged(facts: Facts, lines: pd.DataFrame, taken: pd.DataFrame) -> int:
     if told is None or told.source in {*_sources(lines)} - {*_sources(taken)}:
         return 1
     return told.value or 1
-
-
-def _begun_again(steps: pd.DataFrame, start: np.ndarray, end: np.ndarray, jobs: Jobs) -> tuple[np.ndarray, np.ndarray]:
-    """When steps began and ended. One that reaches over the end that cut an attempt short and the next start was not
-    taken meanwhile: a log that tells of no restart counts it from the last step before, which may be a little later
-    than that end. It began after the start."""
-    following = np.searchsorted(jobs.starts, jobs.cut)
-    cut, again = jobs.cut[following < len(jobs.starts)], jobs.starts[following[following < len(jobs.starts)]]
-    if not len(cut):
-        return start, end
-    at = np.searchsorted(again, end, side="left") - 1
-    before, begun = cut[np.maximum(at, 0)] + ONE_START_NS, again[np.maximum(at, 0)]
-    start = np.where((at >= 0) & (start < np.minimum(before, begun)), begun, start)
-    steps["start_ns"] = pd.array(start, dtype="Int64")
-    steps["dur_ns"] = pd.array(end - start, dtype="Int64")
-    return start, end
 
 
 def _sharing_the_first_mean(steps: pd.DataFrame, averaged: int) -> np.ndarray:

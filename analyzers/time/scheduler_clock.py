@@ -1,4 +1,5 @@
-"""Whether a scheduler's account of a job goes by another time zone than the job's own log.
+"""A scheduler's account of a job beside the job's own log: whether it goes by another time zone, and which steps the
+log counts over what was not held.
 
 Accounts are written in the local time of whoever asked, and name no zone. The machines were held whenever a step was
 taken: where that is not so as the times stand, but is so for all steps once the account is moved by whole hours (or
@@ -9,8 +10,9 @@ of another job would not; of several moves that fit the one that begins nearest 
 from collections.abc import Mapping
 
 import numpy as np
+import pandas as pd
 
-from analyzers.time.job_times import BY_SCHEDULER, NEVER, ONE_START_NS
+from analyzers.time.job_times import BY_SCHEDULER, NEVER, ONE_START_NS, Jobs
 from runs.tables import Tables, frame
 
 HOUR_NS = 3600 * 10**9
@@ -78,3 +80,19 @@ def moved_said(shifts: Mapping[str, int]) -> list[str]:
         "in another time zone: only so every step lies within a time in which it held machines."
         for source, by in shifts.items()
     ]
+
+
+def begun_again(steps: pd.DataFrame, start: np.ndarray, end: np.ndarray, jobs: Jobs) -> tuple[np.ndarray, np.ndarray]:
+    """When steps began and ended. One that reaches over the end that cut an attempt short and the next start was not
+    taken meanwhile: a log that tells of no restart counts it from the last step before, which may be a little later
+    than that end. It began after the start."""
+    following = np.searchsorted(jobs.starts, jobs.cut)
+    cut, again = jobs.cut[following < len(jobs.starts)], jobs.starts[following[following < len(jobs.starts)]]
+    if not len(cut):
+        return start, end
+    at = np.searchsorted(again, end, side="left") - 1
+    before, begun = cut[np.maximum(at, 0)] + ONE_START_NS, again[np.maximum(at, 0)]
+    start = np.where((at >= 0) & (start < np.minimum(before, begun)), begun, start)
+    steps["start_ns"] = pd.array(start, dtype="Int64")
+    steps["dur_ns"] = pd.array(end - start, dtype="Int64")
+    return start, end
