@@ -127,7 +127,7 @@ def _lines(table: pa.Table) -> pd.DataFrame:
         for name in ("ts_ns", "attempt", "step", "order")
     }
     machine = np.array([c in CAUSES and CAUSES[c].family == MACHINES and c != SAID_OF_JOBS for c in words], dtype=bool)
-    exported = pc.fill_null(pc.starts_with(pc.cast(table["text"], pa.string()), EXPORTED), False).to_numpy()
+    exported = pc.starts_with(pc.cast(table["text"], pa.string()), EXPORTED).fill_null(False).to_numpy()
     return pd.DataFrame(
         {
             "row": np.arange(table.num_rows),
