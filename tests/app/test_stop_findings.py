@@ -384,3 +384,11 @@ def test_steps_that_were_taken_again_with_a_loss_are_not_lost(place):
     again = {"step": numbers, "attempt": [0] * 200 + [1] * 50}
     result = losing(place, "again", [2.0] * 150 + [math.nan] * 50 + [2.0] * 50, again)
     assert not [f for f in result.findings if "to the end" in f.title]
+
+
+def test_of_steps_that_were_lost_no_loss_counts(place):
+    """Of thirty losses that are no numbers at its end the job that was started again took eight steps."""
+    numbers = [*range(180), *range(100, 158)]
+    again = {"step": numbers, "attempt": [0] * 180 + [1] * 58}
+    result = losing(place, "fewer", [2.0] * 150 + [math.nan] * 30 + [2.0] * 50 + [math.nan] * 8, again)
+    assert not [f for f in result.findings if "to the end" in f.title]

@@ -20,12 +20,14 @@ SPREAD = 0.05  # of what these steps took: by when somebody would have noticed
 
 
 def find(seen: Seen) -> Told:
-    first = lost_from(seen.tables)
-    if first is None:
+    if not any_lost(seen.tables):
         return Told()  # whether it became none and the job went back, the stops tell
-    step, printed = first
     rows = steps_taken(seen.tables, seen.facts).rows
     kept = rows[rows["kept"].astype(bool) & rows["dur_ns"].notna()]
+    first = lost_from(seen.tables, kept["step"])
+    if first is None:
+        return Told()
+    step, printed = first
     lost = kept[kept["step"] >= step]
     productive = seen.ledger.find("productive")
     whole_ns = float(kept["dur_ns"].sum())
@@ -54,16 +56,22 @@ def find(seen: Seen) -> Told:
     )
 
 
-def lost_from(tables: Tables) -> tuple[int, int] | None:
-    """(the step from which on, how often) the loss is no number to the end; None where it is one at the end."""
+def any_lost(tables: Tables) -> bool:
+    """Whether any loss is no number."""
     if not tables.rows("steps"):
-        return None
+        return False
+    loss = pc.drop_null(tables.arrow("steps", ["loss"])["loss"]).to_numpy()
+    return not bool(np.isfinite(loss).all())
+
+
+def lost_from(tables: Tables, kept: pd.Series) -> tuple[int, int] | None:
+    """(the step from which on, of how many) the loss of these steps is no number to the end; None where it is one at
+    the end."""
     told = tables.arrow("steps", ["step", "loss"])
     told = told.filter(pc.and_(pc.is_valid(told["step"]), pc.is_valid(told["loss"])))
     bad = ~np.isfinite(told["loss"].to_numpy())
-    if not bad.any():
-        return None
     last = pd.Series(bad, index=told["step"].to_numpy()).groupby(level=0).last()  # by step, the smallest first
+    last = last[last.index.isin(kept.astype("int64"))]
     steps, lost = last.index.to_numpy(), last.to_numpy()
     at = len(lost)
     while at and lost[at - 1]:
