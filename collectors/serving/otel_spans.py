@@ -56,7 +56,9 @@ _ENGINES = {
 }
 _DURATION = re.compile(r"(\d{1,12}(?:\.\d{1,12})?)(ns|µs|us|ms|s)")
 _UNITS_NS = {"ns": 1, "µs": 1_000, "us": 1_000, "ms": 1_000_000, "s": NS_PER_S}
-_SNIFF = re.compile(rb'(?m)^\s*[\[{]?\s*\{?\s*"(?:resourceSpans|resource_spans)"\s*:\s*[\[{]')
+_SNIFF = re.compile(  # possessive, within one line up to a bracket: of a long blank each part is looked at once
+    rb'(?m)^[ \t]*+(?:[\[{]\s*+)?+(?:\{\s*+)?+"(?:resourceSpans|resource_spans)"\s*+:\s*+[\[{]'
+)
 _JAEGER = (b'"traceID"', b'"spanID"', b'"operationName"')
 _CONSOLE = (b'"context"', b'"trace_id"', b'"span_id"', b'"start_time"', b'"parent_id"')
 _MOST = 5_000_000  # requests of one file

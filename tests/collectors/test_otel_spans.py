@@ -2,6 +2,7 @@
 
 import gzip
 import json
+from time import process_time
 
 import pytest
 
@@ -346,6 +347,18 @@ def test_a_file_that_begins_in_the_middle(tmp_path):
 )
 def test_other_files_are_no_spans(tmp_path, text):
     assert otel_spans.sniff(source_of(tmp_path, text)) == 0
+
+
+@pytest.mark.parametrize("blank", [" ", "\n", "\t \n", "[\n", "{ \n", "[{\n\n"])
+def test_a_log_with_a_long_blank_takes_no_time(tmp_path, blank):
+    source = source_of(tmp_path, f"started\n{blank * 400}\nended\n")
+    begin = process_time()
+    assert otel_spans.sniff(source) == 0 and process_time() - begin < 0.2
+
+
+@pytest.mark.parametrize("begin", ["", "{", "[", "[{", "\t{ ", "{\n\n{"])
+def test_spans_below_a_line_of_something_else(tmp_path, begin):
+    assert otel_spans.sniff(source_of(tmp_path, f'collector started\n{begin}"resourceSpans" : [')) == 0.9
 
 
 @pytest.mark.parametrize(
