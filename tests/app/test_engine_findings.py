@@ -181,6 +181,7 @@ def test_the_pauses_of_a_load_test_are_its_own(place):
     run = made_runs.write(place.store, "tested", tables, {"chips": 1}, kind="serving")
     result = ask(FINDINGS, run, {}, place.registry)
     assert not result.findings and "load test" in next(n.why for n in result.not_told if "idle_engine" in n.causes)
+    assert "The requests are those of a load test, and the time without any is its own." in verdict(result).whole
 
 
 def test_one_replica_that_serves_nobody_is_named_and_worth_no_more_than_its_chips(place):

@@ -56,6 +56,8 @@ def test_a_server_that_died_is_told_with_why_and_how_long_it_served_nobody(place
         (started(710), ["interruption"]),
         (died(300), []),  # long before
         ([*died(600), *started(710)], ["out_of_memory"]),
+        ([DIED[1].format(at=at(600))], ["crash"]),
+        (["ERROR 11-01 10:12:00 [serving.py:1] Segmentation fault (core dumped)"], []),  # of a process beside it, say
     ],
 )
 def test_a_gap_is_a_stop_only_where_something_tells_that_it_was(place, tmp_path, between, causes):
@@ -107,6 +109,15 @@ def test_counters_that_begin_anew_tell_of_a_start(place, tokens, causes):
     assert [f.cause for f in result.findings] == causes
     if causes:
         assert result.findings[0].gain.likely == pytest.approx(300)
+
+
+def test_what_lies_between_two_inputs_is_no_time_without_a_server(place):
+    """Scrapes of a morning and of the next, of a server that was updated in between."""
+    counts = list(range(50))
+    first, second = (samples(40, [0] * 50, "a", output_tokens=counts, kv_usage=0.5) for _ in range(2))
+    second |= {"ts_ns": [t + 86_400 * S for t in second["ts_ns"]], "source": ["next.prom"] * 50}
+    run = made_runs.write(place.store, "days", {"engine": together(first, second)}, {"chips": 1}, kind="serving")
+    assert not {"interruption", "crash"} & {f.cause for f in ask(FINDINGS, run, {}, place.registry).findings}
 
 
 def test_a_replica_that_is_updated_without_a_pause_is_no_finding(place):

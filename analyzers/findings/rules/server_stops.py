@@ -88,17 +88,21 @@ def _stops(name: str, rows: pd.DataFrame, lines: pd.DataFrame, starts: pd.DataFr
     at = rows["ts_ns"].to_numpy(dtype=np.int64)
     sampled, source = gaps_of(rows, at), rows["source"].astype(str).to_numpy()
     usual, anew = sampled.usual or 0.0, _started_anew(rows)
+    fatal = lines[lines["text"].astype(str).str.contains(FATAL)]
+    anew[1:] &= source[1:] == source[:-1]
     for begun, log in zip(starts["ts_ns"].astype("int64"), starts["source"], strict=True):
         after = int(np.searchsorted(at, begun))
         if 0 < after < len(at) and source[after - 1] == source[after] == log:
             anew[after] |= bool(sampled.far[after])
     for i in np.flatnonzero(sampled.far | anew):
-        line = _line(lines, source[i - 1], at[i - 1] - usual, at[i], several)
-        if line is None and not anew[i]:
-            continue  # nothing tells whether it stopped: its samples may be missing alone
-        down = (at[i] - at[i - 1] - usual) / 1e9 if sampled.far[i] else 0.0
+        within = source[i - 1], at[i - 1] - usual, at[i], several
+        if not anew[i] and _line(fatal, *within) is None:
+            continue  # nothing tells that it stopped: an SGLang that has no request writes no sample
+        line = _line(lines, *within)
+        # of what lies between two inputs nobody may have looked
+        down = (at[i] - at[i - 1] - usual) / 1e9 if sampled.far[i] and source[i - 1] == source[i] else 0.0
         yield name, down, int(at[i - 1]), *_of(line), False
-    last = _line(lines[lines["text"].astype(str).str.contains(FATAL)], source[-1], at[-1] - usual, np.inf, several)
+    last = _line(fatal, source[-1], at[-1] - usual, np.inf, several)
     if last is not None:
         yield name, 0.0, int(at[-1]), *_of(last), True
 
@@ -141,7 +145,7 @@ def _finding(seen: Seen, cause: str, stops: pd.DataFrame, chips: float, several:
     it = "it" if len(names) == 1 else "they"
     who = "A replica" if several and len(names) == 1 else f"{len(names):,} replicas" if several else "The server"
     times, why = fmt.count(len(stops), "time"), "" if known else ", and no line of a log tells why"
-    gone = f"{it} served nobody for {fmt.duration(down)}" if down else "its samples go on without a gap"
+    gone = f"{it} served nobody for {fmt.duration(down)}" if down else "for how long it was away is not told"
     if stops["ended"].all():
         gone = "no sample follows"
     elif stops["ended"].any():

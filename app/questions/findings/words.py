@@ -14,7 +14,7 @@ WIDE = 0.25  # of what is likely: where less may be given back, the headline say
 def verdict(result: FindingsResult) -> Verdict:
     """What to mend first and what that is worth; or that nothing stands out, of how much that can be told."""
     if not result.findings:
-        return headline(*(_unjudged(*result.unjudged) if result.unjudged else (nothing(result),)))
+        return headline(*(_unjudged(*result.unjudged) if result.unjudged else (nothing(result), _unasked(result))))
     first, *rest = result.findings
     others = list(dict.fromkeys(_short(f, result) for f in rest))  # of several settings that cost one is enough
     following = f"Next: {', then '.join(others[:2])}." if rest else ""
@@ -89,6 +89,11 @@ def nothing(result: FindingsResult) -> str:
     useful = "" if not result.useful_share else f"{least}{fmt.whole_share(result.useful_share)} is useful maths"
     rest = f"the largest of the rest {'is' if len(parts) == 1 else 'are'} {', '.join(parts)}" if parts else ""
     return f"Nothing stands out: of the {told} that can be told, {'; '.join(filter(None, (useful, rest)))}."
+
+
+def _unasked(result: FindingsResult) -> str:
+    """Of a server that mostly had no request, why that is no finding; empty of any other."""
+    return next((_why(gap) for gap in result.not_told if "idle_engine" in gap.causes), "")
 
 
 def _by_samples(result: FindingsResult) -> str:
