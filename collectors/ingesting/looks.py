@@ -175,9 +175,9 @@ LOOKS: tuple[Look, ...] = (
 """What people give by mistake. The first record that fits counts."""
 
 _TENSORBOARD = Look(
-    "curves of TensorBoard",
-    f"They are not read; give the profile below plugins/profile beside them, or the log. {_JAX}",
-    ("xplane", "maxtext", "maxtext_metrics"),
+    "an event file of TensorBoard that holds no whole record",
+    "Was it copied in part, or another file by its name? Copy it again.",
+    ("tensorboard",),
 )
 _EMPTY = Look("an empty file", "Did the job end before it wrote anything? Give it again once it holds something.")
 _EMPTY_TRACE = Look(
@@ -241,10 +241,8 @@ def looks_like(name: str, head: bytes) -> Look:
     if not head:
         trace = ".trace" in name or name.rpartition("/")[2] == "trace.json"
         return _EMPTY_PROFILE if name.endswith(".xplane.pb") else _EMPTY_TRACE if trace else _EMPTY
-    if "tfevents" in name:
-        return _TENSORBOARD
     known = next((one for one in LOOKS if _fits(one, name, head)), None)
-    return known or _otherwise(name, head)
+    return known or (_TENSORBOARD if "tfevents" in name else _otherwise(name, head))
 
 
 def _fits(one: Look, name: str, head: bytes) -> bool:

@@ -71,7 +71,12 @@ KINDS = [
     ("runs.xlsx", a_zip({"[Content_Types].xml": "<x/>", "xl/workbook.xml": "<x/>"}), "an Excel table"),
     ("notes.docx", a_zip({"[Content_Types].xml": "<x/>", "word/document.xml": "<x/>"}), "an Office document"),
     ("old.xls", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(50), "an Office document"),
-    ("events.out.tfevents.1700000000.host", b'\x18\0\0\0\0\0\0\0\xa3\x7fK"', "curves of TensorBoard"),
+    (
+        "events.out.tfevents.1700000000.host",
+        b'\x18\0\0\0\0\0\0\0\xa3\x7fK"',
+        "an event file of TensorBoard that holds no",
+    ),
+    ("events.out.tfevents.1700000000.host", b"version https://git-lfs.github.com/spec/v1\noid", "a Git LFS pointer"),
     ("x.feather", packed(lambda out: pyarrow.feather.write_feather(TABLE, out)), "a table of Arrow"),
     ("x.parquet", packed(lambda out: pyarrow.parquet.write_table(TABLE, out)), "a Parquet table without"),
     ("report1.nsys-rep", b"\x08\x01\x12", "a binary report of Nsight Systems"),
