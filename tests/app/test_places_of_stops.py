@@ -26,7 +26,7 @@ def test_a_host_that_one_line_names_is_not_that_of_all(place, named, where):
     hosts = ["h7"] * named + [None] * (5 - named)
     failed = found(place, *(Attempt(30, 5, 100, line("nic", host, "NIC down")) for host in hosts))
     (one,) = failed.values()
-    assert one.title.startswith(f"Machines failed {where}")
+    assert one.title.startswith(f"The network failed {where}")
     assert one.where.hosts == ("h7",)
 
 

@@ -271,3 +271,13 @@ def test_what_is_its_own(tmp_path):
         assert dcgm.sniff(source_of(tmp_path, other)) == 0
     with pytest.raises(InputError, match="no sample"):
         told(tmp_path, "# HELP DCGM_FI_DEV_SM_CLOCK x\n")
+
+
+def test_a_log_into_which_a_job_prints_a_sample_is_a_log(tmp_path):
+    lines = [f"2026-03-04 10:00:{n:02d} completed step: {n}, seconds: 1.0" for n in range(20)]
+    mixed = "\n".join([*lines, 'DCGM_FI_DEV_XID_ERRORS{gpu="0"} 0', *lines])
+    assert dcgm.sniff(source_of(tmp_path, mixed)) == 0
+    assert (
+        dcgm.sniff(source_of(tmp_path, "Wed Mar 4 10:00:00 UTC 2026\n" + 'DCGM_FI_DEV_XID_ERRORS{gpu="0"} 0\n' * 3))
+        > 0.9
+    )
