@@ -7,7 +7,7 @@ import pytest
 
 from analyzers.lost import interruptions
 from analyzers.lost.interruptions.fleet_rates import compared, shares
-from analyzers.lost.stops import KINDS
+from analyzers.lost.stops import KINDS, STARTUP
 from analyzers.time.calendar import HEADINGS
 from app.questions.interruptions import figure as draw
 from app.questions.interruptions import stops as strips
@@ -211,3 +211,9 @@ def test_the_answer_is_json_and_has_what_was_agreed():
     assert set(answer["mttf_s"]) == {"mean", "low", "high"}
     assert answer["interruptions"][1]["evidence"]["source"] == "syslog"
     assert set(HEADINGS) >= set(answer["interruptions"][0]["startup"])
+
+
+def test_what_followed_the_end_of_a_job_is_no_wait_for_a_start():
+    row = {"kind": "final", "down_s": 605.0, "detect_s": 605.1, "wasted_s": 0.0} | {f"{n}_s": 0.0 for n in STARTUP}
+    assert strips.parts(row) == [("until it was given up", "infrastructure_recovery", 605.0)]
+    assert strips.parts(row | {"kind": "restart"})[0][0] == "until the next start"

@@ -285,7 +285,8 @@ def parts(row: dict) -> list[tuple[str, str, float]]:
             ("waiting for the next start", "infrastructure_recovery", down - detect),
         ]
     elif known:
-        out.append(("until the next start", "infrastructure_recovery", down))
+        until = "until it was given up" if row["kind"] == "final" else "until the next start"
+        out.append((until, "infrastructure_recovery", down))
     out += [(theme.title(name).lower(), name, row[f"{name}_s"]) for name in STARTUP]
     out.append(("steps to take again", "wasted_progress", row["wasted_s"]))
     return [(label, account, float(s)) for label, account, s in out if s == s and s > 0]
