@@ -1,8 +1,7 @@
-"""Records of Slurm's accounting, as `sacct` writes them: a table with any separator, one of fixed widths, or JSON.
+"""Records of Slurm's accounting, as `sacct` writes them in tables (its JSON: `slurm_json`).
 
     sacct -P, -p, --delimiter    a head of field names in any order, then a row a record; `|` ends each row or does not
     sacct                        fields of fixed widths below a line of dashes; what is too long is cut and ends in `+`
-    sacct --json                 {"jobs": [...]}: times in seconds since 1970, bare or as {"set", "infinite", "number"}
 
 Times of a table are local and name no zone unless SLURM_TIME_FORMAT asked for one: they are read as UTC, and that is
 said. `Elapsed` is of the clock of the scheduler: a start or an end that is not told follows from it, and where it tells
@@ -13,11 +12,10 @@ import csv
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from collectors.base import Source
-from collectors.reading.documents import document, part, text
-from collectors.reading.textlog import DATED, NS_PER_S, Tally, clean, digits, lines, moment_ns, whole, zone_doubt
+from collectors.reading.documents import text
+from collectors.reading.textlog import DATED, NS_PER_S, Tally, clean, digits, lines, moment_ns, zone_doubt
 
 STATES = (
     "BOOT_FAIL",
@@ -69,7 +67,7 @@ _ELAPSED = re.compile(r"(?:(\d{1,6})-)?(?:(\d{1,6}):)?(\d{1,6}):(\d\d)(?:\.\d+)?
 _NAMED_TWICE = re.compile(r"\s*(?:UTC|GMT)(?=[+-]\d)")  # a zone by its name and by its hours: the hours tell
 _SLICE = re.compile(r"\dg\.\d+gb")  # of a GPU that several share
 _HOUR_NS = 3600 * NS_PER_S
-_TEXT = 300  # characters of a name that are kept
+MOST_TEXT = 300  # characters of a name that are kept
 
 
 @dataclass(slots=True)
@@ -191,7 +189,7 @@ def _cells(line: str, separator: str, names: list[str], widths: list[slice]) -> 
 def _of_row(match: re.Match[str], told: dict[str, str], offset: int, tally: Tally) -> Record:
     number, task, het, step = match.groups()
     state = told.get("state", "")
-    word = _state(state)
+    word = state_of(state)
     if state and not word:
         tally.add("states", f"{clean(state)[:40]!r} is none of Slurm's", offset)
 
@@ -199,11 +197,11 @@ def _of_row(match: re.Match[str], told: dict[str, str], offset: int, tally: Tall
         return _moment(told.get(name, ""), offset, tally)
 
     names = {"state": "State", "exitcode": "ExitCode", "derivedexitcode": "DerivedExitCode", "reason": "Reason"}
-    said = {title: clean(told[name])[:_TEXT] for name, title in names.items() if told.get(name)}
+    said = {title: clean(told[name])[:MOST_TEXT] for name, title in names.items() if told.get(name)}
     if step is not None:  # of which there may be thousands
         record = Record(number if task is None else f"{number}_{task}", het or "", step or "?", word, offset, told=said)
         if word in TOLD_BY_STEPS:
-            record.start_ns, record.end_ns, record.nodes = time("start"), time("end"), _nodes(told.get("nodelist"))
+            record.start_ns, record.end_ns, record.nodes = time("start"), time("end"), nodes_of(told.get("nodelist"))
         return record
     gpus, gpu = _of_tres(told.get("alloctres", ""), tally, offset)
     record = Record(
@@ -212,26 +210,26 @@ def _of_row(match: re.Match[str], told: dict[str, str], offset: int, tally: Tall
         step="",
         state=word,
         offset=offset,
-        name=text(told.get("jobname"), _TEXT),
-        user=text(told.get("user"), _TEXT),
-        folder=text(told.get("workdir"), _TEXT),
+        name=text(told.get("jobname"), MOST_TEXT),
+        user=text(told.get("user"), MOST_TEXT),
+        folder=text(told.get("workdir"), MOST_TEXT),
         submit_ns=max((at for at in (time("submit"), time("eligible")) if at is not None), default=None),
         start_ns=time("start"),
         end_ns=time("end"),
         gpus=gpus,
         gpu=gpu,
-        nodes=_nodes(told.get("nodelist")),
-        failed_node=_nodes(told.get("failednode")),
+        nodes=nodes_of(told.get("nodelist")),
+        failed_node=nodes_of(told.get("failednode")),
         restarts=digits(told.get("restarts", "")) or 0,
         told=said,
     )
     elapsed = digits(told.get("elapsedraw", ""))
     elapsed = elapsed if elapsed is not None else _seconds(told.get("elapsed", ""))
-    _put_right(record, elapsed, _seconds(told.get("suspended", "")) or 0, tally)
+    put_right(record, elapsed, _seconds(told.get("suspended", "")) or 0, tally)
     return record
 
 
-def _state(said: str) -> str:
+def state_of(said: str) -> str:
     """A state by its name, whole or cut off (`CANCELLED by 1000`, `OUT_OF_ME+`); empty where it is none."""
     word = (said.split() or [""])[0].upper()
     if word in STATES:
@@ -262,7 +260,7 @@ def _seconds(said: str) -> int | None:
     return ((days * 24 + hours) * 60 + minutes) * 60 + seconds
 
 
-def _put_right(record: Record, elapsed_s: int | None, suspended_s: int, tally: Tally) -> None:
+def put_right(record: Record, elapsed_s: int | None, suspended_s: int, tally: Tally) -> None:
     """What the elapsed time tells of start and end."""
     if elapsed_s is None or elapsed_s > 10**9 or suspended_s > 10**9:
         return
@@ -293,11 +291,11 @@ def _of_tres(said: str, tally: Tally, offset: int | None) -> tuple[int | None, s
         name, _, count = one.partition("=")
         if name == "gres/gpu" or name.startswith("gres/gpu:"):
             counts[name.removeprefix("gres/gpu").removeprefix(":")] = digits(count)
-    return _gpus(counts, tally, offset)
+    return gpus_of(counts, tally, offset)
 
 
-def _gpus(counts: dict[str, int | None], tally: Tally, offset: int | None) -> tuple[int | None, str | None]:
-    """The same of counts by type; the empty type is the sum of all."""
+def gpus_of(counts: dict[str, int | None], tally: Tally, offset: int | None) -> tuple[int | None, str | None]:
+    """(GPUs, their type) of counts by type; the empty type is the sum of all. None where nothing tells."""
     kinds = {kind: n for kind, n in counts.items() if kind and n}
     if any(_SLICE.search(kind) for kind in kinds):
         tally.add("GPUs", "slices of GPUs (MIG) are no chips: how many chips were held is not told", offset)
@@ -306,101 +304,7 @@ def _gpus(counts: dict[str, int | None], tally: Tally, offset: int | None) -> tu
     return (total if 0 < total < 1 << 31 else None), (clean(next(iter(kinds)))[:100] if len(kinds) == 1 else None)
 
 
-def _nodes(said: str | None) -> str | None:
-    found = text(said, _TEXT)
+def nodes_of(said: str | None) -> str | None:
+    """The list of nodes as it was written; None where it says that there is none."""
+    found = text(said, MOST_TEXT)
     return None if found is None or found.lower() in ("none assigned", "none", "unknown", "n/a", "(null)") else found
-
-
-def of_json(source: Source, tally: Tally) -> Iterator[Record]:
-    """The records of `sacct --json`: jobs, and their steps behind each."""
-    found = part(document(source, EXPECTED, hook=_lighter), "jobs")
-    for job in found if isinstance(found, list) else []:
-        if not isinstance(job, dict) or (number := _number(job.get("job_id"))) is None:
-            tally.add("jobs", "they have no number")
-            continue
-        yield (mine := _of_job(job, number, tally))
-        steps = job.get("steps")
-        for step in steps if isinstance(steps, list) else []:
-            yield _of_step(step, mine)
-
-
-def _lighter(found: dict[str, Any]) -> dict[str, Any]:
-    """An object without what no record needs, which is most of it."""
-    for name in (
-        "environment",
-        "script",
-        "association",
-        "container",
-        "stdout_expanded",
-        "stderr_expanded",
-        "statistics",
-    ):
-        found.pop(name, None)
-    return found
-
-
-def _of_job(job: dict[str, Any], number: int, tally: Tally) -> Record:
-    array, task = _number(part(job, "array", "job_id")), _number(part(job, "array", "task_id"))
-    waiting = text(part(job, "array", "task"))  # of an array: tasks that have not begun
-    het, place = _number(part(job, "het", "job_id")), _number(part(job, "het", "job_offset"))
-    name = str(het or number)
-    if array and (task is not None or waiting):
-        name = f"{array}_{task if task is not None else f'[{waiting}]'}"
-    times = {key: _number(part(job, "time", key)) for key in ("submission", "eligible", "start", "end")}
-    at = {key: s * NS_PER_S for key, s in times.items() if s and s < 1 << 33}
-    counts: dict[str, int | None] = {}
-    tres = part(job, "tres", "allocated")
-    for one in tres if isinstance(tres, list) else []:
-        kind = str(part(one, "name"))
-        if part(one, "type") == "gres" and kind.partition(":")[0] == "gpu":
-            counts[kind.partition(":")[2]] = _number(part(one, "count"))
-    gpus, gpu = _gpus(counts, tally, None)
-    record = Record(
-        job=name,
-        part=str(place or 0) if het else "",
-        step="",
-        state=_current(job),
-        offset=None,
-        name=text(job.get("name"), _TEXT),
-        user=text(job.get("user"), _TEXT),
-        folder=text(job.get("working_directory"), _TEXT),
-        submit_ns=max((at[key] for key in ("submission", "eligible") if key in at), default=None),
-        start_ns=at.get("start"),
-        end_ns=at.get("end"),
-        gpus=gpus,
-        gpu=gpu,
-        nodes=_nodes(job.get("nodes")),
-        failed_node=_nodes(job.get("failed_node")),
-        restarts=_number(job.get("restart_cnt")) or 0,
-    )
-    _put_right(record, _number(part(job, "time", "elapsed")), _number(part(job, "time", "suspended")) or 0, tally)
-    record.told = {"State": record.state, "ExitCode": _exit(job), "Reason": text(part(job, "state", "reason")) or ""}
-    return record
-
-
-def _of_step(step: Any, job: Record) -> Record:
-    at = [s * NS_PER_S if (s := _number(part(step, "time", key))) and s < 1 << 33 else None for key in ("start", "end")]
-    name = str(part(step, "step", "id") or part(step, "step", "name") or "?")[:60]
-    told = {"State": _current(step), "ExitCode": _exit(step)}
-    return Record(job.job, job.part, name, _current(step), None, start_ns=at[0], end_ns=at[1], told=told)
-
-
-def _number(value: Any) -> int | None:
-    """A number from 0, bare or as {"set": true, "infinite": false, "number": 5}; None where it is not set."""
-    if isinstance(value, dict):
-        value = value.get("number") if value.get("set", True) and not value.get("infinite") else None
-    found = whole(value)
-    return found if found is not None and found >= 0 else None
-
-
-def _current(job: Any) -> str:
-    """The state of a job or step: text, or a list whose first is its state and what follows flags of it."""
-    said = part(job, "state", "current") if isinstance(part(job, "state"), dict) else part(job, "state")
-    said = said[0] if isinstance(said, list) and said else said
-    return _state(said[:100]) if isinstance(said, str) else ""
-
-
-def _exit(job: Any) -> str:
-    code = _number(part(job, "exit_code", "return_code"))
-    signal = _number(part(job, "exit_code", "signal", "id") or part(job, "exit_code", "signal", "signal_id"))
-    return "" if code is None and signal is None else f"{code or 0}:{signal or 0}"

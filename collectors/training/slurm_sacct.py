@@ -22,7 +22,8 @@ from catalog.chips import chip
 from collectors.base import Fact, Item, Source
 from collectors.reading.evidence import Evidence
 from collectors.reading.textlog import Buffer, Tally, clean
-from collectors.training.slurm_records import EXPECTED, GOING_ON, TOLD_BY_STEPS, Record, begins_table, of_json, of_table
+from collectors.training.slurm_json import of_json
+from collectors.training.slurm_records import EXPECTED, GOING_ON, TOLD_BY_STEPS, Record, begins_table, of_table
 from errors import InputError, QuestionError
 
 NAME = "slurm_sacct"
