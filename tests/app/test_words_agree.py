@@ -186,6 +186,11 @@ def test_what_ended_a_job_for_good_is_not_priced_at_nothing():
     assert result.count == 1 and result.rows["kind"].tolist() == ["final"]
     text = question("interruptions").verdict(result)
     assert "it ended the job, and nothing was started after it." in text and "0 %" not in text
+    assert "Until it was given up" not in text
+    waited = "Watchdog caught collective operation timeout: it ran for 600012 milliseconds before timing out"
+    hung = Job([Attempt(60, lines=[(605.0, "collective_timeout", None, "error", waited)])], end=False)
+    text = question("interruptions").verdict(ask(interruptions, hung.tables(), {"chips": 64}))
+    assert "Until it was given up it took 10.8 chip-hours." in text  # 605 s of 64 chips
     assert "and its last end where a log tells why" in result.notes[0]
 
 

@@ -104,7 +104,9 @@ def _how_often(result: InterruptionsResult) -> str:
     if result.count > 1:
         text += f", {every(result)}"
     if (result.counted["kind"] == "final").all():
-        return f"{text}: it ended the job, and nothing was started after it."
+        held = result.counted["lost_s"].sum()
+        vain = f" Until it was given up it took {_cost(result, result.counted)}." if held > 0 else ""
+        return f"{text}: it ended the job, and nothing was started after it.{vain}"
     if result.counted["lost_s"].isna().all():
         what = "it" if result.count == 1 else "they"
         return f"{text}; what {what} cost is not told, as nothing tells when its steps were taken."
