@@ -17,6 +17,9 @@ DROP = """async ([box, name, text]) => {
     box.dispatchEvent(new DragEvent(kind, {bubbles: true, cancelable: true, dataTransfer: transfer}));
 }"""
 ASKED = re.compile(r"/facts\?.*run=[0-9a-f]+")  # what the log does not tell is asked for first
+LATE = """const url = URL.createObjectURL;
+URL.createObjectURL = (blob) => url(blob.type.includes('javascript') ?
+  new Blob(['await new Promise((done) => setTimeout(done, 3000));', blob], {type: blob.type}) : blob);"""
 WATCH = """() => { window.parts = [];
   const find = (root) => root.querySelector?.('progress') ||
     [...root.querySelectorAll('*')].map((e) => e.shadowRoot && find(e.shadowRoot)).find(Boolean);
@@ -42,6 +45,18 @@ def test_a_picked_file_shows_progress_and_lands_on_its_ledger(visit, server, sto
     assert status == 200 and told["tables"]["steps"] == 4000
     kept = list(store.glob("uploads/*/files/goodput.jsonl"))
     assert made_runs.goodput_log(4000) in [p.read_bytes() for p in kept]
+
+
+def test_what_is_chosen_before_the_page_listens_is_added_too(visit, server):
+    page = visit("about:blank")
+    page.add_init_script(LATE)
+    page.goto(server)
+    expect(page.get_by_role("button", name="Choose files")).to_be_disabled()
+    expect(page.get_by_role("button", name="Choose a folder")).to_be_disabled()
+    page.locator("input.pick").set_input_files(
+        [{"name": "early.jsonl", "mimeType": "application/json", "buffer": made_runs.goodput_log(40, "early")}]
+    )
+    expect(page).to_have_url(ASKED)
 
 
 def test_progress_moves_while_bytes_go_out(visit, server):

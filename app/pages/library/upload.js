@@ -151,8 +151,14 @@ export default function ({ parentElement, data, setTriggerValue }) {
   };
   $(".files").onclick = () => $(".pick").click();
   $(".folder").onclick = () => $(".pickfolder").click();
-  $(".pick").onchange = () => take(".pick");
-  $(".pickfolder").onchange = () => take(".pickfolder");
+  for (const [button, pick] of [
+    [".files", ".pick"],
+    [".folder", ".pickfolder"],
+  ]) {
+    $(pick).onchange = () => take(pick);
+    part(parentElement, button, HTMLButtonElement).disabled = false; // drawn before anything listens to it
+    take(pick); // what was chosen by then
+  }
   zone.ondragover = (event) => {
     event.preventDefault();
     zone.classList.add("over");
