@@ -13,7 +13,7 @@ from collectors.base import Blob, Fact, Item, Lost, Rows
 from collectors.ingesting.ahead import Ahead
 from collectors.ingesting.beside import left_out
 from collectors.ingesting.captures import with_captures
-from collectors.ingesting.chip_facts import chips_together, settled_chips, unknown_chip
+from collectors.ingesting.chip_facts import chips_over_time, chips_together, settled_chips, unknown_chip
 from collectors.ingesting.far.files import FarFile
 from collectors.ingesting.far.looking import sources
 from collectors.ingesting.gather import Cancelled, Gathered, gather
@@ -29,7 +29,7 @@ from collectors.ingesting.settling import contradictions, held, seats_by_input, 
 from collectors.ingesting.told import Files, FileTold, Tell, line, unknown, why, with_others, without_frames
 from collectors.ingesting.unpack import BROKEN, SafeSource
 from collectors.own import sidecar
-from collectors.reading import server_ran
+from collectors.reading import job_ran, server_ran
 from errors import InputError
 from runs.devices import devices
 from runs.objects.coming import Coming
@@ -212,9 +212,11 @@ class _Ingest:
                     reader.settle(writer)
             if self.changed:  # what was read is not what the id was made from: that input may come yet
                 run_id, replace = made_anew(run_id), False
-            ran = self.facts.pop(server_ran.NAME, [])
+            ran, started = (self.facts.pop(name, []) for name in (server_ran.NAME, job_ran.NAME))
             facts = settled(self.facts) | seats_by_input(self.facts)
             together, added_up = chips_together(ran, facts.get("chips"))
+            if together is None:
+                together, added_up = chips_over_time(started, facts.get("chips"))
             facts |= {} if together is None else {"chips": together}
             self.warnings += contradictions(self.facts, {*self.options, *(("chips",) if together else ())})
             self.warnings += [added_up] if added_up and "chips" not in self.options else []

@@ -2,14 +2,18 @@
 
 A file tells of its own host or process; so of several files the largest number counts, unless a person declared one,
 and never fewer than the profiles show devices of. Logs of servers tell each of a server with chips of its own: of those
-that ran side by side they add up.
+that ran side by side they add up. Of a training job that was started again on fewer or on more the mean over its time
+counts: then its chip time is what it held.
 """
 
 from collections.abc import Collection, Mapping, Sequence
 
+import numpy as np
+
 from catalog.chip_count import chips_held, chips_seen, devices_of_a_chip
 from catalog.chips import chip
 from errors import QuestionError
+from errors import format as fmt
 from runs.run import FactValue
 
 
@@ -43,6 +47,33 @@ def chips_together(ran: Sequence[FactValue], said: FactValue | None) -> tuple[Fa
     parts = ", ".join(f"{log['chips']:,}" for log in each[:5]) + (" ..." if len(each) > 5 else "")
     how = f"the logs of {len(each):,} servers, some of which ran side by side, state {parts}: counted as {chips:,}"
     return FactValue(chips, "derived", f"{len(each):,} logs of servers"), f"chips: {how}"
+
+
+def chips_over_time(ran: Sequence[FactValue], said: FactValue | None) -> tuple[FactValue | None, str]:
+    """(chips on average, a sentence) where a training job ran on other numbers of them after it was started again;
+    else (None, "").
+
+    `ran`: what each log tells of each start (`collectors.reading.job_ran`). Of logs that tell of the same time the
+    largest counts; until it was started again it held what it had before.
+    """
+    told = [value.value for value in ran]
+    if said is None or said.basis == "declared" or len({one["chips"] for one in told}) < 2:
+        return None, ""
+    first, last, chips = (np.array([one[key] for one in told]) for key in ("first_ns", "last_ns", "chips"))
+    at = np.unique(np.concatenate([first, last]))
+    held = np.zeros(len(at) - 1, np.int64)
+    for begin, end, count in zip(np.searchsorted(at, first), np.searchsorted(at, last), chips, strict=True):
+        held[begin:end] = np.maximum(held[begin:end], count)
+    held = held[np.maximum.accumulate(np.where(held > 0, np.arange(len(held)), 0))]
+    begins = np.flatnonzero(np.diff(held, prepend=0))
+    if len(begins) < 2:
+        return None, ""
+    mean = float(np.average(held, weights=np.diff(at).astype(float)))
+    counted = max(round(mean), 1)
+    changes = [f"{held[i]:,} from {fmt.date(int(at[i]))} on" for i in begins[1:5]]
+    each = f"{held[0]:,} at first, {', '.join(changes)}{' ...' if len(begins) > 5 else ''}"
+    how = f"the job ran on {each}: {fmt.at_most(mean)} on average over its time, counted as {counted:,}"
+    return FactValue(counted, "derived", f"{len(begins):,} starts of the job"), f"chips: {how}"
 
 
 def settled_chips(facts: Mapping[str, FactValue], devices: Collection[tuple[str, int]]) -> tuple[FactValue | None, str]:

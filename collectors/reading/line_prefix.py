@@ -149,7 +149,13 @@ class Clock:
         self._tally = tally
         self._day = _first_day(source)
         self._latest: tuple[int, int] | None = None  # byte offset and time of the line furthest on
+        self.first_ns: int | None = None  # the first time that was read
         self._summer_time = SummerTime()
+
+    @property
+    def latest_ns(self) -> int | None:
+        """The time of the line furthest on of those that were asked for, ns since the epoch."""
+        return self._latest[1] if self._latest else None
 
     def time_ns(self, prefix: str, offset: int) -> int | None:
         """Time in ns since the epoch that `prefix` names, None where it names none."""
@@ -175,6 +181,7 @@ class Clock:
             if said := self._summer_time.said:
                 self._tally.add("times", said, offset)
         self._follow(offset, ns)
+        self.first_ns = ns if self.first_ns is None else self.first_ns
         return ns
 
     def _month_and_day(self, parts: dict[str, str], offset: int) -> tuple[int, int]:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from collectors.base import Fact, Item, Source
 from collectors.reading.attempts import STEP_COLUMNS, StepRows
 from collectors.reading.evidence import Evidence
+from collectors.reading.job_ran import JobRan
 from collectors.reading.line_prefix import Clock, pieces, plain
 from collectors.reading.textlog import Buffer, Tally, lines
 from errors import InputError
@@ -25,8 +26,10 @@ class HandledLines:
         self.tally = Tally()
         self.clock = Clock(source, self.tally)
         self.evidence = Evidence(source, self.tally, self.clock)
+        self.ran = JobRan(self.clock)
         self.handlers: tuple[tuple[str, Handler], ...] = ()
         self.facts: dict[str, object] = {}
+        self._chips = 0
         self.order = self.attempt = 0
         self.last_step: int | None = None
         self.steps = StepRows(*STEP_COLUMNS)
@@ -48,11 +51,12 @@ class HandledLines:
                     break
             else:
                 continue
+            self._on_chips(offset, line)
             for item in self._batches(full_only=True):
                 empty = False
                 yield item
         self.ended()
-        for item in (*self._batches(), *(Fact(name, value) for name, value in self.facts.items())):
+        for item in (*self._batches(), *self._said()):
             empty = False
             yield item
         if empty:
@@ -61,6 +65,20 @@ class HandledLines:
 
     def ended(self) -> None:
         """The log has come to its end: what waited for another line is entered."""
+
+    def _on_chips(self, offset: int, line: str) -> None:
+        """A line was read that may have told of how many chips there are."""
+        chips = self.facts.get("chips")
+        if isinstance(chips, int) and chips != self._chips:
+            self._chips = chips
+            self.ran.says(chips, self.order, offset, line)
+
+    def _said(self) -> Iterator[Fact]:
+        """What the log says of the run; of several numbers of chips the largest."""
+        if counts := self.ran.counts:
+            self.facts["chips"] = max(counts)
+        yield from (Fact(name, value) for name, value in self.facts.items())
+        yield from self.ran.facts()
 
     def _batches(self, full_only: bool = False) -> Iterator[Item]:
         for buffer in (self.steps, self.life, self.scalars, self.evidence):

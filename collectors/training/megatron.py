@@ -29,6 +29,7 @@ from collections.abc import Iterator
 from collectors.base import Fact, Item, Source
 from collectors.reading.attempts import STEP_COLUMNS, Lane, Lanes, Start, StepRows, Taken, much_later
 from collectors.reading.evidence import Evidence
+from collectors.reading.job_ran import JobRan
 from collectors.reading.line_prefix import Clock, host_prefix, pieces, plain
 from collectors.reading.textlog import Buffer, Tally, fits, is_text_log, lines, seconds_to_ns, tail
 from collectors.training import megatron_lines as said
@@ -85,7 +86,7 @@ class _Log:
         self.name, self.tally = source.name, Tally()
         self.clock = Clock(source, self.tally)
         self.evidence = Evidence(source, self.tally, self.clock)
-        self.arguments = Arguments(self.tally)
+        self.arguments = Arguments(self.tally, JobRan(self.clock))
         self.apart = printed_every(source, said.PRINTED) or 1
         self.nemo_apart = printed_every(source, nemo.PRINTED)
         self.order = self.attempt = 0
@@ -103,7 +104,7 @@ class _Log:
             ("elapsed time per iteration", self.step),
             (nemo.TIMING, self.nemo_step),
             ("Global Checkpoint ", self.nemo_checkpoint),
-            ("processes registered. Starting with", self.arguments.processes),
+            ("processes registered. Starting with", self.processes),
             ("time (ms) |", self.timers),
             ("..: ", self.timers),
             (MAX_HEAD, self.timers),
@@ -159,7 +160,7 @@ class _Log:
                 break
         else:
             if whole:
-                self.arguments.line(line)
+                self.arguments.line(offset, line, self.order)
 
     # --- steps
 
@@ -376,7 +377,11 @@ class _Log:
         if "end of arguments" not in line and (self.last_step is not None or self.job[0] is not None):
             self.close_job()
             self._next_attempt()
-        self.arguments.program(line)
+        self.arguments.program(offset, line, self.order)
+
+    def processes(self, offset: int, line: str, whole: bool) -> None:
+        if whole:
+            self.arguments.processes(offset, line, self.order)
 
     def initialised(self, offset: int, line: str, whole: bool) -> None:
         if (match := said.INITIALISED.search(line)) and whole:

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from collectors.base import Fact
+from collectors.reading.job_ran import JobRan
 from collectors.reading.line_prefix import bare
 from collectors.reading.textlog import Tally, clean
 from collectors.training import megatron_lines as said
@@ -63,16 +64,18 @@ class Arguments:
     """The last values printed; a program that starts again prints all of them again. Of several numbers of chips that
     it was started with the largest counts, as of several logs."""
 
-    def __init__(self, tally: Tally) -> None:
-        self._tally = tally
+    def __init__(self, tally: Tally, ran: JobRan | None = None) -> None:
+        self._tally, self._ran = tally, ran
         self._said: dict[str, str] = {}
         self._chips: set[int] = set()
         self._vocabulary: int | None = None
 
-    def line(self, line: str) -> None:
-        """Any line that is nothing else: an argument, or the size of the vocabulary."""
+    def line(self, offset: int, line: str, rows: int) -> None:
+        """Any line that is nothing else: an argument, or the size of the vocabulary. `rows` were entered before it."""
         if " .." in line and (match := _ARGUMENT.match(bare(line))):
             self.say(match[1], match[2].strip())
+            if match[1] == "world_size":
+                self._starts(offset, line, rows)
         elif "padded vocab" in line and (match := _VOCABULARY.search(line)):
             self._vocabulary = int(match[1])
 
@@ -83,11 +86,11 @@ class Arguments:
             if argument == "world_size":
                 self._chips.update(filter(None, [self.number("world_size")]))
 
-    def program(self, line: str) -> None:
+    def program(self, offset: int, line: str, rows: int) -> None:
         """The line with which the program starts."""
         if match := _WORLD.match(line):
-            self._said["world_size"] = match["world"]
-            self._chips.update(filter(None, [self.number("world_size")]))
+            self.say("world_size", match["world"])
+            self._starts(offset, line, rows)
             for argument, axis in _AXES.items():
                 if axis != "expert" and match[axis]:
                     self._said[argument] = match[axis]
@@ -97,11 +100,15 @@ class Arguments:
         if (size := first(fields, ("global_batch_size",))) and size.is_integer() and 0 < size < 1e12:
             self._said["global_batch_size"] = f"{size:.0f}"
 
-    def processes(self, offset: int, line: str, whole: bool) -> None:
+    def processes(self, offset: int, line: str, rows: int) -> None:
         """NeMo's line of how many processes it starts with."""
-        if whole and (match := _PROCESSES.search(line)):
-            self._said["world_size"] = match[1]
-            self._chips.update(filter(None, [self.number("world_size")]))
+        if match := _PROCESSES.search(line):
+            self.say("world_size", match[1])
+            self._starts(offset, line, rows)
+
+    def _starts(self, offset: int, line: str, rows: int) -> None:
+        if self._ran is not None and (chips := self.number("world_size")):
+            self._ran.says(chips, rows, offset, line)
 
     def number(self, name: str) -> int | None:
         """A positive whole number; None where it is not said or something else."""
@@ -112,7 +119,9 @@ class Arguments:
         for argument, name in _COUNTS.items():
             if value := max(self._chips, default=None) if name == "chips" else self.number(argument):
                 yield Fact(name, value)
-        if len(self._chips) > 1:
+        timed = list(self._ran.facts()) if self._ran is not None else []
+        yield from timed
+        if len(self._chips) > 1 and not timed:
             said = " and ".join(f"{count:,}" for count in sorted(self._chips)[-2:])
             self._tally.add(
                 "numbers of chips", f"the job was started with {said}: the largest counts", count=len(self._chips)

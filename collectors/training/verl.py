@@ -145,6 +145,9 @@ class _Log(StepLines):
             self.order += 1
         return ended
 
+    def _on_chips(self, offset: int, line: str) -> None:
+        """They are reckoned from rates, which are rounded: another number is no other start."""
+
     def _count_chips(self, numbers: Mapping[str, float], printed: int | None) -> None:
         """Devices: tokens of a step over its tokens per second and device. These are printed to three decimals at
         least, so what is no whole number is another count."""

@@ -6,6 +6,7 @@ from types import ModuleType
 from typing import Any
 
 from collectors.base import Fact, Lost, Rows, Source
+from collectors.reading import job_ran
 from runs.schema import SCHEMAS
 
 
@@ -13,6 +14,7 @@ from runs.schema import SCHEMAS
 class Read:
     rows: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
     facts: dict[str, Any] = field(default_factory=dict)
+    ran: list[dict[str, int]] = field(default_factory=list)  # what a run does not keep: on how many chips, and when
     lost: list[Lost] = field(default_factory=list)
     batches: int = 0
 
@@ -38,6 +40,8 @@ def read(collector: ModuleType, source: Source) -> Read:
             item.batch.validate(full=True)
             result.rows.setdefault(item.table, []).extend(item.batch.to_pylist())
             result.batches += 1
+        elif isinstance(item, Fact) and item.name == job_ran.NAME:
+            result.ran.append(item.value)
         elif isinstance(item, Fact):
             result.facts[item.name] = item.value
         else:
