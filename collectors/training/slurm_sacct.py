@@ -20,6 +20,7 @@ from itertools import pairwise
 
 from catalog.chips import chip
 from collectors.base import Fact, Item, Source
+from collectors.reading import job_ran
 from collectors.reading.evidence import Evidence
 from collectors.reading.textlog import Buffer, Tally, clean
 from collectors.training.slurm_json import of_json
@@ -183,14 +184,24 @@ def _facts(attempts: Sequence[Sequence[Record]], tally: Tally) -> Iterator[Item]
         yield Fact("job_name", name)
     gpus = [sum(n for r in parts if (n := r.gpus)) for parts in attempts]
     if told := {n for n in gpus if n}:
-        if len(told) > 1:
+        dated = [ran for parts, n in zip(attempts, gpus, strict=True) if n and (ran := _ran(parts)) is not None]
+        if len(told) > 1 and len(dated) < sum(map(bool, gpus)):
             tally.add(
                 "GPUs", f"from {min(told):,} to {max(told):,} by attempt: the most counts for all", count=len(told)
             )
+        else:
+            yield from dated
         yield Fact("chips", max(told))
     kinds = {r.gpu for r in everything if r.gpu}
     if len(kinds) == 1 and (kind := _known(kinds.pop())) is not None:
         yield Fact("chip", kind)
+
+
+def _ran(parts: Sequence[Record]) -> Fact | None:
+    """On how many GPUs an attempt ran, and when; None where that is not told."""
+    first, last = min(_when(r)[0] for r in parts), max((r.end_ns or 0 for r in parts), default=0)
+    told = {"chips": sum(r.gpus or 0 for r in parts), "first_ns": first, "last_ns": last}
+    return Fact(job_ran.NAME, told) if first < last else None
 
 
 def _known(kind: str) -> str | None:

@@ -342,7 +342,12 @@ def test_slices_of_gpus_are_no_chips(tmp_path):
 
 def test_attempts_on_different_numbers_of_chips(tmp_path):
     found = got(tmp_path, table(NODE_FAILED, TIMED_OUT | {"AllocTRES": "gres/gpu=8"}))
-    assert found.facts["chips"] == 16 and "from 8 to 16 by attempt" in found.reasons()
+    assert found.facts["chips"] == 16 and "by attempt" not in found.reasons()
+    held = [(one["chips"], (one["last_ns"] - one["first_ns"]) / 3600e9) for one in found.ran]
+    assert held == [(16, 2), (8, 4)]
+    running = TIMED_OUT | {"AllocTRES": "gres/gpu=8", "End": "Unknown", "State": "RUNNING"}
+    going_on = got(tmp_path, table(NODE_FAILED, running))  # until when is not told
+    assert not going_on.ran and "from 8 to 16 by attempt" in going_on.reasons()
 
 
 def test_the_node_that_failed_is_named(tmp_path):
