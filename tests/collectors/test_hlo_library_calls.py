@@ -217,3 +217,44 @@ def test_a_product_of_numbers_with_scales_is_one(how, batch):
     assert found.flops == 2 * 64 * 256 * 32 * batch and product.dtype == "f8e4m3fn"
     assert found.operations["r"].category == "matmul"
     assert found.operations["r"].bytes == batch * (64 * 256 + 256 * 32 + 64 * 8 + 8 * 32 + 64 * 32 * 2)
+
+
+RAGGED = """
+  a = bf16[64,32]{1,0} parameter(0)
+  b = bf16[4,32,16]{2,1,0} parameter(1)
+  g = s32[4]{0} parameter(2)
+"""
+
+
+def test_a_ragged_dot_takes_each_row_once():
+    """Rows in groups by a matrix for each; and the gradient of the matrices, in which a row is of one of them."""
+    numbers = "lhs_contracting_dims={1}, rhs_contracting_dims={1}, lhs_ragged_dims={0}, rhs_group_dims={0}"
+    (rows,) = analysed(f"ENTRY e {{{RAGGED} ROOT r = bf16[64,16]{{1,0}} ragged-dot(a, b, g), {numbers}}}").matmuls
+    assert (rows.product.m, rows.product.k, rows.product.n, rows.product.batch) == (64, 32, 16, 1)
+    assert rows.product.flops == 2 * 64 * 32 * 16
+    numbers = "lhs_contracting_dims={0}, rhs_contracting_dims={0}, lhs_ragged_dims={0}"
+    text = (
+        f"{RAGGED} c = bf16[64,16]{{1,0}} parameter(3) ROOT r = bf16[4,32,16]{{2,1,0}} ragged-dot(a, c, g), {numbers}"
+    )
+    (gradient,) = analysed(f"ENTRY e {{{text}}}").matmuls
+    assert (gradient.product.m, gradient.product.k, gradient.product.n, gradient.product.batch) == (32, 16, 16, 4)
+    assert gradient.product.flops == 2 * 64 * 32 * 16
+
+
+@pytest.mark.parametrize(
+    ("name", "matrices", "flops"),
+    [("ragged-dot-none.1", (4, 32, 16), 2 * 64 * 32 * 16), ("gmm", (4, 32, 16), 0), ("ragged-dot-none", (4, 8, 16), 0)],
+)
+def test_the_kernel_that_a_tpu_has_for_a_ragged_dot_is_that_product(name, matrices, flops):
+    """It states no cost; other kernels may do anything with operands of these shapes."""
+    sides = ",".join(map(str, matrices))
+    found = analysed(
+        f"""ENTRY e {{
+  s = s32[1]{{0}} parameter(0)
+  g = s32[5]{{0}} parameter(1)
+  a = bf16[64,32]{{1,0}} parameter(2)
+  b = bf16[{sides}]{{2,1,0}} parameter(3)
+  ROOT {name} = bf16[64,16]{{1,0}} custom-call(s, g, s, a, b), custom_call_target="tpu_custom_call"
+}}"""
+    )
+    assert found.flops == flops and [m.product.flops for m in found.matmuls] == [flops] * bool(flops)

@@ -200,13 +200,17 @@ def product_of(instruction: Any, operands: list[Any]) -> Product | None:
     out = instruction.shape.tuple_shapes[0] if instruction.shape.tuple_shapes else instruction.shape
     left, right = operands[0].shape, operands[1].shape
     target = instruction.custom_call_target.decode("utf-8", "replace")
+    if target == "tpu_custom_call":
+        return _ragged_call(instruction, operands, out)
     if opcode == b"custom-call" and (backward := _CONV_BACKWARD.search(target)):
         return _gradient(instruction, backward[1].lower(), left, right, out)
     if opcode == b"convolution" or (opcode == b"custom-call" and _CONV_TARGET.search(target)):
         return _convolution(instruction, left, right, out)
-    dims = instruction.dot_dimension_numbers
+    dims, groups = instruction.dot_dimension_numbers, 1
     if opcode == b"ragged-dot":
         dims = instruction.ragged_dot_dimension_numbers.dot_dimension_numbers
+        if {*instruction.ragged_dot_dimension_numbers.lhs_ragged} & {*dims.lhs_contracting} and len(operands) > 2:
+            groups = max(prod(operands[2].shape.dimensions[-1:]), 1)
     contracting, batch = list(dims.lhs_contracting), list(dims.lhs_batch)
     if opcode == b"custom-call" and _BLOCK_SCALED.search(target):  # it has no numbers: always the last with the last
         rank = len(left.dimensions)
@@ -225,8 +229,21 @@ def product_of(instruction: Any, operands: list[Any]) -> Product | None:
     k = prod(sizes[d] for d in contracting)
     b = prod(sizes[d] for d in batch)
     m = prod(s for d, s in enumerate(sizes) if d not in contracting and d not in batch)
-    total = elements(out)
-    return Product(m, k, total // (m * b) if m * b else 0, b, 2 * total * k, "matmul")
+    total = elements(out) // groups  # what is summed over is shared out among the groups, each of which has a result
+    n = total // (m * b) if m * b else 0
+    return Product(m, k // groups, n, b * groups, 2 * total * k, "matmul")
+
+
+def _ragged_call(instruction: Any, operands: list[Any], out: Any) -> Product | None:
+    """The kernel that a TPU's compiler makes of a ragged dot: rows in groups, each by a matrix of its own. Its last two
+    operands are the rows and the matrices; those before them say where groups begin. It states no cost."""
+    if not instruction.name.startswith(b"ragged-dot"):
+        return None
+    rows, matrices, result = (list(shape.dimensions) for shape in (operands[-2].shape, operands[-1].shape, out))
+    if len(rows) != 2 or len(matrices) != 3 or len(result) != 2 or rows[0] != result[0]:
+        return None
+    m, k, n = rows[0], rows[1], result[1]
+    return Product(m, k, n, 1, 2 * m * k * n, "matmul") if sorted(matrices[1:]) == sorted((k, n)) else None
 
 
 def _ints(values: Any) -> list[int]:

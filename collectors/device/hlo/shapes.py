@@ -67,7 +67,7 @@ HLO = message_types(
             int64 kernel_output=4, int64* kernel_spatial=6, int64 output_batch=9, int64 output_feature=10, \
             int64* output_spatial=12
     DotDims: int64* lhs_contracting=1, int64* rhs_contracting=2, int64* lhs_batch=3, int64* rhs_batch=4
-    RaggedDotDims: DotDims dot_dimension_numbers=1
+    RaggedDotDims: DotDims dot_dimension_numbers=1, int64* lhs_ragged=2
     ReplicaGroup: int64* replica_ids=1
     SourceTarget: int64 source=1, int64 target=2
     DeviceList: ReplicaGroup* replica_groups=1, Iota iota_replica_group_list=2
