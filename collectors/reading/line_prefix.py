@@ -71,7 +71,7 @@ _NO_YEAR = re.compile(  # vLLM's: INFO 03-04 05:06:07
 )
 _SEVERITY = re.compile(
     r"\b(?:(?P<fatal>fatal|critical|emerg|alert|panic)|(?P<error>error|err)|(?P<warning>warning|warn)|(?P<info>info"
-    r"|notice|debug|normal))\b|^\W*(?P<glog>[IWEF])\d{4,8} \d\d:",
+    r"|notice|debug|normal))\b|(?:^|\]:)\W*(?P<glog>[IWEF])\d{3,8} \d\d:",
     re.IGNORECASE,
 )
 _GLOG_SEVERITY = {"I": "info", "W": "warning", "E": "error", "F": "fatal"}

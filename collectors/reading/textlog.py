@@ -85,8 +85,8 @@ WORDED = tuple(
     )
 )
 NUMBERED = re.compile(rf"(?<!\d)(?P<first>\d\d)/(?P<then>\d\d)/(?P<year>\d{{4}}),? {_TIME}(?:\s?{_ZONE})?", re.ASCII)
-GLOG = re.compile(
-    r"(?<!\w)[IWEF](?P<year>\d{4})?(?P<month>\d\d)(?P<day>\d\d) "
+GLOG = re.compile(  # PyTorch's C++ writes months below ten with one digit: [rank0]:[E321 02:07:08.408271257 ...
+    r"(?<!\w)[IWEF](?P<year>\d{4})?(?P<month>\d\d|\d)(?P<day>\d\d) "
     r"(?P<hour>\d\d):(?P<minute>\d\d):(?P<second>\d\d)(?:\.(?P<fraction>\d{1,9}))?\s",
     re.ASCII,
 )

@@ -33,7 +33,7 @@ _NAMED = re.compile(
 _TEXT = re.compile(r"\.txt(?:\.gz)?$", re.IGNORECASE)
 _LOG_LINE = re.compile(
     r"^\W{0,3}(?:"
-    r"\d{4}[-/]?\d\d[-/]?\d\d[T ]\d\d:?\d\d|[IWEF]\d{4,8} \d\d:\d\d"  # a time
+    r"\d{4}[-/]?\d\d[-/]?\d\d[T ]\d\d:?\d\d|[IWEF]\d{3,8} \d\d:\d\d"  # a time
     r"|(?:[A-Z][a-z]{2} )?[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d"
     r"|\[ *\d+\.\d{6}\]"  # seconds since boot
     r"|\[?(?:DEBUG|INFO|WARN|WARNING|ERROR|CRITICAL|FATAL)\b"

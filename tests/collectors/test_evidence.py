@@ -100,6 +100,8 @@ def test_what_is_known_already_goes_before_what_the_line_says(tmp_path):
         ("INFO x", "info"),
         ("E0811 21:54:55.5 1 a.cc:7] x", "error"),
         ("F20260811 21:54:55 x", "fatal"),
+        ("E321 02:07:08.4 a.cpp:7] x", "error"),
+        ("[rank0]:[I321 02:07:08.4 a.cpp:7] an error of another", "info"),
         ("ValueError: x", None),
         ("terror x", None),
         ("x" * 200 + " ERROR", None),

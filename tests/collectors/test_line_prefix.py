@@ -124,6 +124,12 @@ def test_a_year_from_a_date_in_words(tmp_path):
     assert times == [T, T + S]
 
 
+def test_months_below_ten_in_one_digit_as_pytorch_writes_them(tmp_path):
+    times, _ = clocked(tmp_path, "2026-03-04T12:00:00Z ", "[rank0]:[E304 12:00:01.000000000 ProcessGroupNCCL.cpp:6")
+    assert times == [T, T + S]
+    assert clocked(tmp_path, "2026-11-05 ", "[rank0]:[E1105 12:00:01.5 ", "[rank0]:[E5 12:00:01.5 ")[0][2] is None
+
+
 def test_a_clock_that_goes_back_is_said(tmp_path):
     stamps = [f"2026-03-04T1{hour}:00:00Z " for hour in (1, 2, 1, 2)]
     times, reasons = clocked(tmp_path, *stamps)
