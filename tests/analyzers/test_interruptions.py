@@ -278,6 +278,18 @@ def test_lines_without_a_time_belong_by_their_attempt():
     assert set(lost.rows["cause"]) == {"unknown"} and any("say neither when nor" in n for n in lost.notes)
 
 
+@pytest.mark.parametrize(
+    ("cause", "severity", "told"),
+    [("software", None, "software"), ("process_exit", "error", "requeue"), ("software", "warning", "requeue")],
+)
+def test_that_a_job_was_put_back_into_the_queue_is_not_why_it_failed(cause, severity, told):
+    """A traceback has no time; the scheduler's account, which tells what became of the job, has."""
+    lines = [line(cause, severity=severity), line("requeue", after_s=60.0)]
+    columns = Job([Attempt(20, 5, lines=lines), Attempt(20)]).columns()
+    columns["evidence"]["ts_ns"][0] = None
+    assert ask(MemoryTables(columns)).rows["cause"].tolist() == [told]
+
+
 def test_a_log_without_times_of_day_tells_of_steps_alone():
     steps = [*range(30), *range(20, 50)]
     columns = {

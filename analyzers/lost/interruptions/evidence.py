@@ -10,7 +10,8 @@ Of the lines of a stop
     1. one that names a cause counts before one that tells a symptom (catalog.causes),
     2. one at the end (from one usual step before the last sign of life on) before one that was only near it,
     3. an error, or a line of unstated severity, before a warning or information,
-    4. the earliest before later ones, which are its cascade.
+    4. the earliest before later ones, which are its cascade; but that the job was put back into the queue after an
+       error without a time, as those of tracebacks are: a job that fails may ask for that itself.
 
 `certain`: a naming error at the end, and no other family was named within five seconds of it. `likely`: it names a
 cause, but another family was named at the same moment, or it is a warning, or was only near the end, or has no time.
@@ -38,6 +39,7 @@ NEAR_STEPS, NEAR_LEAST_S, NEAR_MOST_S = 3, 120.0, 1800.0
 SAME_MOMENT_NS = 5_000_000_000
 MILD = ("warning", "info")
 MACHINES, SAID_OF_JOBS = "hardware", "host"  # of a machine's own faults, this one ends jobs, whose launchers tell of it
+PUT_BACK = "requeue"  # it tells what became of the job, and may have been asked for because it had failed
 EXPORTED = "DCGM_"  # how the lines of an exporter of GPUs begin
 S = 1_000_000_000
 BIG = np.iinfo(np.int64).max
@@ -127,11 +129,13 @@ def _lines(table: pa.Table) -> pd.DataFrame:
         for name in ("ts_ns", "attempt", "step", "order")
     }
     machine = np.array([c in CAUSES and CAUSES[c].family == MACHINES and c != SAID_OF_JOBS for c in words], dtype=bool)
+    again = np.array([c == PUT_BACK for c in words], dtype=bool)
     exported = pc.starts_with(pc.cast(table["text"], pa.string()), EXPORTED).fill_null(False).to_numpy()
     return pd.DataFrame(
         {
             "row": np.arange(table.num_rows),
             "watched": exported | (machine[code] if len(words) else False),
+            "again": again[code] if len(words) else np.zeros(0, dtype=bool),
             "symptom": symptom[code] if len(words) else np.zeros(0, dtype=bool),
             "family": family[code] if len(words) else np.zeros(0, dtype=np.int64),
             "mild": mild[said],
@@ -180,7 +184,9 @@ def _stop_of(lines: pd.DataFrame, stops: pd.DataFrame, usual_ns: int) -> tuple[n
 
 def _chosen(lines: pd.DataFrame) -> pd.DataFrame:
     """One line for each stop that has any, by the rule above."""
-    ranked = lines.assign(early=~lines["late"], when=lines["ts_ns"].fillna(BIG))
+    untimed = lines.loc[~lines["timed"] & ~lines["symptom"] & ~lines["mild"], "stop"]
+    yields = lines["again"] & lines["stop"].isin(untimed)
+    ranked = lines.assign(early=np.where(yields, 2, ~lines["late"]), when=lines["ts_ns"].fillna(BIG))
     ranked = ranked.sort_values(["stop", "symptom", "early", "mild", "when", "order", "row"], kind="stable")
     return ranked.drop_duplicates("stop")
 
