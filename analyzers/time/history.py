@@ -28,7 +28,7 @@ from analyzers.time.scheduler_clock import begun_again, moved_said, scheduler_sh
 from analyzers.time.step_joins import add_lines, anchor
 from analyzers.time.step_streams import NS_PER_S, UNTIMED, Stream, natural_key, spoken, streams
 from analyzers.time.step_takes import TRACKED, Takes, lines_taken, takes
-from analyzers.time.untold import with_untold
+from analyzers.time.untold import with_unprinted, with_untold
 from runs.tables import Tables, frame
 
 __all__ = ["NS_PER_S", "History", "Jobs", "from_the_future", "history", "job_times", "natural_key", "step_rows"]
@@ -189,10 +189,13 @@ def _by_lines(
     averaged = _averaged(facts, lines, lines.iloc[found.row])
     if averaged > 1:
         steps["first"] = _sharing_the_first_mean(steps, averaged)
+    own = _own_attempts(lines.iloc[found.row], steps["attempt"].to_numpy(dtype=np.int64))
+    if timed:
+        steps, unprinted = with_unprinted(steps)
+        notes += unprinted
     steps = _judged(steps, facts, None if jobs is None else jobs.own_ends)
     steps["hung_ns"] = hung_ns(steps, tables, lone, shifts)
     notes += [*told_apart(lone), *hangs_said(steps)]
-    own = _own_attempts(lines.iloc[found.row], steps["attempt"].to_numpy(dtype=np.int64))
     return History(steps, timed, "step lines", tuple(notes), jobs, shifts, lone, averaged > 1, own)
 
 

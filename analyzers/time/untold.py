@@ -1,7 +1,9 @@
-"""Steps of which no start is told, between two of which it is.
+"""Steps of which no input tells, between two of which it does.
 
-Entries of a job get lost on the way to where they are kept. Where numbers go on by several while the time between two
-starts is that of as many usual steps, each of these was taken in its part of it: as one step the time would be a stall.
+Entries and lines of a job get lost on the way to where they are kept, and in a log that was rotated nothing tells of
+the steps since the last line of the part before. Where numbers go on by several while the time between two steps is
+that of as many usual ones, each of these was taken in its part of it: as one step the time would be a stall, as none it
+would be lost.
 """
 
 import numpy as np
@@ -35,9 +37,39 @@ def with_untold(steps: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
     found["start_ns"] = pd.array(moved, dtype="Int64")
     found.loc[steps["start_ns"].isna().to_numpy()[of], "start_ns"] = pd.NA
     found["first"] = found["first"].to_numpy(dtype=bool) & (nth == 0)
-    count = int((nth > 0).sum())
+    return found, _said(int((nth > 0).sum()), "start")
+
+
+def with_unprinted(steps: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
+    """The same of steps by lines, which tell how long each took: the time is that from the end of a step to the start
+    of the next that is told. Where every so many steps alone have a row, none is added. Columns: dur_ns too."""
+    number, start, took = (steps[c].to_numpy(dtype=np.int64, na_value=-1) for c in ("step", "start_ns", "dur_ns"))
+    first, end = steps["first"].to_numpy(dtype=bool), start + took
+    missing, free = np.diff(number) - 1, start[1:] - end[:-1]
+    within = ~first[1:]
+    if not (missing[within] > 0).any() or 2 * (missing[within] == 0).sum() < within.sum():
+        return steps, []
+    taken = missing * float(np.median(took[~first]))
+    lost = within & (missing > 0) & (free <= FAR * taken) & (free >= taken / FAR)
+    if not lost.any():
+        return steps, []
+    times = np.append(np.where(lost, missing + 1, 1), 1)
+    of = np.repeat(np.arange(len(steps)), times)
+    nth = np.arange(len(of)) - np.repeat(np.cumsum(times) - times, times)
+    each = np.append(np.where(lost, free // np.maximum(missing, 1), 0), 0)[of]
+    found, added = steps.take(of).reset_index(drop=True), nth > 0
+    known = ["step", "start_ns", "dur_ns", "attempt", "segment", "first"]
+    found.loc[added, [c for c in found.columns if c not in known]] = pd.NA
+    found["step"] = pd.array(number[of] + nth, dtype=steps["step"].dtype)
+    found["start_ns"] = pd.array(np.where(added, end[of] + (nth - 1) * each, start[of]), dtype="Int64")
+    found["dur_ns"] = pd.array(np.where(added, each, took[of]), dtype="Int64")
+    found["first"] = first[of] & ~added
+    return found, _said(int(added.sum()), "line")
+
+
+def _said(count: int, what: str) -> list[str]:
     one = count == 1
-    return found, [
-        f"{count:,} {'step has' if one else 'steps have'} no start of {'its' if one else 'their'} own: between those "
+    return [
+        f"{count:,} {'step has' if one else 'steps have'} no {what} of {'its' if one else 'their'} own: between those "
         f"that are told there was time for {'it' if one else 'them'}, and each is taken to have had an even part of it."
     ]

@@ -77,3 +77,36 @@ def test_a_restart_is_no_gap():
     numbers = np.concatenate((np.arange(30), np.arange(25, 55)))
     past = history(job(np.arange(60), numbers=numbers), FACTS)
     assert len(past.rows) == 60 and not any("even part" in note for note in past.notes)
+
+
+def logged(kept, took=None, numbers=None) -> MemoryTables:
+    """The same as lines of a log, which tell how long each step took."""
+    took = np.full(60, 20.0) if took is None else np.asarray(took, dtype=float)
+    start = EPOCH_NS + (np.concatenate(([0.0], np.cumsum(took)[:-1])) * S).astype(np.int64)
+    numbers = np.arange(len(took)) if numbers is None else np.asarray(numbers)
+    columns = {"step": numbers, "start_ns": start, "dur_ns": (took * S).astype(np.int64)}
+    told = {name: column[kept].tolist() for name, column in columns.items()}
+    return MemoryTables({"steps": told | {"order": list(range(len(kept))), "source": ["log"] * len(kept)}})
+
+
+@pytest.mark.parametrize("lost", [[30], [7, 8, 9], list(range(3, 59, 7)), list(range(20, 30))], ids=str)
+def test_a_log_of_which_lines_were_lost_tells_of_the_steps_that_were_taken(lost):
+    whole, part = (history(logged(k), FACTS) for k in (some(set()), some(lost)))
+    for column in ("step", "start_ns", "dur_ns", "segment", "first", "kept"):
+        assert part.rows[column].tolist() == whole.rows[column].tolist(), column
+    assert [f"{len(lost)} step" in note for note in part.notes] == [True] and not whole.notes
+    one, two = (ask(goodput, logged(k), {"chips": 8}).to_dict() for k in (some(set()), some(lost)))
+    assert one["productive_s"] == two["productive_s"] == 1200 and two["badput_s"]["other"] == 0
+
+
+def test_what_a_log_lacks_beside_a_pause_behind_a_restart_or_between_every_tenth_step_is_not_made_up():
+    paused = np.full(60, 20.0)
+    paused[30] = 900.0
+    again = [*range(40), *range(30, 50)]  # after step 39 it went back to 30, of which no line tells
+    for told in (
+        logged(some({30}), paused),
+        logged(some({40}), numbers=again),
+        logged(np.arange(0, 60, 10)),
+    ):
+        found = history(told, FACTS)
+        assert len(found.rows) == told.rows("steps") and not any("even part" in note for note in found.notes)
