@@ -13,6 +13,7 @@ import pandas as pd
 
 HALF_HOUR_NS = 1800 * 10**9
 ZONE_SLACK_NS = 5 * 10**9  # clocks that are kept, and lines written late, agree within this
+TOGETHER = 0.1  # the least share of common steps that lie alike as clocks stand: of less, one job overtook another
 IN_STEP = 0.9  # the share of common steps that must lie alike
 LEAST_COMMON = 3
 MEETING = 5  # steps, or times of what printed times are off by, that two inputs ran at once: no restart does that
@@ -33,7 +34,8 @@ def apart(
         return None
     middle = _middle(gap)
     together = gap[np.abs(gap) <= slack]
-    if len(together) >= max(min(LEAST_COMMON, len(step)), (np.abs(gap - middle) <= slack).sum()):
+    least = max(min(LEAST_COMMON, len(step)), TOGETHER * len(gap))
+    if len(together) >= max(least, (np.abs(gap - middle) <= slack).sum()):
         return _middle(together)
     if (np.abs(gap - middle) <= slack).mean() < IN_STEP:  # steps were taken again: the nearest may be another take
         middle = _most_common(step, start_ns, other_step, other_ns, slack)

@@ -154,8 +154,8 @@ def _usual_clock(ahead: Sequence[int]) -> int:
 
 
 def of_one_job(told: Sequence[Stream]) -> tuple[list[Stream], list[str]]:
-    """The streams without those that mostly name other steps than longer ones of their format do at the same time: no
-    job is at two steps at once."""
+    """The streams without those that mostly name other steps than longer ones do at the same time: no job is at two
+    steps at once."""
     judged: list[Stream] = []
     foreign: set[int] = set()
     for k in sorted(range(len(told)), key=lambda k: -len(told[k])):
@@ -177,19 +177,26 @@ def of_one_job(told: Sequence[Stream]) -> tuple[list[Stream], list[str]]:
 
 
 def _beside(one: Stream, others: Sequence[Stream]) -> tuple[np.ndarray, np.ndarray]:
-    """Of which rows others of the same format were taking a step at that time, and of which it was the same one, as
-    far as their times tell."""
+    """Of which rows others were taking a step at that time, and of which it was the same one, as far as their times
+    tell: two formats may each tell the mean of several steps, and one of them of a save among these."""
     beside, agreed = np.zeros(len(one), dtype=bool), np.zeros(len(one), dtype=bool)
     for other in others:
-        if other.format != one.format or one.start_ns[-1] < other.start_ns[0] or other.start_ns[-1] < one.start_ns[0]:
+        if one.start_ns[-1] < other.start_ns[0] or other.start_ns[-1] < one.start_ns[0]:
             continue
         usual = max(one.usual_ns, other.usual_ns)
         slack = max(usual, COARSE_NS)
+        near = slack // max(usual, 1) + 1 + (0 if other.format == one.format else _alike(one) + _alike(other))
         at = np.searchsorted(other.start_ns, one.start_ns, side="right") - 1
         there = (at >= 0) & (one.start_ns < other.end_ns[at] + slack)
         beside |= there
-        agreed |= there & (np.abs(other.step[at] - one.step) <= slack // max(usual, 1) + 1)
+        agreed |= there & (np.abs(other.step[at] - one.step) <= near)
     return beside, agreed
+
+
+def _alike(one: Stream) -> int:
+    """How many steps in a row are told to have taken equally long: those of which a mean is told."""
+    changes = np.diff(one.end_ns - one.start_ns) != 0
+    return -(-len(one) // (int(changes.sum()) + 1))
 
 
 def _with_times(told: Sequence[Stream]) -> tuple[tuple, list[str]]:

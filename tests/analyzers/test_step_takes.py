@@ -121,6 +121,29 @@ def test_another_job_s_steps_at_the_same_time_are_left_out():
     assert found.notes[0].startswith("b: left out, as at most of its times other inputs tell of other steps")
 
 
+def measured(one: Stream) -> Stream:
+    """The same by who measures each step anew."""
+    return replace(one, end_ns=one.end_ns - np.arange(len(one)) % 7)
+
+
+def test_nor_are_those_of_a_job_whose_steps_another_program_prints():
+    """The one that began later is the faster one: for a moment both are at the same step."""
+    log = measured(stream("a.log", range(600), 0, each_s=6))
+    other = measured(stream("run.wandb", range(900), 700, each_s=4, first_row=600, form="wandb"))
+    found = taken(log, other)
+    assert found.row.tolist() == list(range(600, 1500)) and found.opens.sum() == 1 and found.shifts == {}
+    assert found.notes[0].startswith("a.log: left out, as at most of its times other inputs tell of other steps")
+    assert "clock" not in found.notes[0].partition("it is of")[0]
+
+
+def test_a_mean_over_steps_and_the_save_among_them_tells_of_the_same_job():
+    """Steps of a second, each hundred with a save of a minute, by one who knows of it and by one who does not."""
+    known = [measured(stream("a.log", range(n, n + 100), 160 * k, 1, n, "torchtitan")) for k, n in enumerate((0, 100))]
+    mean = stream("events", range(200), 0, 1.6, first_row=200, form="tensorboard")
+    for found in (taken(*known, mean), taken(known[0], mean)):
+        assert found.step.tolist() == list(range(200)) and not any("left out" in note for note in found.notes)
+
+
 def test_without_times_copies_are_left_out_and_others_follow_one_another():
     took = np.full(60, 5.0 * S)
     found = taken(stream("a", range(20)), stream("b", range(20), first_row=20), took=took)
