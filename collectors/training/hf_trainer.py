@@ -5,6 +5,8 @@ The dicts name no step and no time; the progress bar of training, which is drawn
 evaluation took, as its dict says, is taken off. Of dicts that come together, as output that is kept back does, nothing
 tells the steps. The first step that a bar shows may be the one behind that at which a job was resumed: nothing tells
 how long it took, nor those before it. Without a bar (it goes to standard error) nothing tells the steps.
+An evaluation ended when its dict was written: where something dates that line, it is an interval of the job's life, and
+steps are laid around it.
 """
 
 import re
@@ -58,8 +60,10 @@ class _Window:
     step: int
     seconds: int
     paused_s: float = 0.0
+    pauses: list[tuple[int, int]] = field(default_factory=list)  # those of them that are dated: start, end, ns
     losses: dict[int, float] = field(default_factory=dict)
-    last: tuple[int, int, str, int] | None = None  # step, seconds, what stood before its dict, offset
+    # step, seconds, what stood before its dict, offset; the evaluations so far
+    last: tuple[int, int, str, int, float] | None = None
 
 
 class _Log(StepLines):
@@ -110,9 +114,22 @@ class _Log(StepLines):
                 self.together = True
             self.told = offset, prefix, found
             return
+        at = self.clock.time_ns(prefix, offset)
+        self._evaluated(at, sum(took for name, took in found.items() if _EVALUATED.fullmatch(name)))
+        self.values(at, self.last_step, {n: (v, None) for n, v in found.items()})
+
+    def _evaluated(self, at: int | None, seconds: float) -> None:
+        """An evaluation that took so long has ended."""
+        if not (took := seconds_to_ns(seconds)) or took < 0:
+            return
         if self.window:
-            self.window.paused_s += sum(took for name, took in found.items() if _EVALUATED.fullmatch(name))
-        self.values(self.clock.time_ns(prefix, offset), self.last_step, {n: (v, None) for n, v in found.items()})
+            self.window.paused_s += seconds
+        if at is None:
+            return
+        self.life.add("eval", at - took, at, self.attempt, self.last_step, None, self.order, self.source)
+        self.order += 1
+        if self.window:
+            self.window.pauses.append((at - took, at))
 
     def _logged(self, offset: int, prefix: str, step: int, seconds: int, found: dict[str, float]) -> None:
         """A dict of this step, at which the bar had counted so many seconds."""
@@ -124,7 +141,7 @@ class _Log(StepLines):
         if "loss" in found:
             window.losses[step] = found["loss"]
         if step > window.step:
-            window.last = step, seconds, prefix, offset
+            window.last = step, seconds, prefix, offset, window.paused_s
         at = self.clock.time_ns(prefix, offset)
         self.values(at, step, {n: (v, None) for n, v in found.items() if n != "loss"})
         if seconds - window.seconds - window.paused_s >= _LEAST_S:
@@ -143,7 +160,7 @@ class _Log(StepLines):
         window, self.window = self.window, None
         if window is None or window.last is None:
             return
-        step, seconds, prefix, offset = window.last
+        step, seconds, prefix, offset, paused_s = window.last
         if self.again:
             self.begins(prefix, None, None)
             self.again = False
@@ -151,7 +168,8 @@ class _Log(StepLines):
             return
         name, _, at, place = taken
         count = step - window.step
-        took = seconds - window.seconds - window.paused_s
+        took = seconds - window.seconds - paused_s
         whole = seconds_to_ns(took) if took > 0 else None
         each = None if whole is None or took < _SURE_S else whole // count
-        self.enter(name, place, step, count, at, Told(each), EVERY, window.losses)
+        around = [pause for pause in window.pauses if at is not None and pause[1] <= at]
+        self.enter(name, place, step, count, at, Told(each), EVERY, window.losses, around=around)

@@ -38,7 +38,7 @@ from collectors.training import nemo_lines as nemo
 from collectors.training.megatron_arguments import Arguments
 from collectors.training.megatron_timers import ALL_HEAD, MAX_HEAD, PausesTold, Timers
 from collectors.training.step_fields import fields_of, first
-from collectors.training.unprinted import BETWEEN, MOST, printed_every, stood_for
+from collectors.training.unprinted import BETWEEN, MOST, laid_around, printed_every, stood_for
 from errors import InputError
 
 NAME = "megatron"
@@ -282,7 +282,7 @@ class _Log:
         if 0 < self.taken_off_ns < total:
             tokens = tokens and tokens * total / (total - self.taken_off_ns)
             each_ns = (total - self.taken_off_ns) // count
-        laid = None if end is None or each_ns is None else timing.laid_around(end, each_ns, count, self.around)
+        laid = None if end is None or each_ns is None else laid_around(end, each_ns, count, self.around)
         for n in range(count):
             start = None if laid is None else laid[n]
             last = n == count - 1

@@ -103,16 +103,3 @@ def ran_on(total: int, paused: int, gap: int | None, usual: int | None) -> bool:
     if usual is None:
         return True
     return abs(total - paused - usual) <= 4 * abs(total - usual)  # unless they clearly took as long as ever without
-
-
-def laid_around(end: int, each_ns: int, count: int, pauses: list[tuple[int, int]]) -> list[int]:
-    """When each of `count` iterations began that took `each_ns` in the mean, the last up to `end`: back from there, and
-    before a pause (start, end) once most of an iteration would lie in it. All in ns."""
-    starts, waiting = [0] * count, sorted(pauses, key=lambda pause: pause[1])
-    for n in range(count - 1, -1, -1):
-        while waiting and waiting[-1][1] > end - each_ns // 2:
-            begun, ended = waiting.pop()
-            end -= ended - begun
-        end -= each_ns
-        starts[n] = end
-    return starts

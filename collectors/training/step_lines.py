@@ -5,7 +5,7 @@ are entered once. A restart is told by the step number, or announced by the log.
 """
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from collectors.base import Source
@@ -13,7 +13,7 @@ from collectors.reading.attempts import COARSE_NS, Lane, Lanes, Taken
 from collectors.reading.line_prefix import host_prefix
 from collectors.reading.textlog import fits
 from collectors.training.handled_lines import HandledLines
-from collectors.training.unprinted import MOST
+from collectors.training.unprinted import MOST, laid_around
 
 NO_LOSSES: Mapping[int, float] = {}
 
@@ -91,14 +91,16 @@ class StepLines(HandledLines):
         every: str = "",
         losses: Mapping[int, float] = NO_LOSSES,
         ended: int | None = None,
+        around: Sequence[tuple[int, int]] = (),
     ) -> None:
         """Rows of the `count` steps up to `step`, whose line was written at `at`. `every`: how the time of several is
         known. `losses`: of those before the last, where they are known. `ended`: when the last ended, where that was
-        before its line."""
+        before its line. `around`: pauses between them (start, end), ns since the epoch."""
         each, end = told.each_ns, at if ended is None else ended
+        laid = None if end is None or each is None else laid_around(end, each, count, around)
         for n in range(step - count + 1, step + 1):
             last = n == step
-            start = None if end is None or each is None else end - each * (step - n + 1)
+            start = None if laid is None else laid[n - step + count - 1]
             row = (taken.start, n, name, start, each, told.tokens_per_s, told.flops)
             loss = told.loss if last and told.loss is not None else losses.get(n)
             self.steps.add(*row, loss, self.order, at if last else None, self.format, self.source)

@@ -1,6 +1,7 @@
 """Steps of which a log has no line of their own: where it prints one in so many, and how long that one took."""
 
 import re
+from collections.abc import Sequence
 from itertools import pairwise
 
 from collectors.base import Source
@@ -35,3 +36,16 @@ def first_of(step: int, stride: int) -> int:
     """Of the first line of a log, or after a restart. Steps are counted from 0 or from 1."""
     regular = stride and (step % stride == 0 or (step + 1) % stride == 0)
     return min(stride, step + 1) if regular else 1
+
+
+def laid_around(end: int, each_ns: int, count: int, pauses: Sequence[tuple[int, int]]) -> list[int]:
+    """When each of `count` iterations began that took `each_ns` in the mean, the last up to `end`: back from there, and
+    before a pause (start, end) once most of an iteration would lie in it. All in ns."""
+    starts, waiting = [0] * count, sorted(pauses, key=lambda pause: pause[1])
+    for n in range(count - 1, -1, -1):
+        while waiting and waiting[-1][1] > end - each_ns // 2:
+            begun, ended = waiting.pop()
+            end -= ended - begun
+        end -= each_ns
+        starts[n] = end
+    return starts

@@ -166,3 +166,17 @@ def test_numbers_whose_names_tell_their_unit(tmp_path):
     got = log(tmp_path, BEGIN + f"{bar(10, 120)}\r{told}\n{bar(10, 120)}")
     values = {r["name"]: r["value"] for r in got.rows["scalars"]}
     assert values["memory/max_active (GiB)"] == 10.97 and values["epoch"] == 0.1
+
+
+def test_an_evaluation_whose_line_is_dated_is_told_and_steps_are_laid_around_it(tmp_path):
+    """Its 20 s were time that nothing explains, and the steps before it stood where it ran."""
+    drawn = BEGIN + logged(10, 120) + logged(13, 150) + EVAL + logged(16, 200) + logged(19, 230) + EVAL
+    lines = [line for line in drawn.split("\n") if line]
+    written = [0, 120, 150, 170, 200, 230, 250]  # in seconds
+    at = (f"1970-01-01 00:{s // 60:02}:{s % 60:02} " for s in written)
+    got = log(tmp_path, "".join(f"{when}{line}\n" for when, line in zip(at, lines, strict=True)))
+    told = [(r["kind"], r["start_ns"] // S, r["end_ns"] // S, r["step"]) for r in got.rows["lifecycle"]]
+    assert told == [("eval", 150, 170, 13), ("eval", 230, 250, 19)]
+    starts = dict(zip(got.column("steps", "step"), got.column("steps", "start_ns"), strict=True))
+    assert [starts[n] // S for n in (12, 13, 14, 16, 19)] == [130, 140, 170, 190, 220]
+    assert set(got.column("steps", "dur_ns")) == {10 * S}
