@@ -49,8 +49,9 @@ def job_times(
     """
     columns = ["kind", "start_ns", "end_ns", "host", "source", "logged_ns", "end_logged_ns", "detail"]
     rows = frame(tables, "lifecycle", columns, [("kind", "==", "job")])
-    if len(rows) and rows["host"].notna().any() and rows["host"].isna().any():
-        rows = rows[rows["host"].isna()]
+    own = rows["host"].isna()
+    if not own.all() and rows["start_ns"][own].notna().any():  # of the job as a whole; some tell its end alone
+        rows = rows[own]
     rows = rows[~rows["source"].isin(list(without))]
     rows = rows.assign(cut=rows["detail"].astype(str).str.contains(CUT_SHORT, regex=False))
     found, cut = [], np.zeros(0, dtype=np.int64)

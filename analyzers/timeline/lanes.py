@@ -123,7 +123,8 @@ def _placed(rows: pd.DataFrame, times: list[str], table: str, unplaced: Counter[
 def _job(tables: Tables, unplaced: Counter[str]) -> Iterator[Part]:
     told = ["kind", "start_ns", "end_ns", "host", "detail"]
     rows = frame(tables, "lifecycle", [*told, "device"])
-    rows = rows[~rows["kind"].isin(INSTANT)]
+    end_alone = (rows["kind"] == "job") & rows["start_ns"].isna() & rows["end_ns"].notna()
+    rows = rows[~rows["kind"].isin(INSTANT) & ~end_alone]
     rows = rows[rows["device"].isna() | ~rows.duplicated(told)]  # what held up several devices is one event
     rows = _placed(rows, ["start_ns", "end_ns"], "entries of the job", unplaced)
     for host, mine in _hosts(rows):

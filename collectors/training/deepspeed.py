@@ -33,6 +33,7 @@ _TIMED = re.compile(
 _MEMORY = re.compile(r"\b(MemAllocated|MaxMemAllocated)=(\d{1,9}(?:\.\d+)?)GB", re.ASCII)
 _BATCH = re.compile(r"\btrain_batch_size[ .:=\"']+(\d{1,12})\b", re.ASCII)
 _WORLD = re.compile(r"\bworld_size[ .:=]+(\d{1,9})\b", re.ASCII)
+_EXITED = re.compile(r"\[launch\.py:\d{1,5}:main\] Process \d{1,9} exits successfully", re.ASCII)
 _NUMBER = re.compile(rb"\[Rank \d+\] step=(\d{1,18}), skipped=")
 _SNIFF = re.compile(rb"\[Rank \d+\] step=\d+, skipped=\d+, lr=\[|\bRunningAvgSamplesPerSec=[\d.]+, CurrSamplesPerSec=")
 _OTHERS = re.compile(rb"elapsed time per iteration|train_step_timing in s|-- arguments --")
@@ -61,6 +62,7 @@ class _Log(StepLines):
             ("SamplesPerSec=", self.timed),
             ("train_batch_size", self.settings),
             ("world_size", self.settings),
+            ("exits successfully", self.exited),
         )
 
     def ended(self) -> None:
@@ -77,6 +79,12 @@ class _Log(StepLines):
         self.waiting = (name, place, step, at, place.lane.took_ns if place.before is not None else None)
         told = {"skipped": match[2], "lr": match[3]}
         self.values(at, step, {name: (float(value), None) for name, value in told.items() if value})
+
+    def exited(self, offset: int, line: str, whole: bool) -> None:
+        """Its launcher says of each process of a host that it has ended."""
+        if match := _EXITED.search(line):
+            self._settle()
+            self.done(line[: match.start()], offset)
 
     def timed(self, offset: int, line: str, whole: bool) -> None:
         if not whole or not (match := _TIMED.search(line)):

@@ -80,6 +80,12 @@ class StepLines(HandledLines):
             self.attempt = max(self.attempt, host.lanes.attempt)
         host.begun_ns, host.begun_step, host.paused_ns, host.apart_ns = at, step, 0, 0
 
+    def done(self, prefix: str, offset: int) -> None:
+        """The log says, behind `prefix`, that the job has come to its end by itself."""
+        if (at := self.clock.time_ns(prefix, offset)) is not None:
+            self.life.add("job", None, at, self.attempt, self.last_step, None, self.order, self.source)
+            self.order += 1
+
     def enter(
         self,
         name: str | None,

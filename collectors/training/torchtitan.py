@@ -47,6 +47,7 @@ _PRINTED = re.compile(rb"\bstep=(\d{1,18}) global_avg_loss=")
 _BEGINS = re.compile(r"Training starts at step (\d{1,18})(?!\d)", re.ASCII)
 _SAVED = re.compile(r"Finished saving the checkpoint.{0,60}? ?in (\d+(?:\.\d+)?) seconds", re.ASCII)
 _LOADED = re.compile(r"Finished loading the checkpoint.{0,60}? in (\d+(?:\.\d+)?) seconds", re.ASCII)
+_COMPLETED = re.compile(r" - Training completed\s*$")
 _NUMBERS = {  # what the log calls it: what a run calls it
     re.compile(r"\blocal batch size (\d{1,12})\b", re.ASCII): "per_device_batch_size",
     re.compile(r"\bglobal batch size (\d{1,12})\b", re.ASCII): "global_batch",
@@ -106,6 +107,7 @@ class _Log(StepLines):
             ("Training starts at step", self.begin),
             ("inished saving the checkpoint", self.saved),
             ("inished loading the checkpoint", self.loaded),
+            (" - Training completed", self.completed),
             ("Trainer is initialized with", self.settings),
             ("device mesh with", self.mesh),
             (" total parameters", self.model),
@@ -197,6 +199,10 @@ class _Log(StepLines):
     def loaded(self, offset: int, line: str, whole: bool) -> None:
         if (found := self._pause("restore", _LOADED.search(line), offset, line)) is not None:
             self.restores.append(found)
+
+    def completed(self, offset: int, line: str, whole: bool) -> None:
+        if match := _COMPLETED.search(line):
+            self.done(line[: match.start()], offset)
 
     def _restored(self) -> None:
         """Enter what was restored, now that it is known for which attempt."""

@@ -1,6 +1,7 @@
 """DeepSpeed's standard output; every line here was written for these tests."""
 
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 
 import pytest
 
@@ -95,3 +96,11 @@ def test_timers_that_stand_before_the_line_of_their_step(tmp_path):
     got = log(tmp_path, text)
     rates = {r["step"]: r["value"] for r in got.rows["scalars"] if r["name"] == "samples per second"}
     assert rates == {10: 64.0, 20: 32.0, 30: 64.0 / 3}
+
+
+def test_processes_that_ended_by_themselves_are_the_end_of_the_job(tmp_path):
+    ends = "".join(dated(300 + n, f"[launch.py:460:main] Process {70 + n} exits successfully.") for n in range(3))
+    got = log(tmp_path, RUN + ends)
+    assert [(r["kind"], r["start_ns"]) for r in got.rows["lifecycle"]] == [("job", None)] * 3
+    apart = [b - a for a, b in pairwise(got.column("lifecycle", "end_ns"))]
+    assert apart == [S, S] and got.rows["steps"] == log(tmp_path, RUN).rows["steps"]

@@ -4,8 +4,12 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from analyzers.lost import interruptions
+from analyzers.time import ledger
 from collectors.training import torchtitan
 from errors import InputError
+from runs.run import facts_of
+from runs.tables import MemoryTables
 from tests.collectors.reading import read, source_of
 
 S = 1_000_000_000
@@ -227,3 +231,17 @@ def test_a_pair_at_the_end_of_the_file_may_be_cut(tmp_path):
     cut = pairs("05:06:48", 2, 2.0).partition("data_loading(s)=0.25")
     got = log(tmp_path, pairs("05:06:30", 1, 3.0) + cut[0] + cut[1])
     assert [r["name"] for r in got.rows["scalars"] if r["step"] == 2] == ["mfu", "end_to_end"]
+
+
+def test_a_job_that_says_so_has_ended_and_one_that_is_appended_to_its_log_is_no_restart(tmp_path):
+    """Ten minutes between two jobs, each of which was done, were an interruption."""
+    done = said(50, "Training completed") + said(50, "Process group destroyed")
+    later = "".join(said(650 + n * 10, step(n, 10)) for n in range(1, 5)) + said(700, "Training completed")
+    got = log(tmp_path, HEAD + "".join(said(n * 10, step(n, 10)) for n in range(1, 5)) + done + later)
+    begin = int(BEGIN.timestamp())
+    ends = [(r["kind"], r["start_ns"], r["end_ns"] // S - begin, r["attempt"]) for r in got.rows["lifecycle"]]
+    assert ends == [("job", None, 50, 0), ("job", None, 700, 1)]
+    tables = MemoryTables({name: {c: got.column(name, c) for c in rows[0]} for name, rows in got.rows.items()})
+    assert interruptions.analyze(tables, facts_of({"chips": 8}), {}).count == 0
+    book = ledger.analyze(tables, facts_of({"chips": 8}), {}).ledger
+    assert book.chip_seconds <= 8 * 100 and book.find("infrastructure_recovery") is None
