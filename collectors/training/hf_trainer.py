@@ -5,6 +5,8 @@ The dicts name no step and no time; the progress bar of training, which is drawn
 evaluation took, as its dict says, is taken off. Of dicts that come together, as output that is kept back does, nothing
 tells the steps. The first step that a bar shows may be the one behind that at which a job was resumed: nothing tells
 how long it took, nor those before it. Without a bar (it goes to standard error) nothing tells the steps.
+A step that the bar shows to take five times as long as those around it, and ten seconds and more, as one behind a save
+does, has that time as its own.
 An evaluation ended when its dict was written: where something dates that line, it is an interval of the job's life, and
 steps are laid around it.
 """
@@ -36,7 +38,8 @@ _EVALUATED = re.compile(r"eval_(?:.{1,70}_)?runtime")  # of one set, or of each 
 _SNIFF_DICT = re.compile(rb"\{'loss': '?-?[\d.naif]")
 _SNIFF_BAR = re.compile(rb"\d{1,3}%\|[^|\r\n]{0,200}\| \d+/\d+ \[[\d:]+<[^,\]]{1,20}, *(?:\?|[\d.]+)?(?:it/s|s/it)")
 _LEAST_S = 60  # of a bar that counts whole seconds: a mean over less is off by more than some per cent
-_SURE_S = 10  # of the last steps of a log: whole seconds tell less than a tenth wrong
+_SURE_S = 10  # of the last steps of a log, or of one alone: whole seconds tell less than a tenth wrong
+_FAR_LONGER = 5  # times what the steps around it take: a step whose time is its own
 EXPECTED = "lines such as `{'loss': 1.25, 'learning_rate': 5e-05, 'epoch': 0.1}` amid a progress bar"
 EVERY = "the progress bar counts whole seconds: they took the mean over a minute and more"
 UNSEEN = "no progress bar stands behind them, which tells of which step they are"
@@ -62,6 +65,7 @@ class _Window:
     paused_s: float = 0.0
     pauses: list[tuple[int, int]] = field(default_factory=list)  # those of them that are dated: start, end, ns
     losses: dict[int, float] = field(default_factory=dict)
+    alone: dict[int, float] = field(default_factory=dict)  # seconds of steps that took long enough to be timed alone
     # step, seconds, what stood before its dict, offset; the evaluations so far
     last: tuple[int, int, str, int, float] | None = None
 
@@ -76,6 +80,8 @@ class _Log(StepLines):
         self.logged: tuple[int, int] | None = None  # where the bar of training stood behind the last dict
         self.again = False  # it began anew: the job was started again
         self.window: _Window | None = None
+        self.paused_s = 0.0  # evaluations since the bar of training was drawn
+        self.usual_s: float | None = None  # a step of the last window
         self.told: tuple[int, str, dict[str, float]] | None = None  # a dict that waits for its bar
         self.together = False  # others stand before it without one: they were kept back, and the bar has gone on
         self.handlers = (("{'", self.piece), ("it/s", self.piece), ("s/it", self.piece))
@@ -95,6 +101,11 @@ class _Log(StepLines):
         if step and begun is None:
             begun = step, seconds
         self.begun[total], self.shown[total] = begun, (step, seconds)
+        if total == self.total:
+            took = seconds - shown[1] - self.paused_s
+            if self.window and step == shown[0] + 1 and took >= _SURE_S:
+                self.window.alone[step] = took
+            self.paused_s = 0.0
         if step and self.told:  # the bar of training is drawn anew right behind a dict; evaluations draw others
             offset, prefix, found = self.told
             if self.together:
@@ -124,6 +135,7 @@ class _Log(StepLines):
             return
         if self.window:
             self.window.paused_s += seconds
+        self.paused_s += seconds
         if at is None:
             return
         self.life.add("eval", at - took, at, self.attempt, self.last_step, None, self.order, self.source)
@@ -144,9 +156,17 @@ class _Log(StepLines):
             window.last = step, seconds, prefix, offset, window.paused_s
         at = self.clock.time_ns(prefix, offset)
         self.values(at, step, {n: (v, None) for n, v in found.items() if n != "loss"})
-        if seconds - window.seconds - window.paused_s >= _LEAST_S:
+        took = seconds - window.seconds - window.paused_s
+        if took >= _LEAST_S and took - sum(self._far_longer(window, step, took).values()) >= _LEAST_S:
             self._settle()
             self.window = _Window(step, seconds)
+
+    def _far_longer(self, window: _Window, step: int, took: float) -> dict[int, float]:
+        """The seconds of those steps of a window, up to `step`, that took far longer than the others."""
+        alone = {n: s for n, s in window.alone.items() if window.step < n <= step}
+        others = step - window.step - len(alone)
+        usual = (took - sum(alone.values())) / others if others > 0 else self.usual_s
+        return {n: s for n, s in alone.items() if usual and s >= _FAR_LONGER * usual > 0}
 
     def ended(self) -> None:
         if self.told:
@@ -167,9 +187,12 @@ class _Log(StepLines):
         if (taken := self.taken(offset, prefix, step)) is None:
             return
         name, _, at, place = taken
-        count = step - window.step
         took = seconds - window.seconds - paused_s
-        whole = seconds_to_ns(took) if took > 0 else None
-        each = None if whole is None or took < _SURE_S else whole // count
+        longer = self._far_longer(window, step, took)
+        count, took = step - window.step, took - sum(longer.values())
+        others = count - len(longer)
+        each = seconds_to_ns(took / others) if others and took >= _SURE_S else None
+        self.usual_s = took / others if each else self.usual_s
+        own = {n: seconds_to_ns(s) for n, s in longer.items()}
         around = [pause for pause in window.pauses if at is not None and pause[1] <= at]
-        self.enter(name, place, step, count, at, Told(each), EVERY, window.losses, around=around)
+        self.enter(name, place, step, count, at, Told(each), EVERY, window.losses, around=around, own=own)

@@ -282,7 +282,7 @@ class _Log:
         if 0 < self.taken_off_ns < total:
             tokens = tokens and tokens * total / (total - self.taken_off_ns)
             each_ns = (total - self.taken_off_ns) // count
-        laid = None if end is None or each_ns is None else laid_around(end, each_ns, count, self.around)
+        laid = None if end is None or each_ns is None else laid_around(end, [each_ns] * count, self.around)
         for n in range(count):
             start = None if laid is None else laid[n]
             last = n == count - 1

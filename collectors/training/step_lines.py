@@ -16,6 +16,7 @@ from collectors.training.handled_lines import HandledLines
 from collectors.training.unprinted import MOST, laid_around
 
 NO_LOSSES: Mapping[int, float] = {}
+NO_TIMES: Mapping[int, int | None] = {}
 
 
 @dataclass(frozen=True)
@@ -98,16 +99,20 @@ class StepLines(HandledLines):
         losses: Mapping[int, float] = NO_LOSSES,
         ended: int | None = None,
         around: Sequence[tuple[int, int]] = (),
+        own: Mapping[int, int | None] = NO_TIMES,
     ) -> None:
         """Rows of the `count` steps up to `step`, whose line was written at `at`. `every`: how the time of several is
         known. `losses`: of those before the last, where they are known. `ended`: when the last ended, where that was
-        before its line. `around`: pauses between them (start, end), ns since the epoch."""
-        each, end = told.each_ns, at if ended is None else ended
-        laid = None if end is None or each is None else laid_around(end, each, count, around)
-        for n in range(step - count + 1, step + 1):
+        before its line. `around`: pauses between them (start, end), ns since the epoch. `own`: how long single ones
+        took that took longer than the others."""
+        end = at if ended is None else ended
+        numbers = range(step - count + 1, step + 1)
+        took = [own.get(n, told.each_ns) for n in numbers]
+        known = [ns for ns in took if ns is not None]
+        laid = laid_around(end, known, around) if end is not None and len(known) == count else None
+        for k, n in enumerate(numbers):
             last = n == step
-            start = None if laid is None else laid[n - step + count - 1]
-            row = (taken.start, n, name, start, each, told.tokens_per_s, told.flops)
+            row = (taken.start, n, name, None if laid is None else laid[k], took[k], told.tokens_per_s, told.flops)
             loss = told.loss if last and told.loss is not None else losses.get(n)
             self.steps.add(*row, loss, self.order, at if last else None, self.format, self.source)
             self.order += 1

@@ -38,14 +38,22 @@ def first_of(step: int, stride: int) -> int:
     return min(stride, step + 1) if regular else 1
 
 
-def laid_around(end: int, each_ns: int, count: int, pauses: Sequence[tuple[int, int]]) -> list[int]:
-    """When each of `count` iterations began that took `each_ns` in the mean, the last up to `end`: back from there, and
-    before a pause (start, end) once most of an iteration would lie in it. All in ns."""
-    starts, waiting = [0] * count, sorted(pauses, key=lambda pause: pause[1])
-    for n in range(count - 1, -1, -1):
-        while waiting and waiting[-1][1] > end - each_ns // 2:
+def laid_around(end: int, took: Sequence[int], pauses: Sequence[tuple[int, int]]) -> list[int]:
+    """When each of the iterations began that took so long, the last up to `end`: back from there, and before a pause
+    (start, end) once most of an iteration would lie in it. Where the first behind a pause would begin in it, as times
+    in whole seconds have it, those up to the next pause begin that much closer to one another. All in ns."""
+    starts, waiting = [0] * len(took), sorted(pauses, key=lambda pause: pause[1])
+    behind, until = len(took), end  # those since the last pause, and where they end
+    for n in range(len(took) - 1, -2, -1):
+        while waiting and waiting[-1][1] > end - (took[n] // 2 if n >= 0 else 0):
             begun, ended = waiting.pop()
-            end -= ended - begun
-        end -= each_ns
-        starts[n] = end
+            if end < ended < until:
+                starts[n + 1 : behind] = [
+                    until - (until - at) * (until - ended) // (until - end) for at in starts[n + 1 : behind]
+                ]
+            end = min(end, begun)
+            behind, until = n + 1, end
+        if n >= 0:
+            end -= took[n]
+            starts[n] = end
     return starts

@@ -5,6 +5,7 @@ from time import perf_counter
 import pytest
 
 from collectors.training import hf_trainer
+from collectors.training.unprinted import laid_around
 from errors import InputError
 from tests.collectors.reading import read, source_of
 
@@ -180,3 +181,32 @@ def test_an_evaluation_whose_line_is_dated_is_told_and_steps_are_laid_around_it(
     starts = dict(zip(got.column("steps", "step"), got.column("steps", "start_ns"), strict=True))
     assert [starts[n] // S for n in (12, 13, 14, 16, 19)] == [130, 140, 170, 190, 220]
     assert set(got.column("steps", "dur_ns")) == {10 * S}
+
+
+def test_a_step_that_takes_far_longer_than_those_around_it_has_that_time_as_its_own(tmp_path):
+    """As a step behind a save does: 42 s of it were spread over all steps of a minute."""
+    text, at = bar(0, 0), 0
+    for n in range(1, 101):
+        at += 45 if n % 25 == 0 else 3
+        text += logged(n, at, 2.0) if n % 5 == 0 else bar(n, at)
+    got = log(tmp_path, text)
+    took = dict(zip(got.column("steps", "step"), got.column("steps", "dur_ns"), strict=True))
+    assert {n: ns for n, ns in took.items() if n % 25 == 0} == dict.fromkeys((25, 50, 75, 100), 45 * S)
+    assert {ns for n, ns in took.items() if n % 25} == {3 * S}
+    dated = "".join(f"2026-03-04T05:06:07Z {line}\n" for line in text.split("\n") if line)
+    rows = {r["step"]: r["start_ns"] + r["dur_ns"] for r in log(tmp_path, dated).rows["steps"]}
+    assert rows[100] - rows[99] == 45 * S
+
+
+def test_steps_that_all_take_long_are_timed_as_before(tmp_path):
+    """Each of 10 s and more is long enough to be timed alone: none of them is far longer than the others."""
+    text = bar(0, 0) + "".join(logged(n, int(17.5 * n), 2.0) for n in range(1, 40))
+    took = [ns / S for ns in log(tmp_path, text).column("steps", "dur_ns")]
+    assert took == pytest.approx([17.5] * 38, rel=0.02)
+
+
+def test_steps_behind_an_evaluation_begin_when_it_has_ended():
+    """Times in whole seconds have them begin in it."""
+    assert laid_around(100 * S, [2 * S] * 4, [(83 * S, 93 * S)]) == [93 * S, 94.75 * S, 96.5 * S, 98.25 * S]
+    assert laid_around(100 * S, [2 * S] * 5, [(83 * S, 93 * S)])[:2] == [81 * S, 93 * S]
+    assert laid_around(100 * S, [2 * S] * 4, [(80 * S, 90 * S)]) == [92 * S, 94 * S, 96 * S, 98 * S]
