@@ -20,6 +20,6 @@ def alone_ns(tables: Tables, facts: Facts, past: History) -> pd.Series:
     timed = (rows["start_ns"].notna() & rows["dur_ns"].notna()).to_numpy(dtype=bool)
     begin, took = (rows.loc[timed, c].to_numpy(dtype=np.int64) for c in ("start_ns", "dur_ns"))
     alone = rows["dur_ns"].copy()
-    less = took - paused_ns(days.painting, begin, begin + took)
+    less = took - paused_ns(days.painting, begin, begin + took, past.origin == "step lines")
     alone[timed] = np.where(less > 0, less, took)
     return alone

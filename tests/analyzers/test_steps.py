@@ -119,3 +119,21 @@ def test_rates_are_averages_over_time():
     result = ask(lines("a.log", range(3), [9.0, 2.0, 8.0], **rates))
     assert result.tokens_per_s_per_chip * 10 == pytest.approx(100 * 2 + 10 * 8)
     assert result.tflops_per_s_per_chip * 10 == pytest.approx(4 + 1)
+
+
+def test_what_of_an_evaluation_reaches_over_the_edge_of_a_step_is_none_of_its_time():
+    """Stamps to the second had a step of 2 s end 0.8 s after the evaluation behind it had begun: it took 1.2 s, and a
+    usual step was said to take 67 % longer than the best. A save within a step is in its time, as it was."""
+    begins = [2.0 * n for n in range(10)] + [139.2 + 2 * n for n in range(10)]
+    took = [2.0] * 14 + [5.0] + [2.0] * 5
+    begins[15:] = [at + 3 for at in begins[15:]]
+    columns = lines("a.log", range(20), took, start_ns=[EPOCH + round(at * S) for at in begins])
+    pauses = {
+        "kind": ["eval", "checkpoint_save"],
+        "start_ns": [EPOCH + round(19.2 * S), EPOCH + round(148.7 * S)],
+        "end_ns": [EPOCH + round(139.2 * S) + 300_000_000, EPOCH + round(151.7 * S)],
+        "source": ["a.log"] * 2,
+    }
+    result = steps.analyze(MemoryTables({"steps": columns, "lifecycle": pauses}), {}, {})
+    assert (result.median_step_s, result.best_step_s) == (2.0, 2.0)
+    assert result.rows["dur_s"].tolist() == [2.0] * 20

@@ -50,7 +50,7 @@ def by_exact_rules(
         raise QuestionError(
             f"the job held no chips in the time asked about; it ran from {said(days.start_ns)} to {said(days.end_ns)}"
         )
-    steps = _steps(days, keep)
+    steps = _steps(days, keep, past.origin == "step lines")
     spiky = spikes(steps["deviation_s"].to_numpy())
     taken = days.steps
     inside = _inside(taken, keep)
@@ -154,8 +154,8 @@ def _inside(steps: pd.DataFrame, keep: Spans) -> np.ndarray:
     return np.searchsorted(keep.start, at, side="right") > np.searchsorted(keep.end, at, side="right")
 
 
-def _steps(days: Calendar, keep: Spans) -> pd.DataFrame:
-    """Kept steps that began in the time asked about, their time less recorded pauses.
+def _steps(days: Calendar, keep: Spans, lines: bool) -> pd.DataFrame:
+    """Kept steps that began in the time asked about, their time less recorded pauses. `lines`: see `paused_ns`.
 
     The ideal is that of steps which are not the first of their segment.
     """
@@ -163,7 +163,7 @@ def _steps(days: Calendar, keep: Spans) -> pd.DataFrame:
     mine = rows["kept"].to_numpy(dtype=bool) & rows["dur_ns"].notna().to_numpy() & _inside(rows, keep)
     rows = rows[mine]
     begin, until = rows["start_ns"].to_numpy(dtype=np.int64), rows["end_ns"].to_numpy(dtype=np.int64)
-    took = (until - begin - paused_ns(days.painting, begin, until)) / 1e9
+    took = (until - begin - paused_ns(days.painting, begin, until, lines)) / 1e9
     first = rows["first"].to_numpy(dtype=bool)
     ideal = ideal_step_s(took[~first] if (~first).any() else took)
     return pd.DataFrame(
