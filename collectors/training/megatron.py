@@ -31,7 +31,7 @@ from collectors.reading.attempts import STEP_COLUMNS, Lane, Lanes, Start, StepRo
 from collectors.reading.evidence import Evidence
 from collectors.reading.job_ran import JobRan
 from collectors.reading.line_prefix import Clock, host_prefix, pieces, plain
-from collectors.reading.textlog import Buffer, Tally, fits, is_text_log, lines, seconds_to_ns, tail
+from collectors.reading.textlog import NS_PER_S, Buffer, Tally, fits, is_text_log, lines, seconds_to_ns, tail
 from collectors.training import megatron_lines as said
 from collectors.training import megatron_timers as timing
 from collectors.training import nemo_lines as nemo
@@ -283,6 +283,8 @@ class _Log:
             tokens = tokens and tokens * total / (total - self.taken_off_ns)
             each_ns = (total - self.taken_off_ns) // count
         laid = None if end is None or each_ns is None else laid_around(end, [each_ns] * count, self.around)
+        if laid and self.last_step is None and self.job[0] is not None and 0 < self.job[0] - laid[0] <= NS_PER_S:
+            self.job[0] = laid[0]  # both are dated to the second: no step began before its job
         for n in range(count):
             start = None if laid is None else laid[n]
             last = n == count - 1

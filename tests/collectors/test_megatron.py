@@ -419,3 +419,13 @@ def test_restart_cycles_in_the_log_are_evidence(tmp_path):
 def test_a_negative_iteration_is_refused(tmp_path):
     got = log(tmp_path, old(1, 1000.0) + old(2, 1000.0).replace("       2/", "      -2/"))
     assert got.column("steps", "step") == [1] and "below zero: refused" in got.reasons()
+
+
+@pytest.mark.parametrize("ahead_ms", [0, 400, 1000])
+def test_the_first_step_begins_no_second_before_its_job(tmp_path, ahead_ms):
+    """Both are dated to the second: a step that seemed to begin before told of a job before it and of a stop."""
+    begun = "[before the start of training step] datetime: 2026-03-04 05:05:00 \n"
+    steps = "".join(new(2 * n, n, 2000.0 + ahead_ms * (n == 1)) for n in range(1, 5)).replace(".500000]", "]")
+    got = log(tmp_path, EVERY + begun + steps)
+    assert got.column("steps", "start_ns")[0] == at(5, 0) - ahead_ms * MS
+    assert [(r["kind"], r["start_ns"]) for r in got.rows["lifecycle"]] == [("job", at(5, 0) - ahead_ms * MS)]
