@@ -131,6 +131,16 @@ TELLING = {
     "ConnectionResetError: [Errno 104] Connection reset by peer": "connection_lost",
     "Task /job:jax_worker/replica:0/task:3 heartbeat timeout. The task has crashed": "connection_lost",
     "Polled an error from coordination service (this can be an error from this or another task).": "connection_lost",
+    # that a machine was taken away is one of several guesses here, and none that the line vouches for
+    "Task /job:jax_worker/replica:0/task:37 heartbeat timeout. This indicates that the remote task has failed, got "
+    "preempted, or crashed unexpectedly.": "connection_lost",
+    "UNAVAILABLE: Failed to send RPC to coordination service. Either the leader task was preempted/died/restarted "
+    "unexpectedly or this task is experiencing network issues.": "connection_lost",
+    "F0929 17:42:48.594200 104 client.h:77] Terminating process because the JAX distributed service detected fatal "
+    "errors. absl::Status: INTERNAL: The shutdown barrier has failed": "connection_lost",
+    "INTERNAL: task:11 unexpectedly tried to connect with a different incarnation. It has likely restarted.": (
+        "connection_lost"
+    ),
     "torch.distributed.DistNetworkError: The client socket has timed out": "connection_lost",
     "torch.distributed.DistStoreError: Timed out after 601 seconds waiting for clients. 7/8 clients joined.": (
         "connection_lost"
