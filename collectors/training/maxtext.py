@@ -12,6 +12,7 @@ A step line is `completed step: N` followed by at least one `name: number`. What
     attempt                 grows where the step number drops (unless the lines are of hosts mixed in one file, see
                             `attempts`), or where a restart is announced between two steps
 An evaluation takes what its steps say, else the time since the step before it, or since its own first line.
+What Orbax saves and restores takes what its lines say (`orbax_lines`), until they were written.
 Every other `name: number` becomes a row of `scalars`, lines that tell why something failed rows of `evidence`.
 """
 
@@ -25,6 +26,7 @@ from collectors.base import Item, Source
 from collectors.reading.attempts import Lanes, much_later
 from collectors.reading.line_prefix import host_prefix
 from collectors.reading.textlog import fits, is_text_log, seconds_to_ns
+from collectors.training import orbax_lines
 from collectors.training.handled_lines import HandledLines
 from collectors.training.maxtext_config import Config
 from collectors.training.maxtext_evals import Evaluating, Evaluation
@@ -32,7 +34,7 @@ from collectors.training.step_fields import NUMBER
 
 NAME = "maxtext"
 TITLE = "MaxText log"
-HELP = "MaxText training log (standard output, kubectl logs): step times, throughput, loss, restarts, configuration."
+HELP = "MaxText training log (standard output, kubectl logs): step times, throughput, loss, restarts, saves, setup."
 
 _STEP = re.compile(r"completed (?:profiler activation/deactivation )?step: *(\d{1,19})(?!\d)(.*)", re.ASCII)
 _BELOW_ZERO = re.compile(r"completed step: *-\d")
@@ -92,13 +94,14 @@ class _Host:
 
 class _Log(HandledLines):
     def __init__(self, source: Source):
-        columns = ("kind", "start_ns", "end_ns", "attempt", "step", "host", "logged_ns", "order", "source")
+        columns = ("kind", "start_ns", "end_ns", "attempt", "step", "host", "logged_ns", "detail", "order", "source")
         super().__init__(source, *columns)
         self.hosts: dict[str | None, _Host] = defaultdict(_Host)
         self.config = Config()
         self.handlers = (
             ("completed ", self.step),
             ("Config param ", self.config_line),
+            *((needle, self.checkpoint) for needle in orbax_lines.NEEDLES),
             ("eval", self.evaluation),
             ("estor", self.restart),
             ("Retrying", self.restart),
@@ -211,9 +214,23 @@ class _Log(HandledLines):
         """Enter the evaluation that a host has done, once: all lines that tell when it began have been read."""
         if (one := host.evaluating.ended) is not None and not one.entered:
             self.life.add(
-                "eval", one.start, one.end, one.attempt, one.after, host_name, one.end, one.order, self.source
+                "eval", one.start, one.end, one.attempt, one.after, host_name, one.end, None, one.order, self.source
             )
             one.entered = True
+
+    def checkpoint(self, offset: int, line: str, whole: bool) -> None:
+        if not whole or (found := orbax_lines.checkpoint(line)) is None:
+            return
+        prefix = line[: found.before]
+        host_name, at = host_prefix(prefix), self.clock.time_ns(prefix, offset)
+        if at is None:
+            self.tally.add("saves and restores", "the log gives no time for them: no place in the lifecycle", offset)
+            return
+        attempt = self.hosts[host_name].lanes.attempt
+        self.life.add(
+            found.kind, at - found.dur_ns, at, attempt, found.step, host_name, at, found.detail, self.order, self.source
+        )
+        self.order += 1
 
     def restart(self, offset: int, line: str, whole: bool) -> None:
         if match := _RESTART.search(line):
