@@ -202,6 +202,18 @@ def test_steps_are_those_of_the_devices_where_the_host_runs_ahead(got):
     ]
 
 
+def test_a_host_that_waits_for_the_devices_every_few_steps_marks_none_as_long_as_it_was(got):
+    """Such as a loop that reads its loss in every third step: in 24 steps it is as fast as the devices."""
+    events = []
+    for n in range(24):
+        mark = 300 * (n // 3) + 10 * (n % 3)
+        events += [step(n, mark, 280 if n % 3 == 2 else 10), launch(mark + 1, 1, n + 1)]
+        events.append(kernel("k", 5 + 100 * n, 95, n + 1))
+    rows = got(*events).rows["steps"]
+    assert [(r["step"], r["start_ns"] - BASE) for r in rows] == [(n, 5_000 + 100_000 * n) for n in range(24)]
+    assert {r["dur_ns"] for r in rows[:-1]} == {100_000}
+
+
 def test_fetches_of_the_loader_are_waits_for_data(got):
     fetch = event("user_annotation", "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__", 5, 40)
     rows = got(fetch, op("aten::add", 50, 1)).rows["lifecycle"]

@@ -18,6 +18,7 @@ from collectors.device.xplane.arrays import batch, coded, over
 
 _ON_HOST, _MOST_DEVICES, _BATCH = 0, 1 << 20, 1 << 16
 _SAME_PACE = 0.1  # devices that take so much longer or shorter for the same steps have a pace of their own
+_AS_FAR_AHEAD = 0.1  # of a step: a host that runs ahead by more in some steps than in others marks none as it was taken
 _FAR_LONGER = 5  # times what steps usually take
 Steps = list[tuple[int, int, int]]  # (start, end as written, step), by start
 OfDevices = list[tuple[int, int, int, int | None]]  # the same with the device that took it; None: all did
@@ -134,9 +135,10 @@ def _step_at(steps: Steps, time: np.ndarray) -> np.ndarray:
 def device_steps(steps: Steps, step: np.ndarray, devices: Devices) -> Steps:
     """The steps as they were taken: by the host's marks where the devices keep its pace, else by what the devices ran.
 
-    A host that waits for nothing in its loop marks steps long before the devices take them, and shorter. Then a step
-    begins with the first kernel launched in it and ends where the next begins, so that what devices waited for belongs
-    to it; the last one ends with its own last kernel. A step that is alone holds all that was launched in it.
+    A host that waits for nothing in its loop marks steps long before the devices take them, and shorter; one that reads
+    a loss every few steps marks some that are over at once, and then one as long as all of them. Then a step begins
+    with the first kernel launched in it and ends where the next begins, so that what devices waited for belongs to it;
+    the last one ends with its own last kernel. A step that is alone holds all that was launched in it.
     """
     numbers = [number for _, _, number in steps]
     if not steps or len(set(numbers)) < len(numbers):
@@ -152,9 +154,23 @@ def device_steps(steps: Steps, step: np.ndarray, devices: Devices) -> Steps:
     if len(steps) == 1:
         return [(steps[0][0], last, numbers[0])]
     pace = (firsts[-1] - firsts[0]) / max(steps[-1][0] - steps[0][0], 1)
-    if abs(pace - 1) < _SAME_PACE or any(b <= a for a, b in zip(firsts, firsts[1:], strict=False)):
+    usual = median(np.diff(firsts).tolist())
+    mine = np.isin(step[known], numbers)
+    ahead = _ahead(np.array(steps, np.int64)[:, [0, 2]], step[known][mine], end[mine])
+    paced = abs(pace - 1) < _SAME_PACE and ahead.max() - ahead.min() < _AS_FAR_AHEAD * usual
+    if paced or any(b <= a for a, b in zip(firsts, firsts[1:], strict=False)):
         return steps
     return [(a, b, n) for a, b, n in zip(firsts, [*firsts[1:], last], numbers, strict=True)]
+
+
+def _ahead(marks: np.ndarray, step: np.ndarray, end: np.ndarray) -> np.ndarray:
+    """How long after each mark but the first devices still run what was launched in the steps before; 0 where they are
+    done with it. `marks`: (start, step) in order; `step`, `end`: of what devices ran, each in one of these steps."""
+    place = np.argsort(marks[:, 1], kind="stable")
+    of = place[np.searchsorted(marks[:, 1][place], step)]
+    last = np.full(len(marks), np.iinfo(np.int64).min)
+    np.maximum.at(last, of, end)
+    return np.maximum(np.maximum.accumulate(last)[:-1] - marks[1:, 0], 0)
 
 
 def step_rows(steps: OfDevices, span: Span, capture: int, host: str, collector: str) -> Iterator[Rows]:
