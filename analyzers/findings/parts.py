@@ -8,8 +8,9 @@ import numpy as np
 import pandas as pd
 
 from analyzers.base import Facts
-from analyzers.device.activity import profiled_steps
+from analyzers.device.activity import WORK, profiled_steps
 from analyzers.device.host_work import COMPILING, HOST_CODE, LAUNCHING, STEPS, WAITING, ThreadWork
+from analyzers.device.launches.backlog import Backlog
 from analyzers.device.launches.seen import launched
 from analyzers.device.waiting import Fetches, fetches_of, host_fetches
 from analyzers.intervals import NOTHING, Spans, joined, overlap_with, spans, union
@@ -90,8 +91,8 @@ def _step_parts(tables: Tables, facts: Facts) -> StepParts:
         mine = steps[steps["capture"] == int(capture)]
         if not len(mine):
             continue
-        for thread, taken in _threads(tables, int(capture), int(start_ns), mine):
-            for kind, own in _held(thread, taken):
+        for thread, taken, backlog in _threads(tables, int(capture), int(start_ns), mine):
+            for kind, own in _held(thread, taken, backlog):
                 for step, ns in zip(taken["step"], own, strict=True):
                     key = kind, int(step)
                     found[key] = max(found.get(key, 0.0), float(ns) / 1e9)
@@ -102,23 +103,34 @@ def _step_parts(tables: Tables, facts: Facts) -> StepParts:
 
 def _threads(
     tables: Tables, capture: int, start_ns: int, steps: pd.DataFrame
-) -> Iterator[tuple[dict[str, Spans], pd.DataFrame]]:
-    """(work by kind, steps) of the thread that takes the steps; of several processes, whose devices took them apart, of
-    each one's: a stage of a pipeline takes them later than the stage before it."""
+) -> Iterator[tuple[dict[str, Spans], pd.DataFrame, Backlog]]:
+    """(work by kind, steps, what was launched) of the thread that takes the steps; of several processes, whose devices
+    took them apart, of each one's: a stage of a pipeline takes them later than the stage before it."""
     work, first = ThreadWork(tables, capture, start_ns), steps.drop_duplicates("step")
     devices = steps["device"].dropna().unique()
     stepping = work.stepping() if len(devices) else [STEPS]
+    every = [launched(tables, capture, start_ns, device) for device in _devices(tables, capture)]
     own: dict[str, pd.DataFrame] = {}
     for device in devices if len(stepping) > 1 else ():
         thread = work.steps_of(launched(tables, capture, start_ns, int(device)).threads)
         own.setdefault(thread, steps[steps["device"] == device].drop_duplicates("step"))
-    yield from ((work.of(thread), own.get(thread, first)) for thread in stepping)
+    for thread in stepping:
+        mine = [ran for ran in every if thread not in own or work.steps_of(ran.threads) == thread]
+        yield work.of(thread), own.get(thread, first), Backlog.of(mine)
 
 
-def _held(work: dict[str, Spans], steps: pd.DataFrame) -> Iterator[tuple[str, np.ndarray]]:
-    """(kind, ns of each step) of a thread's work."""
+def _devices(tables: Tables, capture: int) -> list[int]:
+    """The devices that a capture shows at work."""
+    ops = frame(tables, "ops", ["device", "role"], [("capture", "==", capture)])
+    return sorted(int(device) for device in ops["device"][ops["role"].isin(WORK)].dropna().unique())
+
+
+def _held(work: dict[str, Spans], steps: pd.DataFrame, backlog: Backlog) -> Iterator[tuple[str, np.ndarray]]:
+    """(kind, ns of each step) of a thread's work: what it does while devices still run what was launched before holds
+    up no step. Launching and compiling as a whole, since the one lies within the other."""
     windows = Spans(steps["start_ns"].to_numpy(dtype=np.int64), steps["end_ns"].to_numpy(dtype=np.int64))
     held = {kind: s for kind, s in work.items() if kind not in (HOST_CODE, WAITING)}
+    held = {kind: s if kind in (LAUNCHING, COMPILING) else backlog.after(s) for kind, s in held.items()}
     for kind, taken in held.items():
         inside = held[COMPILING] if kind == "evaluation" else NOTHING  # which is told as compiling
         yield kind, overlap_with(union(joined([taken, inside])), windows) - overlap_with(inside, windows)

@@ -71,6 +71,28 @@ def test_what_an_evaluation_compiles_is_given_back_once(place, tmp_path):
     }
 
 
+def test_an_evaluation_that_first_waits_for_steps_before_it_is_no_longer_than_its_own_work(place, tmp_path):
+    """Steps of 100 µs, each launched at once; after the 8th and the 16th the host evaluates for 40 µs, and before that
+    waits for all that it has launched."""
+    events, call, mark, free = [], 0, 0, 10
+    for n in range(24):
+        begun = mark
+        call, free = call + 1, max(free, mark + 5) + 100
+        events += [launch(mark + 1, 1, call), kernel("k", free - 100, 98, call)]
+        mark += 8
+        if n % 8 == 7:
+            call, free = call + 1, free + 40
+            events += [launch(mark + 2, 1, call), kernel("validate", free - 40, 38, call)]
+            events.append(op("evaluate", mark, free - mark))
+            mark = free
+        events.append(step(n, begun, mark - begun))
+    path, store = tmp_path / "rank.json", Store(tmp_path / "store")
+    path.write_bytes(trace(events))
+    told = ask(FINDINGS, store.get(ingest([path], store).run_id), {}, place.registry)
+    (gain,) = (f.gain.likely for f in told.findings if f.cause == "evaluation")
+    assert gain == pytest.approx(3 * 40e-6, rel=0.1)
+
+
 def test_what_hosts_do_with_rows_of_padding_is_of_the_padding(place):
     """A real job of which no calls were profiled: hosts fill rows that hold nothing as they fill others."""
     run = place.store.get(ingest([CASES / "case-042"], place.store).run_id)
