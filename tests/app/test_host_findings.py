@@ -93,6 +93,35 @@ def test_an_evaluation_that_first_waits_for_steps_before_it_is_no_longer_than_it
     assert gain == pytest.approx(3 * 40e-6, rel=0.1)
 
 
+@pytest.mark.parametrize("name", ["save_checkpoint", "send_results"])
+def test_copies_of_a_save_are_told_with_the_save(place, tmp_path, name):
+    """In the 8th of 12 steps of 100 ms a host works for 300 ms, in 120 of which its device copies to it."""
+    events, at = [], 0
+    for n in range(12):
+        took = 100_000
+        events += [launch(at + 10, 1, n + 1), kernel("k", at + 20, 99_900, n + 1)]
+        if n == 7:
+            took += 300_000
+            events.append(op(name, at + 100_000, 300_000))
+            for k in range(10):
+                begun = at + 110_000 + 12_000 * k
+                events.append(launch(begun, 5, 100 + k, "cudaMemcpyAsync"))
+                copy = kernel("Memcpy DtoH (Device -> Pageable)", begun + 10, 12_000 - 20, 100 + k)
+                events.append(copy | {"cat": "gpu_memcpy"})
+        events.append(step(n, at, took))
+        at += took
+    path, store = tmp_path / "rank.json", Store(tmp_path / "store")
+    path.write_bytes(trace(events))
+    told = ask(FINDINGS, store.get(ingest([path], store).run_id), {}, place.registry)
+    found = {f.cause: f for f in told.findings}
+    if name == "save_checkpoint":
+        assert "device_to_host" not in found and found["slow_checkpoint"].where.steps == (7,)
+        assert found["slow_checkpoint"].gain.high == pytest.approx(0.3, rel=0.02)
+        assert "in step 7" in found["slow_checkpoint"].title
+    else:
+        assert "slow_checkpoint" not in found and found["device_to_host"].gain.likely == pytest.approx(0.108, rel=0.02)
+
+
 def test_what_hosts_do_with_rows_of_padding_is_of_the_padding(place):
     """A real job of which no calls were profiled: hosts fill rows that hold nothing as they fill others."""
     run = place.store.get(ingest([CASES / "case-042"], place.store).run_id)
