@@ -201,6 +201,7 @@ def _profiled(tables: Tables) -> _Seen:
     seen = _Seen(steps, fed=bool(fetches.every.keys() & set(steps["host"])))
     for activity in activities(tables):
         own = fetches.of(activity.host, activity.device)
+        seen.fed |= own is not None and not len(steps)
         _enter(seen, activity, spans() if own is None else own)
     return seen
 

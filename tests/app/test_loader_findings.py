@@ -11,9 +11,12 @@ from analyzers.findings.base import Seen
 from analyzers.findings.rules.input import of_stalls, stalling, waited
 from app.questions.asking import ask
 from app.questions.findings import FINDINGS
+from app.questions.input import INPUT
 from app.workspace import workspace
+from collectors.ingest import ingest
 from runs.run import facts_of
 from runs.schema import SCHEMAS
+from tests.collectors.kineto_traces import event, kernel, launch, trace
 
 S, EPOCH = 1_000_000_000, 1_767_571_200_000_000_000
 STEPS, CHIPS = 100, 4
@@ -84,3 +87,25 @@ def test_one_stall_is_told_by_its_step(tmp_path):
 
 def test_neither_stalls_nor_usual_fetches_below_the_floor_are_told(tmp_path):
     assert not found(tmp_path, [1.5 if n == 40 else 0.015 for n in range(STEPS)])
+
+
+@pytest.mark.parametrize(("fetch_us", "told"), [(40_000, True), (500, False)])
+def test_a_profile_without_steps_tells_of_its_loader_all_the_same(tmp_path, fetch_us, told):
+    """Six batches of 60 ms of computing, each after a fetch in which the device does nothing."""
+    events, at = [], 0
+    for n in range(6):
+        fetch = "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__"
+        events.append(event("user_annotation", fetch, at, fetch_us))
+        at += fetch_us
+        events += [launch(at, 5, n + 1), kernel("k", at + 10, 60_000, n + 1)]
+        at += 60_010
+    path, place = tmp_path / "trace.json", workspace(str(tmp_path / "store"))
+    path.write_bytes(trace(events))
+    run = place.store.get(ingest([path], place.store).run_id)
+    found = ask(FINDINGS, run, {}, place.registry)
+    gains = {f.cause: f.gain.likely for f in found.findings}
+    assert gains == ({"slow_loader": pytest.approx(5 * 0.04, rel=0.01)} if told else {})
+    untold = {cause for gap in found.not_told for cause in gap.causes}
+    assert not untold & {"slow_loader", "loader_stalls"}
+    said = INPUT.verdict(ask(INPUT, run, {}, place.registry))
+    assert ("36 % of the time between their operations" in said) == told and "step" not in said

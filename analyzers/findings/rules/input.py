@@ -48,6 +48,10 @@ def find(seen: Seen) -> Told:
     stalls = likely * of_stalls(found, long)
     cause = "slow_loader"
     title = f"Devices wait for input in {fmt.whole_share(found.usual_waited_share or 0.0)} of a usual step."
+    if not len(found.rows):
+        title = (
+            f"Devices wait for input between their operations: {fmt.whole_share(likely / seen.whole)} of the chip time."
+        )
     if steps and (found.verdict == "stalls" or share < OFTEN):
         if stalls >= seen.least:
             cause, likely = "loader_stalls", stalls
@@ -71,11 +75,18 @@ def find(seen: Seen) -> Told:
                 where=Where(steps=_place(steps)) if cause == "loader_stalls" else Where(),
                 evidence=(
                     Evidence("devices waited for input", found.waited_s or 0.0, "chip-seconds", QUESTION),
-                    Evidence("a usual fetch", found.median_fetch_s or 0.0, "s", QUESTION),
+                    *_usual(found),
                 ),
             ),
         )
     )
+
+
+def _usual(found: InputResult) -> tuple[Evidence, ...]:
+    """A usual fetch; none of a run without steps."""
+    if not len(found.rows):
+        return ()
+    return (Evidence("a usual fetch", found.median_fetch_s or 0.0, "s", QUESTION),)
 
 
 def _one_host(seen: Seen, found: InputResult) -> Finding | None:
@@ -124,7 +135,10 @@ def _told_already(told: StragglersResult | None, host: str) -> bool:
 
 def waited(seen: Seen, found: InputResult) -> float:
     """Chip-seconds of waiting: as a profile saw it, on devices without one as on those that have one, since all meet in
-    each step, and in steps that none saw as in those that it saw."""
+    each step, and in steps that none saw as in those that it saw. Of a profile without steps what lies between
+    operations: before the first a loader may have been starting."""
+    if not len(found.rows):
+        return float(found.waited_s or 0.0)
     rows = found.rows[found.rows["usual"]]
     watched = rows[rows["devices"] > 0]
     measured = float(seen.amount("input_wait"))

@@ -39,7 +39,8 @@ def verdict(result: InputResult) -> Verdict:
 def _bound(result: InputResult) -> str:
     share = result.usual_waited_share if result.usual_waited_share is not None else result.waited_share
     if share:
-        text = f"The run is bound by its input: devices wait for it {fmt.whole_share(share)} of a usual step"
+        of = "a usual step" if len(result.rows) else "the time between their operations"
+        text = f"The run is bound by its input: devices wait for it {fmt.whole_share(share)} of {of}"
     else:
         per = f"{fmt.number(result.slope, 2)} s longer per second of fetch"
         text = f"The run is bound by its input: a step gets {per}, and a usual fetch takes {_of_step(result)}"
