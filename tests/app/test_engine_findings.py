@@ -124,6 +124,17 @@ def test_requests_put_back_all_the_time_are_told_though_not_what_that_cost(place
     assert not result.findings and gap.why.startswith("3 requests were put back") and "passes" in gap.add
 
 
+@pytest.mark.parametrize("others", [[0] * 100, None])
+def test_the_replica_that_puts_requests_back_is_told_whether_or_not_the_others_count_that(place, others):
+    mine = samples(40, [0] * 100, "c", preemptions=[7 * (i // 2) for i in range(100)], kv_usage=0.99)
+    rest = [samples(4, [0] * 100, name, **({} if others is None else {"preemptions": others})) for name in "abd"]
+    (finding,) = told(place, together(mine, *rest), chips=4).findings
+    assert finding.cause == "kv_preemption" and finding.where.hosts == ("c",)
+    assert finding.title.startswith(
+        "Requests are put back for want of cache at 1 of 4 replicas in 49 % of its time, 343 "
+    )
+
+
 def test_a_server_that_never_served_is_not_asked_for_the_log_of_a_job(place, tmp_path):
     with pytest.raises(QuestionError) as error:
         of_log(place, tmp_path, ["INFO 11-01 10:00:00 [api_server.py:1839] vLLM API server version 0.11.0"])

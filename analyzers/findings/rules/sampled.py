@@ -73,8 +73,7 @@ def _queue(engine: EngineResult, mine: pd.DataFrame, others: pd.DataFrame) -> Fi
     share = _share(mine)
     waiting, running, usage = (_mean(mine, name) for name in ("waiting", "running", "kv_usage"))
     count, of = len(mine), len(mine) + len(others)
-    at = "" if of == 1 else f" at all {of:,} replicas" if not len(others) else f" at {count:,} of {of:,} replicas"
-    their = "the" if of == 1 else "its" if count == 1 else "their"
+    at, their = _at(count, of)
     beside = "" if running is None else f" beside {_requests(running)} that run"
     each = "" if count == 1 else " at each"
     peak = f"{mine['waiting_max'].max():,.0f} at the most"
@@ -146,22 +145,33 @@ def put_back(seen: Seen) -> Finding | None:
     if engine is None or engine.source != "engine" or engine.samples < FEWEST or not engine.figures["preemptions"]:
         return None
     each = engine.each
-    told, often = (float(each[name].sum()) for name in ("told_s", "put_back_s"))
-    if often < PUT_BACK * told:
+    mine = each[(each["told_s"] > 0) & (each["put_back_s"] >= PUT_BACK * each["told_s"])]
+    if not len(mine):
         return None
-    count = round(engine.figures["preemptions"])
+    often, count = float(mine["put_back_s"].sum() / mine["told_s"].sum()), round(float(mine["preempted"].sum()))
+    at, their = _at(len(mine), len(each))
     return Finding(
         cause="kv_preemption",
-        title=f"Requests are put back for want of cache in {fmt.whole_share(often / told)} of the time, "
+        title=f"Requests are put back for want of cache{at} in {fmt.whole_share(often)} of {their} time, "
         f"{fmt.count(count, 'time')} in all, and what they had computed is computed again.",
         gain=None,
         draws={},
         question=QUESTION,
         confidence=SURE,
+        where=Where(hosts=tuple(mine["replica"]) if len(mine) < len(each) else ()),
         evidence=(
             Evidence("times put back", float(count), "", QUESTION),
-            Evidence("of the time some were put back", often / told, "1", QUESTION),
+            Evidence("of the time some were put back", often, "1", QUESTION),
         ),
+    )
+
+
+def _at(count: int, of: int) -> tuple[str, str]:
+    """(at how many of the replicas, whose time), as parts of a sentence; of one server neither is said."""
+    if of == 1:
+        return "", "the"
+    return (f" at all {of:,} replicas" if count == of else f" at {count:,} of {of:,} replicas"), (
+        "its" if count == 1 else "their"
     )
 
 

@@ -18,6 +18,7 @@ def each_replica(rows: pd.DataFrame, words: np.ndarray) -> pd.DataFrame:
     known_s      of that, in which it tells whether requests wait; waited_s: in which some do; idle_s: in which it tells
                  that none was there; lead_s: of that, before its first request; long_idle_s: the same beyond LONG_S of
                  each stretch; told_s: in which it tells what was preempted; put_back_s: in which some were
+    preempted    how many were, 0 where it does not tell
     <bound>_s    of waited_s, for each bound of HELD
     waiting, running, kv_usage   means over waited_s, waiting_max the most; NaN where not known
     queue        of the time that requests are there, in which they wait: mean waiting / (mean waiting + mean running),
@@ -36,6 +37,7 @@ def each_replica(rows: pd.DataFrame, words: np.ndarray) -> pd.DataFrame:
         "lead_s": dt.where(idle & ~began),
         "told_s": dt.where(rows["preempted"].notna()),
         "put_back_s": dt.where(rows["preempted"] > 0),
+        "preempted": rows["preempted"],
         **{f"{bound}_s": dt.where(waits & (words == bound)) for bound in HELD},
         "waited": (rows["waiting"] * dt).where(both),
         "ran": (rows["running"] * dt).where(both),
