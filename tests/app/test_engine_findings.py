@@ -106,6 +106,7 @@ def test_the_replica_at_which_requests_wait_is_named_beside_those_at_which_none_
     (finding,) = told(place, together(*each), chips=4).findings
     assert finding.title.startswith("Requests queue at 1 of 4 replicas: in 100 % of its time some wait for a seat")
     assert finding.where.hosts == ("c",) and finding.title.endswith("At the others some wait in 0 %.")
+    assert finding.evidence[-1].name == "the replica" and finding.evidence[-1].value == "c", "people read evidence"
     every = [samples(12, [40] * 100, name) for name in "ab"]
     (finding,) = told(place, together(*every), "all", chips=2).findings
     assert (

@@ -3,6 +3,7 @@
 import pandas as pd
 
 from analyzers.findings.base import Band, Evidence, Finding, NotTold, Rule, RuledOut, Seen, Told, Where
+from analyzers.findings.rules.sampled import named
 from analyzers.serving.engine import EngineResult
 from analyzers.serving.loads import loads
 from analyzers.serving.served import has_requests
@@ -74,6 +75,7 @@ def _finding(seen: Seen, mine: pd.DataFrame, of: int, chips: float) -> Finding:
             Evidence("of the time without a request", idle_s / watched_s, "1", QUESTION),
             Evidence("watched", span, "s", QUESTION),
             Evidence("without a request in all", idle_s * chips, "chip-seconds", "ledger"),
+            *named(mine["replica"], of),
         ),
     )
 

@@ -1,6 +1,7 @@
 """What an engine's own samples tell of requests that wait, where no single requests are recorded: its log, or scrapes
 of its /metrics, and nothing else, which is what most runs of servers have."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import pandas as pd
@@ -23,6 +24,7 @@ MUCH_QUEUE = 0.3  # the same: so much is a queue, however seldom there is one
 MOSTLY = 0.5  # of the time in which requests wait: what holds them back then is why
 PUT_BACK = 0.2  # of the time, in which requests are put back for want of cache
 SURE = 0.8
+NAMED = 5  # replicas
 PASSES = "a record of the engine's passes (vLLM: --enable-logging-iteration-details)"
 LONGER = "its log or scrapes of an hour with traffic"
 COUNTS_DRAFTS = ("vllm", "sglang")  # engines of which a log and /metrics tell of drafts wherever there are some
@@ -92,6 +94,7 @@ def _queue(engine: EngineResult, mine: pd.DataFrame, others: pd.DataFrame) -> Fi
             Evidence("of the time a request waited", share, "1", QUESTION),
             *([] if queue is None else [Evidence("of the requests' own time they waited", queue, "1", QUESTION)]),
             *([] if usage is None else [Evidence("KV cache in use while they waited", usage, "1", QUESTION)]),
+            *named(mine["replica"], of),
         ),
     )
 
@@ -162,8 +165,17 @@ def put_back(seen: Seen) -> Finding | None:
         evidence=(
             Evidence("times put back", float(count), "", QUESTION),
             Evidence("of the time some were put back", often, "1", QUESTION),
+            *named(mine["replica"], len(each)),
         ),
     )
+
+
+def named(replicas: Iterable[str], of: int) -> tuple[Evidence, ...]:
+    """Which of the replicas a finding is about; nothing where it is about all that there are."""
+    names = list(replicas)
+    more = f" and {len(names) - NAMED:,} more" if len(names) > NAMED else ""
+    what = "the replica" if len(names) == 1 else "the replicas"
+    return () if len(names) >= of else (Evidence(what, f"{', '.join(names[:NAMED])}{more}", "", QUESTION),)
 
 
 def _at(count: int, of: int) -> tuple[str, str]:

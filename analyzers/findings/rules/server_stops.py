@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 
 from analyzers.findings.base import Band, Evidence, Finding, Rule, Seen, Told, Where
+from analyzers.findings.rules.sampled import named
 from analyzers.findings.rules.stops import BY_CAUSE, BY_FAMILY
 from analyzers.lost.interruptions.evidence import MILD
 from analyzers.serving.counters import COUNTERS, restarted
@@ -61,7 +62,7 @@ def find(seen: Seen) -> Told:
         others = hosts - {str(name).partition("/")[0]}
         found += _stops(str(name), mine, lines[~lines["host"].isin(list(others))], starts, several)
     stops = pd.DataFrame(found, columns=COLUMNS)
-    return Told(tuple(_finding(seen, str(c), mine, chips, several) for c, mine in stops.groupby("cause", sort=False)))
+    return Told(tuple(_finding(seen, str(c), mine, chips, count) for c, mine in stops.groupby("cause", sort=False)))
 
 
 def _lines(seen: Seen) -> pd.DataFrame:
@@ -136,14 +137,14 @@ def _of(line: pd.Series | None) -> tuple[str, str | None]:
     return BY_CAUSE.get(cause.name, BY_FAMILY.get(cause.family, "crash")), str(line["text"] or "")
 
 
-def _finding(seen: Seen, cause: str, stops: pd.DataFrame, chips: float, several: bool) -> Finding:
-    """Stops of one cause. `chips`: of a replica."""
+def _finding(seen: Seen, cause: str, stops: pd.DataFrame, chips: float, of: int) -> Finding:
+    """Stops of one cause. `chips`: of a replica; `of`: how many there are."""
     down, names = float(stops["down_s"].sum()), tuple(dict.fromkeys(stops["replica"]))
     since = int(stops["since_ns"].iloc[0])
     likely, texts = down * chips, stops["text"].dropna()
     known = cause != "interruption"
     it = "it" if len(names) == 1 else "they"
-    who = "A replica" if several and len(names) == 1 else f"{len(names):,} replicas" if several else "The server"
+    who = "A replica" if of > 1 and len(names) == 1 else f"{len(names):,} replicas" if of > 1 else "The server"
     times, why = fmt.count(len(stops), "time"), "" if known else ", and no line of a log tells why"
     gone = f"{it} served nobody for {fmt.duration(down)}" if down else "for how long it was away is not told"
     if stops["ended"].all():
@@ -157,12 +158,13 @@ def _finding(seen: Seen, cause: str, stops: pd.DataFrame, chips: float, several:
         draws=seen.drawn(likely, "unattributed") if likely >= seen.least or not known else {},
         question=QUESTION,
         confidence=0.85 if known else 0.7,
-        where=Where(hosts=names if several else ()),
+        where=Where(hosts=names if of > 1 else ()),
         since_ns=since if since >= CALENDAR_NS else None,
         evidence=(
             Evidence("times", float(len(stops)), "", QUESTION),
             Evidence("without a sample of it", down, "s", QUESTION),
             *(Evidence("a line of the log", text[:LINE], "", QUESTION) for text in texts.head(1)),
+            *named(names, of),
         ),
     )
 
