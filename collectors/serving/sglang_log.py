@@ -20,7 +20,7 @@ from typing import Any, Literal
 
 from collectors.base import Fact, Item, Source
 from collectors.reading.evidence import Evidence
-from collectors.reading.line_prefix import Clock, host_prefix, plain
+from collectors.reading.line_prefix import Clock, bare, host_prefix, plain
 from collectors.reading.server_ran import ServerRan
 from collectors.reading.textlog import NS_PER_S, Buffer, Tally, clean, lines, mentions, shows
 from collectors.serving.serving_rows import count, number
@@ -65,6 +65,7 @@ _FACTS = {
 }
 _USAGE = ("token usage", "full token usage", "swa token usage")
 _STAMPED = re.compile(r"\[?20\d\d-\d\d-\d\d[ T]\d\d:")
+_HOSTS = 10_000  # of which the last line that tells a time is held
 _HEAD = 200  # characters in which a line says when it was written
 _LONGEST = 1 << 16  # characters of a line that are looked at
 _MOST = 10_000_000  # lines of batches
@@ -113,7 +114,7 @@ class _Log:
         self.retracts = mentions(source, b"#retracted_reqs", _TELLS)
         self.facts: dict[str, Any] = {}
         self.starts = Buffer("scalars", "ts_ns", "name", "value", "source")  # of servers that had served before
-        self.stamped = ""  # the last line that tells a time
+        self.stamped: dict[str | None, str] = {}  # how the last line of a host that tells a time begins
 
     def line(self, offset: int, line: str) -> None:
         if " batch" in line and (match := _BATCH.search(line)):
@@ -122,14 +123,22 @@ class _Log:
             if (replica := _replica(line[: match.start()])) is not False:
                 self.totals.setdefault(replica, [0, 0, 0])[2] += int(match["n"])
         else:
-            if _STAMPED.match(line):
-                self.stamped = line
+            near = self._near(line)
             if "=" in line or "KV Cache" in line:
                 self._start(line)
                 again = self.sampled and _ARGUMENTS.search(line)
-                if again and (ns := self.clock.time_ns(self.stamped[:_HEAD], offset)) is not None:
+                if again and (ns := self.clock.time_ns(near, offset)) is not None:
                     self.starts.add(ns, STARTED, ns / NS_PER_S, self.name)
-            self.evidence.see(offset, line, near=self.stamped)
+            self.evidence.see(offset, line, near=near)
+
+    def _near(self, line: str) -> str:
+        """How the last line of the same host that tells a time begins, this one too: what stands before both names the
+        host, and lines of several are mixed."""
+        before = line[: len(line) - len(bare(line))]
+        host = host_prefix(before)
+        if _STAMPED.search(before[:_HEAD]) and (host in self.stamped or len(self.stamped) < _HOSTS):
+            self.stamped[host] = line[:_HEAD]
+        return self.stamped.get(host, "")
 
     def _batch(self, match: re.Match, before: str, offset: int) -> None:
         replica = _replica(before)

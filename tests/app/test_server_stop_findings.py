@@ -93,6 +93,25 @@ def test_an_exception_without_a_time_is_of_the_line_before_it(place, tmp_path):
     assert finding.since_ns is not None
 
 
+def test_an_exception_without_a_time_is_of_the_line_before_it_of_the_same_pod(place, tmp_path):
+    """Lines of two pods as kubectl mixes them: between those of an exception stands one of the other pod."""
+    batch = (
+        "[pod/sgl-{pod}/server] [2026-11-01 {at}] Decode batch. #running-req: 40, #token: 2400, token usage: 0.60, gen "
+        "throughput (token/s): 9.5, #queue-req: 0"
+    )
+    other = [(10 * i, batch.format(pod="a", at=at(10 * i))) for i in range(140)]
+    mine = [(begin + 10 * i, batch.format(pod="b", at=at(begin + 10 * i))) for begin in (0, 800) for i in range(60)]
+    why = [
+        (593, f"[pod/sgl-b/server] [2026-11-01 {at(593)}] Scheduler hit an exception: Traceback"),
+        (593, f"[pod/sgl-a/server] [2026-11-01 {at(1000)}] a word that tells nothing"),
+        (593, "[pod/sgl-b/server] torch.OutOfMemoryError: CUDA out of memory."),
+    ]
+    lines = [line for _, line in sorted([*other, *mine, *why], key=lambda entry: entry[0])]
+    (finding,) = of(place, tmp_path, pods=lines).findings
+    assert finding.cause == "out_of_memory" and "3 min 20 s" in finding.title
+    assert finding.where.hosts == ("sgl-b",) and finding.evidence[-1].value == "sgl-b"
+
+
 @pytest.mark.parametrize(
     ("tokens", "causes"),
     [
