@@ -3,7 +3,7 @@ keep them (TensorBoard and its like).
 
 What a tracker keeps is a name, a step and a number, and mostly the time when it was logged. Each becomes a row of
 `scalars`, with the unit that its name tells (`unit_of`). Where one of the names tells how long a step took, there are
-rows of `steps` as well: see `tracked_steps`.
+rows of `steps` as well: see `tracked_steps`; where none does, the times of its entries may tell them: `untimed_steps`.
 """
 
 import re
@@ -17,6 +17,7 @@ import pyarrow as pa
 from collectors.base import Fact, Rows, Source
 from collectors.reading.textlog import Buffer, Tally, clean, within_64_bits
 from collectors.training.tracked_steps import LoggedSteps, is_told
+from collectors.training.untimed_steps import UntimedSteps, kind_of
 from runs.schema import SCHEMAS
 
 MAX_NAME = 200  # characters of a name
@@ -45,14 +46,19 @@ class Tracked:
         self._scalars = Buffer("scalars", "ts_ns", "step", "name", "value", "unit", "source")
         self._columns: list[Rows] = []
         self._steps = LoggedSteps(source, format, tally, host)
+        self._untimed = UntimedSteps(source, format, tally, host)
 
     def add(self, step: int | None, ts_ns: int | None, name: str, value: float, unit: str | None = None) -> None:
         """A number of this name, logged for this step at this time. What comes for one step in a row is one entry."""
         name = clean(name)[:MAX_NAME]
         step = None if step is None else within_64_bits(step)
         self._scalars.add(ts_ns, step, name, value, unit or unit_of(name), self._source)
-        if step is not None and _may_tell(name):
+        if step is None:
+            return
+        if _may_tell(name):
             self._steps.told(step, ts_ns, name, value)
+        if not self._steps.timed and kind_of(name):
+            self._untimed.told(step, ts_ns, name, value)
 
     def extend(self, names: Any, steps: np.ndarray, ts_ns: np.ndarray, values: np.ndarray) -> None:
         """The same of many numbers: `names` a dictionary of bytes, `ts_ns` 0 where none is known."""
@@ -72,10 +78,18 @@ class Tracked:
             "source": _of([self._source], np.zeros(len(code), np.int32)),
         }
         self._columns += [*self._scalars.rest(), Rows("scalars", SCHEMAS["scalars"].batch(table))]
-        chosen = np.flatnonzero(np.array([is_told(name) for name in spelt] or [False])[code])
+        tells = [is_told(name) for name in spelt]
+        chosen = np.flatnonzero(np.array([*map(bool, map(kind_of, spelt))] or [False])[code])
+        if self._steps.timed or not len(chosen):
+            chosen = np.flatnonzero(np.array(tells or [False])[code])
+        else:
+            chosen = np.union1d(chosen, np.flatnonzero(np.array(tells)[code]))
         told = (column[chosen].tolist() for column in (steps, ts_ns, code, values))
         for step, at, which, value in zip(*told, strict=True):
-            self._steps.told(step, at or None, spelt[which], value)
+            if tells[which]:
+                self._steps.told(step, at or None, spelt[which], value)
+            if not self._steps.timed and kind_of(spelt[which]):
+                self._untimed.told(step, at or None, spelt[which], value)
 
     def begun(self, ns: int) -> None:
         """Training began at this time, as far as the source tells."""
@@ -84,6 +98,15 @@ class Tracked:
     def trains(self, tokens_of_sequence: int, chips: int) -> None:
         """What each step has, as far as the source tells before it."""
         self._steps.share_of_tokens = tokens_of_sequence / chips
+
+    def counts(self, by_the_job: bool | None) -> None:
+        """Whether the steps of what is added next are sure to be the job's own, or a count of the tracker's."""
+        self._steps.counted = self._untimed.counted = by_the_job
+
+    @property
+    def timed(self) -> bool:
+        """Whether a name told how long steps take, and not the times of entries alone."""
+        return self._steps.timed
 
     def full(self) -> Iterator[Rows]:
         """Batches that are full."""
@@ -96,10 +119,13 @@ class Tracked:
         yield from self._extended()
         yield from self._scalars.rest()
         yield from self._steps.rest()
+        if not self._steps.timed:
+            yield from self._untimed.rest()
 
     def facts(self) -> Iterator[Fact]:
         """What the steps tell of the run, once all was read."""
         yield from self._steps.facts()
+        yield from self._untimed.facts()
 
     def _extended(self) -> Iterator[Rows]:
         yield from self._columns

@@ -38,7 +38,7 @@ class Logged:
     `kind`: what that is of. What it logs with it: `tokens_per_s`, `tflops_per_s`, `tflops` (of a step), of a device;
     `batch`, sequences of a step of the whole job. `beside`: names without which it is another's. `anew`: where that is
     logged the time is counted from there. `pauses`: what follows a step, and may be a part of its time, with the kind
-    of `lifecycle` that it is."""
+    of `lifecycle` that it is. `within`: a count of epochs: as high as the step it is one of epochs."""
 
     time: str
     kind: str = ONE
@@ -52,6 +52,7 @@ class Logged:
     beside: tuple[str, ...] = ()
     anew: str = ""
     pauses: tuple[tuple[str, str], ...] = ()
+    within: str = ""
 
     @property
     def names(self) -> Iterator[str]:
@@ -65,6 +66,7 @@ class Logged:
         return value * self.scale
 
 
+_LOSS = "loss"  # of several programs
 LOGGED = (
     Logged(  # MaxText
         "perf/step_time_seconds",
@@ -106,12 +108,13 @@ LOGGED = (
     Logged("batch_steps_per_second", loss="batch_loss", rate=True),  # Keras
     # Hugging Face's Trainer
     Logged("train/loss", BETWEEN_ENTRIES, loss="train/loss", beside=("train/epoch", "train/learning_rate")),
+    Logged(_LOSS, BETWEEN_ENTRIES, loss=_LOSS, beside=("epoch", "learning_rate"), within="epoch"),  # to MLflow
 )
-TIMES = frozenset(one.time for one in LOGGED)
+TIMES = frozenset(one.time for one in LOGGED) - {_LOSS}
 LOSSES = frozenset(one.loss for one in LOGGED if one.loss)
 ANEW = frozenset(one.anew for one in LOGGED if one.anew)
 _TOLD = frozenset(name for one in LOGGED for name in one.names)
-_EVALUATED = re.compile(r"eval/(?:.{1,70}_)?runtime")  # of one set, or of each of several by its name; s
+_EVALUATED = re.compile(r"eval[/_](?:.{1,70}_)?runtime")  # of one set, or of each of several by its name; s
 NO_LOSSES: Mapping[int, float] = {}
 EVERY = "not each was logged: those between two took the mean since the one before"
 TOO_MANY = f"more than {MOST_FILLED:,} stand between those that were logged: they are left out"
@@ -152,6 +155,8 @@ class LoggedSteps:
     order. `begun_ns`: when training began; `share_of_tokens`: tokens of a sequence over the chips; as far as the source
     tells these before it."""
 
+    timed = False  # whether anything told how long they take so far
+    counted: bool | None = None  # whether the numbers of steps are sure to be the job's, or sure not to be
     begun_ns: int | None = None
     share_of_tokens: float | None = None
 
@@ -178,6 +183,7 @@ class LoggedSteps:
             entry = self._entry = _Entry(step)
         if name in _TOLD:
             entry.values[name] = value
+            self.timed |= name in TIMES and name not in LOSSES
             if name in TIMES or entry.at is None:
                 entry.at = at
         elif took := seconds_to_ns(value):
@@ -217,7 +223,7 @@ class LoggedSteps:
             return
         values = entry.values
         for rule in LOGGED:
-            if rule.time in values and all(name in values for name in rule.beside):
+            if self._is_of(entry, rule):
                 self._timed(entry, rule)
                 break
         else:
@@ -230,8 +236,14 @@ class LoggedSteps:
                 self._anew = entry.step
         self._paused_ns += entry.evaluated_ns
 
+    def _is_of(self, entry: _Entry, rule: Logged) -> bool:
+        if not all(name in entry.values for name in (rule.time, *rule.beside)):
+            return False
+        return not rule.within or (self.counted is not False and entry.values[rule.within] < entry.step)
+
     def _timed(self, entry: _Entry, rule: Logged) -> None:
         """An entry that tells how long a step took, or several."""
+        self.timed = True
         each = seconds_to_ns(rule.seconds(entry.values[rule.time])) if rule.kind != BETWEEN_ENTRIES else None
         taken = self._lanes.take(entry.step, entry.at, each)
         losses, self._losses = self._losses.get(rule.loss, NO_LOSSES), {}

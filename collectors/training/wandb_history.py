@@ -4,7 +4,7 @@
 From the API (`run.history()`, `scan_history()`) and in W&B's own Parquet files there is a row for each call of `log`:
 
     _step, _timestamp   W&B's count of calls, and when it was (seconds since the epoch). The step is the job's own where
-                        there is a column train/global_step or trainer/global_step
+                        there is a column train/global_step, trainer/global_step or global_step
     other columns       scalars, and steps where a name tells their time (`collectors.training.tracked`); an empty value
                         was not logged in that row
 From the page of a chart the first column is its x axis, the others are `run - key`, with `run - key__MIN` and `__MAX`
@@ -44,7 +44,7 @@ HELP = (
 
 FORMAT = "wandb"  # of steps, whichever of W&B's files tells them
 OWN_STEP, TIME = "_step", "_timestamp"
-JOB_STEPS = ("train/global_step", "trainer/global_step")
+JOB_STEPS = ("train/global_step", "trainer/global_step", "global_step")
 RUNS = ("run", "run_id", "run_name", "run.id", "run.name", "Run", "Name", "ID", "name", "id")  # columns that name a run
 OWN = {OWN_STEP, TIME, "_runtime", "_wandb", "", "Unnamed: 0"}
 MIN, MAX, OF_RUN = "__MIN", "__MAX", " - "
@@ -132,6 +132,7 @@ def _lines(source: Source, tracked: Tracked, tally: Tally) -> Iterator[Item]:
         else:
             axis = next((name for name in JOB_STEPS if step_of(row.get(name)) is not None), OWN_STEP)
             step = step_of(row.get(axis))
+            tracked.counts(axis != OWN_STEP)
             for name, value in found:
                 if name != axis:
                     tracked.add(step, at, clean(name), value)
@@ -252,9 +253,10 @@ class _Columns:
             elif (numbers := _floats(column, tally)) is not None:
                 found[name] = numbers
         self.time = found.get(TIME)
+        self.counted: bool | None = None
         if _of_api(names):
             axis = next((name for name in JOB_STEPS if name in found), OWN_STEP)
-            self.step = found.get(axis)
+            self.step, self.counted = found.get(axis), axis != OWN_STEP
             self.values = {name: v for name, v in found.items() if name not in OWN and name != axis}
         else:
             self.step = found.get(names[0]) if names[0].lower().endswith("step") else None
@@ -303,6 +305,7 @@ def _enter(columns: _Columns, tracked: Tracked) -> None:
     """Row by row, since several names of a row tell of one step."""
     if not columns.values:
         return
+    tracked.counts(columns.counted)
     names, values = [*columns.values], np.column_stack([*columns.values.values()])
     for n, row in enumerate(values):
         step = None if columns.step is None else _whole(float(columns.step[n]))

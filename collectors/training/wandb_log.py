@@ -1,8 +1,9 @@
 """A run's `.wandb` file, which the client of Weights & Biases writes below `wandb/run-<date>-<id>/` while the job runs.
 
     history      scalars, and steps where a name tells their time (`collectors.training.tracked`). The step is the job's
-                 own where it was logged (train/global_step, trainer/global_step, or what define_metric made the x axis
-                 of all); else `_step`, W&B's count of calls or what the job gave it. `_timestamp`: when it was logged.
+                 own where it was logged (train/global_step, trainer/global_step, global_step, or what define_metric
+                 made the x axis of all); else `_step`, W&B's count of calls or what the job gave it. `_timestamp`:
+                 when it was logged.
     output_raw   the job's console, read as a log of its framework is: steps, evidence, settings. Steps are those of the
                  console where it tells nearly as many, since a log knows of saves; but a progress bar tells whole
                  seconds, so that a history goes before it. Numbers that the history has are not told again. Training
@@ -72,7 +73,7 @@ Output output_raw=13, Run run=17, Exit exit=18, Empty preempting=23, Environment
 )
 RECORD = _MESSAGES["Record"]
 FORMAT = "wandb"  # of steps, whichever of W&B's files tells them
-JOB_STEPS = ("train/global_step", "trainer/global_step")
+JOB_STEPS = ("train/global_step", "trainer/global_step", "global_step")
 _COUNTS_STEPS = re.compile(r"(?:^|[/_. ])(?:step|steps|iter|iteration|iterations)$", re.IGNORECASE)
 _OTHER_VALUES = "no numbers: text, pictures, histograms, tables"
 _OF_STEPS = ("steps (", "step lines (", "lines of numbers (")  # how what is said of steps begins
@@ -211,6 +212,7 @@ class _Run:
         self._seen(at)
         axis = next((name for name in self.axes if step_of(row.get(name)) is not None), None)
         self.counted |= axis is not None
+        self.tracked.counts(axis is not None)
         # of a row without it W&B's own count would be another
         step = step_of(row.get(axis) if axis else None if self.counted else row.get("_step", history.step.num))
         self.step = self.step if step is None else step
@@ -373,7 +375,7 @@ class _Run:
     def _better(self, steps: list[Rows]) -> bool:
         """Whether the console times more of the steps than the history, or nearly as many in lines of a log."""
         here, there = _timed(self.steps), _timed(steps)
-        by_bar = "hf_trainer" in steps[0].batch.column("format").unique().to_pylist()
+        by_bar = self.tracked.timed and "hf_trainer" in steps[0].batch.column("format").unique().to_pylist()
         return there * _NEARLY > here if by_bar else there >= here * _NEARLY
 
     def _new(self, batch: pa.RecordBatch) -> pa.RecordBatch:
