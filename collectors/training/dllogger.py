@@ -18,7 +18,7 @@
     scalars      every number of any entry, by time, with the unit that METADATA tells
     facts        of the parameters: planned steps, batch, length of a sequence, parallelism, as NeMo names them
 `train_start` among the parameters tells when the first step began. What DLLogger prints is read likewise, where it
-names iterations: `DLL 2020-09-15 14:29:13.47 - Epoch: 0 Iteration: 1  train.loss : 7.09  train.total_ips : 267 img/s`.
+names iterations (`dllogger_printed`).
 """
 
 import json
@@ -32,6 +32,8 @@ from typing import Any
 from collectors.base import Item, Source
 from collectors.reading.attempts import Lanes, Start
 from collectors.reading.textlog import NS_PER_S, clean, fits, seconds_to_ns, shows, whole
+from collectors.training.dllogger_printed import SNIFF as PRINTED
+from collectors.training.dllogger_printed import printed
 from collectors.training.handled_lines import HandledLines
 from collectors.training.parameters import facts_of
 from collectors.training.unprinted import FAR, MOST
@@ -40,30 +42,25 @@ NAME = "dllogger"
 TITLE = "DLLogger log"
 HELP = "Lines of NVIDIA's DLLogger (DeepLearningExamples' dllogger.json): steps, losses, evaluations, summary."
 
-_SNIFF = re.compile(
-    rb'DLLL \{"(?:timestamp|datetime|elapsedtime|type|step)"'
-    rb"|DLLL? \d{4}-\d\d-\d\d [\d:.]{8,15} - (?:Training )?Epoch: \d+ (?:Training )?Iteration: \d"
-)
+_SNIFF = re.compile(rb'DLLL \{"(?:timestamp|datetime|elapsedtime|type|step)"|' + PRINTED.encode())
 _MARK = "DLLL {"
-_PRINTED = re.compile(
-    r"\bDLLL? \d{4}-\d\d-\d\d [\d:.]{8,15}(?P<end>) - (?:(?P<parameter>PARAMETER) |(?P<summary>Summary: )"
-    r"|(?:Training )?Epoch: (?P<epoch>\d{1,18}) (?:(?:Training )?Iteration: (?P<iteration>\d{1,18}) )?"
-    r"(?:Validation Iteration: (?P<validation>\d{1,18}) )?)",
-    re.ASCII,
-)
-_METRIC = re.compile(r"([^\s:]{1,200}) : (\S{1,100})(?: (?!\S{1,200} : )(\S{1,20}))?")
 _DECODER = json.JSONDecoder(strict=False)
 _STAMP = re.compile(r"(\d{1,10})(?:\.(\d{1,9})\d{0,20})?", re.ASCII)
 _NOT_TRAINING = re.compile(r"(?:avg_|mean_|best_)?(?:final|val|eval|valid|validation|dev|test|infer\w*)(?:[_.]|\b)")
 _EPOCH = re.compile(r"epoch_|_epoch|(?:^|_)avg(?:_|$)")  # of a plain number's entry: it is of an epoch
 _LOSSES = ("step_loss", "train_loss", "train.loss", "loss", "train_reduced_loss", "reduced_train_loss", "average_loss")
-_TIMES = (("train_iter_time",), ("iter_time",), ("train.data_time", "train.compute_time"), ("step_time",))  # s
+_TIMES = (
+    ("train_iter_time",),
+    ("iter_time",),
+    ("train.data_time", "train.compute_time"),
+    ("step_time",),
+    ("took",),
+)  # s
 _SMOOTHED, _SMOOTHED_OVER = "train_step_timing in s", 5  # steps of which NeMo's timing is a mean
 _SCALES = {"ms": 1e-3, "us": 1e-6}
 _MAX_STEPS = re.compile(r"\bmax_steps=(\d{1,15})\b", re.ASCII)
 _MOST_EPOCHS, _MOST_UNITS, _MAX_NAME = 100_000, 10_000, 200
 _MOST_BETWEEN = 5_000_000  # steps that were not logged, of one file
-_LONGEST = 1 << 16  # characters of what is printed of an entry
 _LATELY = 64  # entries among which one that is written again is looked for
 EXPECTED = 'lines such as `DLLL {"timestamp": "1618506478.69", "type": "LOG", "step": [0, 12], "data": {"loss": 1.5}}`'
 EVERY = "not each was logged: those between two took the mean since the entry before"
@@ -123,22 +120,19 @@ class _Log(HandledLines):
             self._data(offset, found.get("step"), at, data)
 
     def printed(self, offset: int, line: str, whole: bool) -> None:
-        found = _PRINTED.search(line)
+        found = printed(line)
         if found is None:
             return
-        if (key := hash(line[found.start() :])) in self.lately:
+        if (key := hash(line[found.begin :])) in self.lately:
             self.tally.add("entries", TWICE, offset)
             return
         self.lately.append(key)
-        at = self.clock.time_ns(line[found.start() : found.end("end")], offset)
-        data: dict[str, Any] = {}
-        for name, value, unit in _METRIC.findall(line, found.end(), found.end() + _LONGEST):
-            data[name] = _told(value)
-            if unit and len(self.units) < _MOST_UNITS:
+        at = self.clock.time_ns(line[found.begin : found.dated], offset)
+        for name, unit in found.units.items():
+            if len(self.units) < _MOST_UNITS:
                 self.units[_name(name)] = clean(unit)
-        place = [int(n) for n in (found["epoch"], found["iteration"], found["validation"]) if n is not None]
         self._started(at, None)
-        self._data(offset, found["parameter"] or place, at, data)
+        self._data(offset, found.step, at, found.data)
 
     def ended(self) -> None:
         self._enter()
@@ -378,14 +372,6 @@ def _number(value: object) -> float | None:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     return float(value) if isinstance(value, float) or abs(value) < 1e300 else None
-
-
-def _told(text: str) -> object:
-    """A value as it is printed."""
-    try:
-        return float(text)
-    except ValueError:
-        return True if text == "True" else text
 
 
 def _loss(values: Mapping[str, float]) -> float | None:

@@ -252,6 +252,41 @@ def test_what_dllogger_prints(tmp_path):
     assert job["end_ns"] - job["start_ns"] == 11 * S
 
 
+def column(second, epoch, told):
+    return f"DLL 2021-06-14 23:{second // 60:02}:{second % 60:02}.500000 - epoch {epoch:>4} | {told}\n"
+
+
+def columns(epoch, took, lrate):
+    """An epoch of 20 iterations, and what comes behind it."""
+    for n in range(1, 21):
+        told = f"loss {41 - n / 10:5.2f} | mel loss nan | kl weight 0.01000 |  {5000 + n:7.2f} frames/s"
+        yield column(50 * epoch + 2 * n, epoch, f"iter {n:>3}/20 | {told} | {took} 1.50 s | lrate {lrate}")
+    yield column(50 * epoch + 48, epoch, "avg train loss 40.1 | 5001.5 frames/s | took 40.0 s")
+    yield column(50 * epoch + 49, epoch, "avg val loss 39")
+
+
+COLUMNS = "".join((*columns(1, "took", "3.16e-06"), *columns(2, "elapsed", "1.00E-01 -> 3.16E-06")))
+
+
+def test_what_dllogger_prints_in_columns(tmp_path):
+    got = log(tmp_path, "NVIDIA Release 21.05\n" + COLUMNS, "train.log")
+    assert got.column("steps", "step") == list(range(1, 41)) and set(got.column("steps", "dur_ns")) == {1_500_000_000}
+    assert got.column("steps", "loss")[:2] == [40.9, 40.8] and set(got.column("steps", "attempt")) == {0}
+    first, last = got.rows["steps"][0], got.rows["steps"][-1]
+    assert last["logged_ns"] - first["logged_ns"] == 88_000_000_000
+    told = {(r["name"], r["step"]): r for r in got.rows["scalars"]}
+    assert (told["frames/s", 2]["value"], told["frames/s", 2]["unit"]) == (5002.0, "frames/s")
+    assert told["lrate", 21]["value"] == 3.16e-06 and told["avg val loss", 20]["value"] == 39
+    assert math.isnan(told["mel loss", 1]["value"]) and "numbered on" in got.reasons()
+
+
+@pytest.mark.parametrize("end", ["| a", "| 1", "| loss 1 -> ", "| " + "a " * 60, "| 1.0 s |", "|" * 50])
+def test_columns_without_end_take_no_time(tmp_path, end):
+    began = process_time()
+    log(tmp_path, COLUMNS + "DLL 2021-06-14 23:59:59.500000 - epoch    3 | iter   1/20 " + end * 50_000 + "\n")
+    assert process_time() - began < 5
+
+
 @pytest.mark.parametrize("end", ["a" * 3_000_000, "a : b " * 500_000, "a : " * 700_000, "DLL 2020-01-01 " * 200_000])
 def test_a_long_line_of_what_is_printed_takes_no_time(tmp_path, end):
     begun = process_time()
