@@ -9,7 +9,8 @@ have no time (`nemo_lines`).
 
     dur_ns                  the mean, less the saves and evaluations that the printed time includes (older versions
                             stop their timer for neither; the time of day of lines tells, else what steps took before)
-    model_flops_per_chip    throughput per GPU (TFLOP/s/GPU), or TFLOPs, * 1e12 * the mean as printed: the job's count
+    model_flops_per_chip    throughput per GPU (TFLOP/s/GPU), or TFLOPs, * 1e12 * the mean as printed: the job's count;
+                            Megatron-Bridge says it in a line before (`Step Time : 3.21s GPU utilization: ...`)
     tokens_per_s_per_chip   tokens per second and GPU where printed, else samples per second, else global batch size by
                             that mean, times sequence length over GPUs; without the saves and evaluations
     loss                    on the row of the printed iteration: it is a mean over them too
@@ -104,6 +105,7 @@ class _Log:
             ("elapsed time per iteration", self.step),
             (nemo.TIMING, self.nemo_step),
             ("Global Checkpoint ", self.nemo_checkpoint),
+            ("Step Time :", self.utilised),
             ("processes registered. Starting with", self.processes),
             ("time (ms) |", self.timers),
             ("..: ", self.timers),
@@ -143,6 +145,7 @@ class _Log:
         self.loaded_step: int | None = None
         self.restoring, self.restore_ns = False, 0
         self.printed = Timers()
+        self.told_before: tuple[float, float] | None = None  # of the next step line
 
     def batches(self, full_only: bool = False) -> Iterator[Item]:
         for buffer in (self.steps, self.life, self.scalars, self.evidence):
@@ -172,6 +175,8 @@ class _Log:
             return
         fields = fields_of(match[2], cut_off=not whole)
         elapsed = next((fields[name] * unit for name, unit in said.ELAPSED.items() if name in fields), None)
+        said.with_utilised(fields, elapsed, self.told_before)
+        self.told_before = None
         step, each_ns = int(match[1]), seconds_to_ns(elapsed)
         if not fits(step) or each_ns is None or each_ns < 0:
             self.tally.add("step lines", "they name an iteration but give no time for it", offset)
@@ -185,6 +190,9 @@ class _Log:
             taken = self._taken(host, step, at, each_ns)
             self.last_line, self.last_line_ns = (host, step, match[2]), at
             self._steps(taken, host, step, self._covered(taken, step, offset), each_ns, at, fields)
+
+    def utilised(self, offset: int, line: str, whole: bool) -> None:
+        self.told_before = said.utilised(line) if whole else None
 
     def nemo_step(self, offset: int, line: str, whole: bool) -> None:
         match = nemo.STEP.match(line)

@@ -17,6 +17,10 @@ UNITS: dict[str, str] = dict.fromkeys(  # of NeMo's memory
 OWN = {*ELAPSED, *TFLOPS, *TOKENS, *LOSSES}
 MOMENT = re.compile(r"\[([^\]]{1,100}+)\] datetime: ")
 INITIALISED = re.compile(r"time to initialize megatron \(seconds\): *(\d{1,9}(?:\.\d+)?)", re.ASCII)
+UTILISED = re.compile(
+    r"\bStep Time : (\d{1,9}(?:\.\d{1,9})?)s GPU utilization: (\d{1,9}(?:\.\d{1,9})?)\s?MODEL_TFLOP/s/GPU"
+)
+ROUNDED_S = 0.006  # how far off a time may be that is printed to a hundredth of a second
 SAVING = re.compile(r"saving checkpoint at iteration +(\d{1,18})", re.ASCII)
 LOADED = re.compile(r"(?>.*?load(?:ing|ed) checkpoint from ).*at iteration +(\d{1,18})", re.ASCII)  # for `match`
 VALIDATED = re.compile(r"(validation|test) loss at (?:iteration (\d{1,18})|[\w ]{1,40})(.*)", re.ASCII)
@@ -26,6 +30,19 @@ SNIFF = re.compile(
 )
 SNIFF_START = re.compile(rb"using world size: *\d+, data.parallel.size|after megatron is initialized")
 PRINTED = re.compile(rb"iteration +(\d{1,18})/ *\d+ \|")
+
+
+def utilised(line: str) -> tuple[float, float] | None:
+    """What Megatron-Bridge says right before a step line: seconds of an iteration, and TFLOP/s of a GPU."""
+    match = UTILISED.search(line)
+    return None if match is None else (float(match[1]), float(match[2]))
+
+
+def with_utilised(fields: dict[str, float], seconds: float | None, before: tuple[float, float] | None) -> None:
+    """Add to the fields of a step line what stood before it, where that is of the same iterations."""
+    same = before is not None and seconds is not None and abs(seconds - before[0]) <= ROUNDED_S
+    if before is not None and same and not any(name in fields for name in TFLOPS):
+        fields[TFLOPS[0]] = before[1]
 
 
 def moment(line: str, offset: int, clock: Clock) -> tuple[str, int] | None:

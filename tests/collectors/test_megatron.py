@@ -429,3 +429,19 @@ def test_the_first_step_begins_no_second_before_its_job(tmp_path, ahead_ms):
     got = log(tmp_path, EVERY + begun + steps)
     assert got.column("steps", "start_ns")[0] == at(5, 0) - ahead_ms * MS
     assert [(r["kind"], r["start_ns"]) for r in got.rows["lifecycle"]] == [("job", at(5, 0) - ahead_ms * MS)]
+def test_what_megatron_bridge_says_before_a_step_line(tmp_path):
+    def said(seconds, tflops):
+        return f"Step Time : {seconds:.2f}s GPU utilization: {tflops:.1f}MODEL_TFLOP/s/GPU\n"
+
+    def line(n, ms, more=""):
+        return (
+            f" [2026-03-04 05:05:{2 * n:02}.000000] iteration {n:8}/     100 | consumed samples: 1 | "
+            f"elapsed time per iteration (ms): {ms:.1f} |{more} global batch size:    64 | lm loss: 9.0E+00 |\n"
+        )
+
+    own = " throughput per GPU (TFLOP/s/GPU): 500.0 |"
+    told = said(2.01, 700.0) + line(1, 2007.0) + line(2, 2000) + said(2.0, 600) + line(3, 2000, own)
+    got = log(tmp_path, told + said(1.0, 900.0) + line(4, 2000) + said(2.0, 600) + line(5, 2000))
+    flops = got.column("steps", "model_flops_per_chip")
+    assert flops[0] == pytest.approx(700e12 * 2.007) and flops[1] is None
+    assert flops[2:] == [pytest.approx(1000e12), None, pytest.approx(1200e12)]
