@@ -5,9 +5,11 @@ from collections.abc import Sequence
 from pathlib import PurePath
 from typing import Protocol, TypeVar
 
+from collectors.base import Source
 from collectors.device import chakra, compiled, kineto, viewer, xplane
 from collectors.ingesting import dumps, trainer_states, wandb_beside
 from collectors.ingesting.unpack import SafeSource
+from collectors.training import llm_c
 
 _WHOLE_HOST = "perfetto_trace"
 """What JAX calls its copy for Perfetto, whatever the host; it holds what `<host>.trace.json.gz` holds."""
@@ -30,12 +32,15 @@ def left_out(jobs: Sequence[J]) -> tuple[list[J], list[tuple[str, str]]]:
     was made of lies in its folder, and a profile in pieces where the whole does; not where that is empty. One of Chakra
     is, wherever it lies, beside traces of PyTorch's profiler. Of the dumps of one program in a folder the one that is
     nearest to what runs is kept, and of states of one training the last. Of a run of W&B the console and the summary
-    stand in its own file."""
+    stand in its own file. llm.c's main.log tells what its standard output does."""
     whole = {_place(job) for job in jobs if job.collector is xplane and job.size and not _in_pieces(job)}
     profiles = {_place(job) for job in jobs if job.collector is xplane and job.size}
     traces = {_place(job) for job in jobs if job.collector is viewer}
     profiled = any(job.collector is kineto and job.size for job in jobs)
-    best, again = _best_dumps(jobs), trainer_states.told_again(jobs) | wandb_beside.told_again(jobs)
+    best, again = (
+        _best_dumps(jobs),
+        trainer_states.told_again(jobs) | wandb_beside.told_again(jobs) | _told_by_output(jobs),
+    )
     kept, aside = [], []
     for job in jobs:
         folder, host = _place(job)
@@ -59,6 +64,15 @@ def left_out(jobs: Sequence[J]) -> tuple[list[J], list[tuple[str, str]]]:
         else:
             kept.append(job)
     return kept, aside
+
+
+def _told_by_output(jobs: Sequence[J]) -> dict[str, str]:
+    """The one main.log of llm.c, where its standard output is there."""
+    logs = [job.source for job in jobs if job.collector is llm_c and job.size]
+    short = [source.name for source in logs if isinstance(source, Source) and llm_c.is_short(source)]
+    if len(short) != 1 or len(logs) != 2:
+        return {}
+    return {short[0]: "llm.c's main.log, left out: its standard output tells the same, and how long steps took"}
 
 
 def _dumped(job: _Job) -> dumps.Program | None:

@@ -2,6 +2,7 @@
 
 import pytest
 
+from collectors.ingest import ingest
 from collectors.training import llm_c
 from errors import InputError
 from tests.collectors.reading import read, source_of
@@ -101,3 +102,32 @@ def test_a_line_without_a_time_and_a_log_without_steps(tmp_path):
     assert got.column("steps", "step") == [1] and "step lines (1)" in got.reasons()
     with pytest.raises(InputError, match="no training step in it"):
         log(tmp_path, "allocated 237 MiB\n")
+
+
+MAIN = "s:0 tel:11.0087\ns:0 eval:0.2477\n" + "".join(
+    f"s:{n} trl:{11 - n / 4:.4f} lr:0.000600 norm:1.50\n" for n in range(1, 5)
+)
+
+
+def test_a_main_log(tmp_path):
+    assert llm_c.sniff(source_of(tmp_path, MAIN)) == 0.9
+    old = "s:0 tel:5.2897\ns:0 trl:4.6783\ns:1 trl:4.4316\n"
+    assert llm_c.sniff(source_of(tmp_path, old)) == 0.9 and llm_c.sniff(source_of(tmp_path, "s:0 tel:5\n")) == 0
+    got = log(tmp_path, MAIN + "s:4 tel:9.5\ns:3 trl:10.25 lr:0.000600 norm:1.50\ns:4 trl:nan lr:0.", "main.log")
+    assert [(r["step"], r["dur_ns"], r["start_ns"], r["attempt"]) for r in got.rows["steps"]] == [
+        *((n, None, None, 0) for n in range(1, 5)),
+        (3, None, None, 1),
+    ]
+    assert got.column("steps", "loss") == [10.75, 10.5, 10.25, 10.0, 10.25]
+    told = {(r["name"], r["step"]): r["value"] for r in got.rows["scalars"]}
+    assert (told["eval/loss", 0], told["eval/loss", 4], told["eval/hellaswag", 0]) == (11.0087, 9.5, 0.2477)
+    assert told["lr", 2] == 0.0006 and told["norm", 2] == 1.5 and "no time of a step" in got.reasons()
+
+
+def test_a_main_log_beside_the_standard_output(tmp_path, store):
+    folder = tmp_path / "run"
+    folder.mkdir()
+    (folder / "out.log").write_text(RUN)
+    (folder / "main.log").write_text("s:0 tel:11.0087\ns:1 trl:10.2500 lr:0.000600 norm:1.50\n")
+    told = ingest([folder], store)
+    assert told.tables["steps"] == 2 and [f.name for f in told.files if f.state == "left_out"] == ["main.log"]
