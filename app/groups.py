@@ -10,7 +10,7 @@ GROUPS = {
     "Time": "goodput interruptions hangs checkpoints steps",
     "Speed": (
         "mfu flops padding roofline operations modules memory heap overlap launches critical_path collectives "
-        "stragglers slowdown input"
+        "stragglers slowdown input power"
     ),
     PROGRAM: "compiled hlo hlo_graph hlo_diff",
     MORE: "facts query",

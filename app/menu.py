@@ -19,6 +19,7 @@ class Page:
     file     below app/; empty: it has none
     about    kinds of run that it can tell of, each with the tables one of which must be there (none: any run of that
              kind); empty: it is about no single run
+    formats  of these runs it tells only where a file of one of these formats was read; empty: of any
     program  of these runs it tells only where a program is kept: PyTorch names modules and keeps none
     in_menu  it stands in the menu at the top; else only among the links of a run
     key      the letter that leads there after `g`; empty: none
@@ -33,6 +34,7 @@ class Page:
     file: str = ""
     address: str = ""
     about: Mapping[Kind, tuple[str, ...]] = field(default_factory=dict, hash=False)
+    formats: tuple[str, ...] = ()
     program: bool = False
     in_menu: bool = False
     key: str = ""
@@ -48,6 +50,8 @@ class Page:
         """Whether it can tell something of a run of this kind, with what the run holds."""
         needed = self.about.get(kind_of(run))
         if needed is None or (needed and not any(run.manifest.tables.get(table) for table in needed)):
+            return False
+        if self.formats and not any(source.get("collector") in self.formats for source in run.manifest.sources):
             return False
         return not self.program or _keeps_a_program(run)
 

@@ -41,6 +41,7 @@ UNITS: dict[str, tuple[str, str]] = {
     "scaleup_domain_chips": ("chips", "chips that the scale-up network can join"),
     "dcn_oneway_bytes_per_s": ("bytes/s one way", "share of the data-centre network per chip, one way"),
     "chips_per_host": ("chips", "chips of a physical host"),
+    "power_w": ("W", "the most that the chip draws by its sheet (TDP, board power)"),
 }
 _PRINTED_UNITS = {p: ("FLOP/s", f"peak in {p} that some print beside the sheet's") for p in ("bf16", "fp8", "fp4")}
 _PRINTED = {f"printed_{p}": meaning for p, (_, meaning) in _PRINTED_UNITS.items()}

@@ -35,7 +35,7 @@ def counters(tables: Tables) -> list[dict[str, Any]]:
         return []
     told = frame(tables, "scalars", ["ts_ns", "name", "value", "source"], [("unit", "==", _OF_MOST)])
     told = told[_of_devices(told["name"])].dropna(subset=["name", "value"])
-    told = told.assign(host=_hosts(tables, told)).drop(columns="source")
+    told = told.assign(host=hosts_of(tables, told)).drop(columns="source")
     told = told[told["ts_ns"].isna() | ~told.duplicated()]  # listings overlap; scrapes, and an answer made of them
     told = _inside(told, tables)
     groups = told.groupby(["host", "name"], observed=True, sort=False)["value"]
@@ -117,10 +117,10 @@ def _of_devices(names: pd.Series) -> pd.Series:
 
 
 def _match(name: str) -> re.Match[str] | None:
-    return _NAMED.match(_split(name)[0]) or _PRINTED.match(name)
+    return _NAMED.match(split(name)[0]) or _PRINTED.match(name)
 
 
-def _split(name: str) -> tuple[str, dict[str, str]]:
+def split(name: str) -> tuple[str, dict[str, str]]:
     """(what a counter is called, what the labels behind it tell)."""
     bare, brace, labels = name.partition("{")
     if not brace or not labels.endswith('"}') or not _ABOUT.match(labels):
@@ -128,12 +128,12 @@ def _split(name: str) -> tuple[str, dict[str, str]]:
     return bare, {key: re.sub(r"\\(.)", r"\1", value) for key, value in _ABOUT.findall(labels)}
 
 
-def _hosts(tables: Tables, told: pd.DataFrame) -> pd.Series:
+def hosts_of(tables: Tables, told: pd.DataFrame) -> pd.Series:
     """The host of each sample: the one that its name tells, else that of the profile which it came with, else the input
     itself; "" where none is told."""
     of_source = _hosts_of_sources(tables, told["source"])
     names = told["name"].astype(object)
-    by_name = names.map({name: _split(str(name))[1].get("host") for name in names.unique()})
+    by_name = names.map({name: split(str(name))[1].get("host") for name in names.unique()})
     return by_name.where(by_name.notna(), of_source)
 
 
@@ -174,7 +174,7 @@ def _within(some: pd.DataFrame, inside: Spans) -> np.ndarray:
 
 
 def _told(host: str, name: str, values: pd.Series) -> dict[str, Any] | None:
-    match, about = _match(name), _split(name)[1]
+    match, about = _match(name), split(name)[1]
     shares = values.to_numpy(dtype=float) / 100
     shares = shares[(shares >= 0) & (shares < np.inf)]
     if not match or not len(shares):

@@ -28,6 +28,7 @@ from app.questions.objectives import OBJECTIVES
 from app.questions.operations import OPERATIONS
 from app.questions.overlap import OVERLAP
 from app.questions.padding import PADDING
+from app.questions.power import POWER
 from app.questions.prefix_cache import PREFIX_CACHE
 from app.questions.roofline import ROOFLINE
 from app.questions.slowdown import SLOWDOWN
@@ -75,6 +76,7 @@ QUESTIONS: tuple[Question, ...] = (  # in the order of a run's links
     STRAGGLERS,
     SLOWDOWN,
     INPUT,
+    POWER,
 )
 
 
