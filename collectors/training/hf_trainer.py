@@ -57,30 +57,31 @@ def read(source: Source) -> Iterator[Item]:
 
 @dataclass
 class _Window:
-    """Steps whose mean is taken. `step`, `seconds`: where the bar stood before them; `paused_s`: evaluations since;
-    `losses`, `at`: of steps that a dict told of."""
+    """Steps whose mean is taken. `step`, `seconds`, `paused_s`: where the bar stood before them, and what evaluations
+    had taken by then; `losses`: of steps that a dict told of."""
 
     step: int
     seconds: int
-    paused_s: float = 0.0
+    paused_s: float
     pauses: list[tuple[int, int]] = field(default_factory=list)  # those of them that are dated: start, end, ns
     losses: dict[int, float] = field(default_factory=dict)
     alone: dict[int, float] = field(default_factory=dict)  # seconds of steps that took long enough to be timed alone
-    # step, seconds, what stood before its dict, offset; the evaluations so far
-    last: tuple[int, int, str, int, float] | None = None
+    last: tuple[int, float, str, int] | None = None  # step, time that steps took, what stood before its dict, offset
 
 
 class _Log(StepLines):
     def __init__(self, source: Source):
         super().__init__(source, NAME)
         self.total: int | None = None  # of the bar of training: evaluations draw others
-        # by the total of a bar, the first step that it showed since it began anew, and the last, each with its seconds
-        self.begun: dict[int, tuple[int, int] | None] = {}
+        # by the total of a bar, the first step that it showed since it began anew, and the last, each with its seconds;
+        # with the first, what evaluations had taken by then
+        self.begun: dict[int, tuple[int, int, float] | None] = {}
         self.shown: dict[int, tuple[int, int]] = {}
         self.logged: tuple[int, int] | None = None  # where the bar of training stood behind the last dict
         self.again = False  # it began anew: the job was started again
         self.window: _Window | None = None
-        self.paused_s = 0.0  # evaluations since the bar of training was drawn
+        self.paused_s = 0.0  # what evaluations took
+        self.paused_by_bar_s = 0.0  # by the time the bar of training was drawn last
         self.usual_s: float | None = None  # a step of the last window
         self.told: tuple[int, str, dict[str, float]] | None = None  # a dict that waits for its bar
         self.together = False  # others stand before it without one: they were kept back, and the bar has gone on
@@ -99,13 +100,13 @@ class _Log(StepLines):
         if begun is None or step < shown[0] or seconds < shown[1]:
             begun = None
         if step and begun is None:
-            begun = step, seconds
+            begun = step, seconds, self.paused_s
         self.begun[total], self.shown[total] = begun, (step, seconds)
         if total == self.total:
-            took = seconds - shown[1] - self.paused_s
+            took = seconds - shown[1] - (self.paused_s - self.paused_by_bar_s)
             if self.window and step == shown[0] + 1 and took >= _SURE_S:
                 self.window.alone[step] = took
-            self.paused_s = 0.0
+            self.paused_by_bar_s = self.paused_s
         if step and self.told:  # the bar of training is drawn anew right behind a dict; evaluations draw others
             offset, prefix, found = self.told
             if self.together:
@@ -133,8 +134,6 @@ class _Log(StepLines):
         """An evaluation that took so long has ended."""
         if not (took := seconds_to_ns(seconds)) or took < 0:
             return
-        if self.window:
-            self.window.paused_s += seconds
         self.paused_s += seconds
         if at is None:
             return
@@ -147,19 +146,19 @@ class _Log(StepLines):
         """A dict of this step, at which the bar had counted so many seconds."""
         if self.window is None:
             began = self.begun.get(self.total or 0)
-            self.window = _Window(*(began or (step, seconds)))
+            self.window = _Window(*(began or (step, seconds, self.paused_s)))
         window = self.window
         self.last_step = step
         if "loss" in found:
             window.losses[step] = found["loss"]
+        took = seconds - window.seconds - (self.paused_s - window.paused_s)
         if step > window.step:
-            window.last = step, seconds, prefix, offset, window.paused_s
+            window.last = step, took, prefix, offset
         at = self.clock.time_ns(prefix, offset)
         self.values(at, step, {n: (v, None) for n, v in found.items() if n != "loss"})
-        took = seconds - window.seconds - window.paused_s
         if took >= _LEAST_S and took - sum(self._far_longer(window, step, took).values()) >= _LEAST_S:
             self._settle()
-            self.window = _Window(step, seconds)
+            self.window = _Window(step, seconds, self.paused_s)
 
     def _far_longer(self, window: _Window, step: int, took: float) -> dict[int, float]:
         """The seconds of those steps of a window, up to `step`, that took far longer than the others."""
@@ -180,14 +179,13 @@ class _Log(StepLines):
         window, self.window = self.window, None
         if window is None or window.last is None:
             return
-        step, seconds, prefix, offset, paused_s = window.last
+        step, took, prefix, offset = window.last
         if self.again:
             self.begins(prefix, None, None)
             self.again = False
         if (taken := self.taken(offset, prefix, step)) is None:
             return
         name, _, at, place = taken
-        took = seconds - window.seconds - paused_s
         longer = self._far_longer(window, step, took)
         count, took = step - window.step, took - sum(longer.values())
         others = count - len(longer)

@@ -135,6 +135,18 @@ def test_evaluations_of_several_sets_are_no_time_of_steps(tmp_path):
     assert got.column("steps", "dur_ns") == [10 * S] * 29
 
 
+@pytest.mark.parametrize(
+    "text",
+    (
+        BEGIN + bar(10, 120) + EVAL + logged(20, 240) + logged(30, 340),  # evaluated more often than logged
+        BEGIN + logged(10, 120) + logged(12, 140) + EVAL + "".join(logged(n, 40 + 10 * n) for n in (13, 14)) + EVAL,
+        BEGIN + bar(0, 0) + EVAL + bar(1, 50) + logged(11, 150),  # evaluated before the first step
+    ),
+)
+def test_an_evaluation_before_the_first_line_or_after_the_last_is_no_time_of_steps(tmp_path, text):
+    assert set(log(tmp_path, text).column("steps", "dur_ns")) == {10 * S}
+
+
 def test_dicts_that_come_together_are_not_of_the_step_of_the_bar_behind_them(tmp_path):
     """Output that is kept back until there is much of it: the bar, which is not, has gone on meanwhile."""
     text = BEGIN + "".join(bar(n, 12 * n) for n in range(1, 31)) + "\n"

@@ -429,6 +429,8 @@ def test_the_first_step_begins_no_second_before_its_job(tmp_path, ahead_ms):
     got = log(tmp_path, EVERY + begun + steps)
     assert got.column("steps", "start_ns")[0] == at(5, 0) - ahead_ms * MS
     assert [(r["kind"], r["start_ns"]) for r in got.rows["lifecycle"]] == [("job", at(5, 0) - ahead_ms * MS)]
+
+
 def test_what_megatron_bridge_says_before_a_step_line(tmp_path):
     def said(seconds, tflops):
         return f"Step Time : {seconds:.2f}s GPU utilization: {tflops:.1f}MODEL_TFLOP/s/GPU\n"
