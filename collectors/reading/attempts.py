@@ -50,6 +50,7 @@ class Lanes:
     now: list[Lane] = field(default_factory=list)
     stride: int = 1
     _doubted: list[tuple[Start, list[Lane]]] = field(default_factory=list)  # restarts not certain yet, lanes before
+    _ends: dict[int, int] = field(default_factory=dict)  # where lanes before these end: the first in `_doubted` of each
     _since: int = 0
 
     @property
@@ -59,7 +60,8 @@ class Lanes:
     def restart(self) -> None:
         """The log says that the job was started again."""
         self.start = Start(self.attempt + 1)
-        self.now, self._doubted = [], []
+        self.now = []
+        self._certain()
 
     def take(self, step: int, at: int | None = None, dur_ns: int | None = None) -> Taken:
         """Enter the next step line. `at`: its time, `dur_ns`: how long it says that a step took, where it has these."""
@@ -92,7 +94,10 @@ class Lanes:
             return self._open(step, step - self.stride)
         before, self._since = self.now, 0
         self.now, self.start = [], Start(self.attempt + 1)
+        if len(self._doubted) >= MOST_LANES:  # as in a file that begins with its last step: no host comes back so late
+            self._certain(MOST_LANES // 2, len(self._doubted))
         self._doubted.append((self.start, before))
+        self._end(len(self._doubted) - 1)
         return self._open(step)
 
     def _goes_on(self, lane: Lane, step: int) -> bool:
@@ -113,16 +118,27 @@ class Lanes:
     def _doubt(self, step: int) -> None:
         """Whether what looked like restarts was other hosts' lines."""
         self._since += 1
-        known = [any(self._goes_on(lane, step) for lane in lanes) for _, lanes in self._doubted]
-        back = known.index(True) if any(known) else None
+        back = self._ends.get(step - self.stride)
         if back is not None and not any(self._goes_on(lane, step) for lane in self.now):
             number = self._doubted[back][0].number - 1
-            for start, lanes in self._doubted[back:]:
+            lanes = list[Lane]()
+            for start, before in reversed(self._doubted[back:]):
                 start.number = number
-                self.now = [*lanes, *self.now]
-            self._doubted = self._doubted[:back]
+                lanes += before
+            self.now = [*lanes, *self.now][-MOST_LANES:]
+            self._certain(0, back)
         elif self._since >= LAG_LINES:
-            self._doubted = []
+            self._certain()
+
+    def _certain(self, first: int = 0, last: int = 0) -> None:
+        """Of the restarts only those from `first` to before `last` are in doubt still."""
+        self._doubted, self._ends = self._doubted[first:last], {}
+        for n in range(len(self._doubted)):
+            self._end(n)
+
+    def _end(self, n: int) -> None:
+        for lane in self._doubted[n][1]:
+            self._ends.setdefault(lane.last, n)
 
 
 def much_later(before: int | None, at: int | None, took_ns: int | None) -> bool:

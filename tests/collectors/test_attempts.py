@@ -99,3 +99,9 @@ def test_a_job_that_dies_after_its_first_step_each_time_was_started_as_often():
     assert [lanes.take(0, at * ns, 35 * ns).start.number for at in range(0, 3000, 600)] == [0, 1, 2, 3, 4]
     lanes = Lanes()  # hosts that end their first step within the time that it took
     assert {lanes.take(0, at * ns, 35 * ns).start.number for at in range(0, 30, 5)} == {0}
+
+
+def test_a_host_comes_back_behind_very_many_drops():
+    falling = [2 * n for n in range(400, 100, -1)]
+    assert attempts(*falling, 701)[-3:] == [50, 50, 50]  # as the host whose line was 700
+    assert set(attempts(*falling, 801)) == {0}

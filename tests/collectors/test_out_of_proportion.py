@@ -27,6 +27,7 @@ from collectors.device.xplane.planes import _identifiers, index_space, plane_sta
 from collectors.device.xplane.ranks import Ranks
 from collectors.device.xplane.wire import Window
 from collectors.reading import json_stream
+from collectors.reading.attempts import Lanes
 from collectors.reading.textlog import Tally
 from collectors.serving.serving_rows import Loads
 from collectors.serving.vllm_bench.objects import objects
@@ -187,6 +188,12 @@ def test_many_small_programs(monkeypatch):
     for n in range(20):
         module.analyse(bytes([10, 4, 10, 2]) + b"%02d" % n)
     assert len(module._analysed) == 8
+
+
+def test_a_file_that_begins_with_its_last_step():
+    lanes, many = Lanes(), 20_000
+    assert [lanes.take(step).start.number for step in range(many, 0, -1)] == [*range(many)]
+    assert {lanes.take(step).start.number for step in range(2, many)} == {many - 1}
 
 
 def test_loads_of_one_name(tmp_path):
