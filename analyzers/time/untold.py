@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 FAR = 1.5  # of as many usual steps: time further from theirs by this factor may have been anything
+MOST = 1_000_000  # steps that are added: numbers that are far apart are no reason to have room for all between them
 
 
 def with_untold(steps: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
@@ -23,7 +24,7 @@ def with_untold(steps: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
         return steps, []
     taken = ahead * float(np.median(usual))
     lost = within & (ahead > 1) & (gap <= FAR * taken) & (gap >= taken / FAR)
-    if not lost.any():
+    if not 0 < (ahead[lost] - 1).sum() <= MOST:
         return steps, []
     times = np.append(np.where(lost, ahead, 1), 1)
     of = np.repeat(np.arange(len(steps)), times)
@@ -51,7 +52,7 @@ def with_unprinted(steps: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
         return steps, []
     taken = missing * float(np.median(took[~first]))
     lost = within & (missing > 0) & (free <= FAR * taken) & (free >= taken / FAR)
-    if not lost.any():
+    if not 0 < missing[lost].sum() <= MOST:
         return steps, []
     times = np.append(np.where(lost, missing + 1, 1), 1)
     of = np.repeat(np.arange(len(steps)), times)

@@ -110,3 +110,13 @@ def test_what_a_log_lacks_beside_a_pause_behind_a_restart_or_between_every_tenth
     ):
         found = history(told, FACTS)
         assert len(found.rows) == told.rows("steps") and not any("even part" in note for note in found.notes)
+
+
+@pytest.mark.parametrize("told", [job, logged])
+def test_numbers_that_are_far_apart_take_no_room_for_all_between_them(told):
+    """Between two steps of a nanosecond there is time for two thousand million: a row for each would take 16 GB."""
+    took = np.full(61, 1e-9)
+    took[30] = 2.0
+    numbers = np.concatenate((np.arange(31), 2_000_000_000 + np.arange(30)))
+    steps_told = told(np.delete(np.arange(61), 30), took, numbers)
+    assert len(history(steps_told, FACTS).rows) == 60
