@@ -49,10 +49,10 @@ def job_times(
     """
     columns = ["kind", "start_ns", "end_ns", "host", "source", "logged_ns", "end_logged_ns", "detail"]
     rows = frame(tables, "lifecycle", columns, [("kind", "==", "job")])
-    own = rows["host"].isna()
-    if not own.all() and rows["start_ns"][own].notna().any():  # of the job as a whole; some tell its end alone
-        rows = rows[own]
     rows = rows[~rows["source"].isin(list(without))]
+    of_host, source = rows["host"].notna(), rows["source"].astype(str)
+    whole = source[~of_host & rows["start_ns"].notna()]  # inputs that tell of the job as a whole; some its end alone
+    rows = rows[~of_host | ~source.isin(whole)]
     rows = rows.assign(cut=rows["detail"].astype(str).str.contains(CUT_SHORT, regex=False))
     found, cut = [], np.zeros(0, dtype=np.int64)
     for at, logged in (("start_ns", "logged_ns"), ("end_ns", "end_logged_ns")):

@@ -132,3 +132,21 @@ def test_times_printed_to_the_second_take_no_step_again():
         {},
     )
     assert past.rows["kept"].all() and past.rows["segment"].max() == 0
+
+
+def test_a_tracker_that_names_its_host_and_a_log_that_does_not_tell_of_the_same_starts():
+    """As W&B and Megatron do: the one from when it was set up, the other from its first dated line on."""
+    takes = job_of((0, 99, 200), (60, 149, 1500))
+    starts = [EPOCH, EPOCH + 1300 * S]
+    told = {
+        "kind": ["job"] * 4,
+        "start_ns": [*starts, *(at + 130 * S for at in starts)],
+        "end_ns": [None] * 4,
+        "host": ["n7", "n7", None, None],
+        "source": ["one.wandb", "two.wandb", "a.log", "a.log"],
+    }
+    steps = tables(log(random.Random(0), takes, "a.log")).arrow("steps").to_pydict()
+    for rows in (4, 3, 2):  # the log tells of both starts, of the first alone, of none
+        life = {name: values[:rows] for name, values in told.items()}
+        result = interruptions.analyze(MemoryTables({"steps": steps, "lifecycle": life}), facts_of({"chips": 8}), {})
+        assert (result.count, [a["start_ns"] for a in result.to_dict()["attempts"]]) == (1, starts)
