@@ -51,12 +51,11 @@ def job_times(
     rows = frame(tables, "lifecycle", columns, [("kind", "==", "job")])
     rows = rows[~rows["source"].isin(list(without))]
     of_host, source = rows["host"].notna(), rows["source"].astype(str)
-    whole = source[~of_host & rows["start_ns"].notna()]  # inputs that tell of the job as a whole; some its end alone
-    rows = rows[~of_host | ~source.isin(whole)]
+    of_part = of_host & source.isin(source[~of_host])  # the input tells of the job as a whole, too
     rows = rows.assign(cut=rows["detail"].astype(str).str.contains(CUT_SHORT, regex=False))
     found, cut = [], np.zeros(0, dtype=np.int64)
     for at, logged in (("start_ns", "logged_ns"), ("end_ns", "end_logged_ns")):
-        told = rows[rows[at].notna()]
+        told = rows[rows[at].notna() & ((at == "start_ns") | ~of_part)]
         told = told[~from_the_future(told[at], told[logged])]
         times = moved(told, at, shifts)
         teller = pd.factorize(pd.MultiIndex.from_frame(told[["source", "host"]].astype(str)))[0]

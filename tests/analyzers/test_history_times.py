@@ -150,3 +150,17 @@ def test_a_tracker_that_names_its_host_and_a_log_that_does_not_tell_of_the_same_
         life = {name: values[:rows] for name, values in told.items()}
         result = interruptions.analyze(MemoryTables({"steps": steps, "lifecycle": life}), facts_of({"chips": 8}), {})
         assert (result.count, [a["start_ns"] for a in result.to_dict()["attempts"]]) == (1, starts)
+
+
+def test_a_run_of_a_tracker_that_holds_the_log_of_its_job_was_started_once():
+    """W&B's run names its host and when it was set up, the console in it when Megatron was."""
+    life = {
+        "kind": ["job"] * 2,
+        "start_ns": [EPOCH, EPOCH + 2 * S],
+        "end_ns": [EPOCH + 810 * S, EPOCH + 800 * S],
+        "host": ["n7", None],
+        "source": ["one.wandb"] * 2,
+    }
+    steps = tables(log(random.Random(0), job_of((0, 119, 200)), "one.wandb")).arrow("steps").to_pydict()
+    result = interruptions.analyze(MemoryTables({"steps": steps, "lifecycle": life}), facts_of({"chips": 8}), {})
+    assert (result.count, [a["start_ns"] for a in result.to_dict()["attempts"]]) == (0, [EPOCH])
