@@ -62,7 +62,7 @@ class History:
     left out, moved or assumed, and why. `jobs`: the job's own times; where step lines alone tell of a restart, its
     first step stands for the start. `attempts`: the attempt here of each (source, attempt as that input counts).
     `shifts`: how far the clock of an input is to be moved, ns; `strangers`: inputs whose times lie on another clock
-    altogether. `averaged`: whether durations are means over several steps.
+    altogether, or that are of another job. `averaged`: whether durations are means over several steps.
     """
 
     rows: pd.DataFrame
@@ -147,15 +147,16 @@ def _by_marks(
     steps, clock, said = _from_marks(marks, jobs.starts)
     found = lines_taken(lines, clock)
     shifts = {**found.shifts, **moved}
-    if found.shifts:
-        jobs = job_times(tables, now_ns, shifts, lone, times)
+    others = (*lone, *found.foreign)
+    if found.shifts or found.foreign:
+        jobs = job_times(tables, now_ns, shifts, others, times)
     steps, untold = with_untold(steps)
     add_lines(steps, _stepped(lines, found))
     _close(steps)
     steps = _judged(steps, facts, jobs.own_ends)
-    steps["hung_ns"] = hung_ns(steps, tables, lone, shifts)
+    steps["hung_ns"] = hung_ns(steps, tables, others, shifts)
     notes = [*notes, *said, *found.notes, *untold, *told_apart(lone), *moved_said(moved), *hangs_said(steps)]
-    return History(steps, True, "goodput entries", tuple(notes), jobs, shifts, lone)
+    return History(steps, True, "goodput entries", tuple(notes), jobs, shifts, others)
 
 
 def _by_lines(
@@ -178,6 +179,8 @@ def _by_lines(
         shifts = {**found.shifts, **moved}
         notes += moved_said(moved)
         lone = strangers(tables, (*_sources(lines), *moved), int(start.min()), int(end.max()))
+        notes += told_apart(lone)
+        lone = (*lone, *found.foreign)
         jobs = job_times(tables, now_ns, shifts, lone, start)
         start, end = begun_again(steps, start, end, jobs)
         begun = begun_times(tables, now_ns, shifts, lone)
@@ -195,7 +198,7 @@ def _by_lines(
         notes += unprinted
     steps = _judged(steps, facts, None if jobs is None else jobs.own_ends)
     steps["hung_ns"] = hung_ns(steps, tables, lone, shifts)
-    notes += [*told_apart(lone), *hangs_said(steps)]
+    notes += hangs_said(steps)
     return History(steps, timed, "step lines", tuple(notes), jobs, shifts, lone, averaged > 1, own)
 
 

@@ -35,7 +35,8 @@ SAID = 4  # names that a note gives
 class Takes:
     """Steps taken, in order: `row` (of the table, whose other columns hold), `step`, `start_ns` (UNTIMED where not
     known), `opens` (a new attempt begins here), `lasted_ns` (by the host that took longest, 0 where not known).
-    `shifts`: how far the clock of a source had to be moved, ns. `notes`: what was left out, moved or assumed."""
+    `shifts`: how far the clock of a source had to be moved, ns. `notes`: what was left out, moved or assumed.
+    `foreign`: sources of which nothing was taken, as they are of another job."""
 
     row: np.ndarray
     step: np.ndarray
@@ -44,6 +45,7 @@ class Takes:
     lasted_ns: np.ndarray
     shifts: dict[str, int]
     notes: tuple[str, ...]
+    foreign: tuple[str, ...] = ()
 
     def took_ns(self, told: np.ndarray) -> np.ndarray:
         """How long each took the job, of how long `row` tells: it had not ended before the last host had."""
@@ -60,7 +62,8 @@ def takes(told: Sequence[Stream], took: np.ndarray, loss: np.ndarray, clock: Str
     aligned, shifts, said = on_one_clock(timed, clock)
     one_job, foreign = of_one_job(aligned)
     found, doubled = _with_times(one_job)
-    return Takes(*found, shifts, (*notes, *said, *foreign, *doubled))
+    others = {s.source for s in told if s.source} - {s.source for s in (*one_job, *untimed)}
+    return Takes(*found, shifts, (*notes, *said, *foreign, *doubled), tuple(sorted(others)))
 
 
 def lines_taken(lines: pd.DataFrame, clock: Stream | None = None) -> Takes:

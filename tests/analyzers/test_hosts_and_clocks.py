@@ -118,6 +118,22 @@ def test_another_job_s_log_is_left_out_and_said():
     assert note.startswith("b.log: left out") and "another job" in note
 
 
+def test_nor_does_what_it_records_count():
+    one, other = taken((0, 100, 0, 0)), taken((0, 80, 37, 0), dur_s=7)
+    rows = log(random.Random(1), one, "a.log") + log(random.Random(2), other, "b.log")
+    start = [EPOCH + t * S for t in (200, 220, 1000)]
+    life = {
+        "kind": ["checkpoint_save", "checkpoint_save", "job"],
+        "start_ns": start,
+        "end_ns": [start[0] + 5 * S, start[1] + 30 * S, start[2] + 500 * S],
+        "source": ["a.log", "b.log", "b.log"],
+    }
+    here = MemoryTables({"steps": tables(rows).arrow("steps").to_pydict(), "lifecycle": life})
+    result = goodput.analyze(here, facts_of({}), {"rules": "exact"})
+    assert result.badput_s["unproductive_checkpoint_save_time"] == pytest.approx(5)
+    assert result.disruptions == 0 and result.total_s == pytest.approx(500, abs=6)
+
+
 def test_a_log_whose_newest_line_is_first_tells_of_its_restarts():
     rows = renumbered(log(random.Random(1), JOB, "export.txt")[::-1])
     falls = [Row(r.take, r.host, r.source, r.order, n, r.start_s, r.dur_s) for n, r in enumerate(rows)]
