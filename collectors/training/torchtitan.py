@@ -8,6 +8,8 @@
     tokens_per_s_per_chip   `tps`: tokens per second and device, of which the saves are taken off too
     model_flops_per_chip    `tflops` times the mean, else `mfu` times the peak that the log names
     start_ns                from the line's own time, which is when the step ended
+    job                     from the line that names the job as its first rank was started, to that which says that the
+                            training was completed; without an end where no line says so
 Steps between two lines took the mean as well. `validate step` is told as scalars.
 
 Forks that print pairs (`step=10 global_avg_loss=6.88 throughput(tps)=268.1 end_to_end(s)=27.49 ...`) tell the time
@@ -18,7 +20,7 @@ ten. It is multiplied by these again. Their lines may be dated to the second.
 import re
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 from math import isfinite
 
@@ -62,6 +64,9 @@ _BESIDE = ("ep", "etp")  # axes that share the devices of others
 _MODEL = re.compile(r"Model (\S{1,60}) (\S{1,60}) size: ([\d,]{1,24}) total parameters")
 _CHIP = re.compile(r"\b(?:CUDA|GPU|XPU|HPU) capacity: (.{1,80}?) with [\d.]+GiB memory")
 _PEAK = re.compile(r"Peak FLOPS used for computing MFU: (\d\.\d+e\+\d+)")
+_STARTED = "Starting job: "
+_COMPLETED = " - INFO - Training completed"
+_SPREAD_NS = 60 * NS_PER_S  # ranks that stand in one log without a name print the same line within this time
 _SNIFF = re.compile(rb"(?<!validate )step: *\d+(?:\s|\x1b\[\d+m){2,8}loss: {1,3}-?[\dni].{0,200}?tps: *[\d,]+")
 _SNIFF_TITLE = re.compile(rb"(?m)^(?:\[\w+\]:|\d+: )?\[titan\] \d{4}-\d\d-\d\d \d\d:")
 _OWN = ("loss", "tps", "tflops")
@@ -92,6 +97,16 @@ class _Pause:
     took: int
 
 
+@dataclass
+class _Job:
+    """One start of the job: when it was, when the job was done, whether it came to train, and when who told of it."""
+
+    start: int | None = None
+    end: int | None = None
+    trains: bool = False
+    told: dict[str | None, int] = field(default_factory=dict)
+
+
 class _Log(StepLines):
     def __init__(self, source: Source):
         super().__init__(source, NAME)
@@ -100,6 +115,7 @@ class _Log(StepLines):
         self.pauses: dict[tuple[str, str | None], _Pause] = {}  # the last of each kind, by host and of all
         self.restores: list[tuple[int, int]] = []  # that wait to hear for which attempt
         self.validated: int | None = None
+        self.jobs: list[_Job] = []
         self.apart = _lines_apart(source.head)
         self.handlers = (
             ("step: ", self.step),
@@ -113,6 +129,8 @@ class _Log(StepLines):
             (" total parameters", self.model),
             (" capacity: ", self.chip),
             ("Peak FLOPS", self.chip),
+            (_STARTED, self.started),
+            (_COMPLETED, self.completed),
         )
 
     def step(self, offset: int, line: str, whole: bool) -> None:
@@ -124,6 +142,7 @@ class _Log(StepLines):
             return
         if not fields or (taken := self.taken(offset, prefix, step)) is None:
             return
+        self._training()
         self._restored()
         self._entered(*taken, step, fields)
 
@@ -188,6 +207,7 @@ class _Log(StepLines):
         if match := _BEGINS.search(line):
             prefix = line[: match.start()]
             self.begins(prefix, self.clock.time_ns(prefix, offset), int(match[1]))
+            self._training()
             self._restored()
             self.settings(offset, line, whole)
 
@@ -211,8 +231,36 @@ class _Log(StepLines):
             self.order += 1
         self.restores = []
 
+    def started(self, offset: int, line: str, whole: bool) -> None:
+        """Each rank tells of it, and those of a start that failed before its first step tell of it once more."""
+        prefix = line[: line.index(_STARTED)]
+        name, at = host_prefix(prefix), self.clock.time_ns(prefix, offset)
+        if at is None:
+            return
+        job = self.jobs[-1] if self.jobs else None
+        if job is None or job.trains or at - job.told.get(name, at) > _SPREAD_NS:
+            job = _Job(at)
+            self.jobs.append(job)
+        job.told[name] = at
+
+    def completed(self, offset: int, line: str, whole: bool) -> None:
+        if (at := self.clock.time_ns(line[: line.index(_COMPLETED)], offset)) is not None:
+            self._training().end = at
+
+    def _training(self) -> _Job:
+        """The start of the job that trains now; of a log whose beginning is not there one that nothing tells of."""
+        if not self.jobs:
+            self.jobs.append(_Job())
+        self.jobs[-1].trains = True
+        return self.jobs[-1]
+
     def ended(self) -> None:
         self._restored()
+        if any(job.trains for job in self.jobs):  # of a log that never trained nothing is told
+            for attempt, job in enumerate(self.jobs):
+                if job.start is not None or job.end is not None:
+                    self.life.add("job", job.start, job.end, attempt, None, None, self.order, self.source)
+                    self.order += 1
 
     def _pause(self, what: str, match: re.Match | None, offset: int, line: str) -> tuple[int, int] | None:
         """(start, end) of what the trainer waited for; None where nothing dates it, or another rank told of it."""

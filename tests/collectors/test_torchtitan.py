@@ -196,6 +196,25 @@ def test_what_is_restored_before_training_begins_again_is_of_the_attempt_after(t
     assert told == [("checkpoint_save", 0, 10), ("checkpoint_restore", 1, None)]
 
 
+STARTED, COMPLETED = "Starting job: Llama 3 8B training", "Training completed"
+
+
+def jobs(got) -> list[tuple[float | None, float | None]]:
+    """When each start of the job was and when it was done, in s since BEGIN."""
+    rows = [r for r in got.rows["lifecycle"] if r["kind"] == "job"]
+    return [tuple(at and at / S - BEGIN.timestamp() for at in (r["start_ns"], r["end_ns"])) for r in rows]
+
+
+def test_when_the_job_was_started_and_that_it_was_done(tmp_path):
+    """Each rank says so; a start that fails before its first step says so once more."""
+    first = "".join(said(at, STARTED, rank) for at, rank in ((-90, "[rank0]:"), (-70, "[rank1]:"), (-65, "[rank2]:")))
+    again = said(200, STARTED) + said(320, STARTED) + said(400, "Training starts at step 11") + said(420, step(20, 2))
+    text = first + RUN + again + said(421, "Sleeping 2 seconds for other ranks to complete") + said(423, COMPLETED)
+    assert jobs(log(tmp_path, text)) == [(-90, None), (200, None), (320, 423)]
+    assert jobs(log(tmp_path, text + "Fatal Python error: Aborted\n")) == [(-90, None), (200, None), (320, 423)]
+    assert jobs(log(tmp_path, RUN + said(60, COMPLETED))) == [(None, 60)] and jobs(log(tmp_path, RUN)) == []
+
+
 def test_a_validation_at_a_step_without_a_line_is_told_once(tmp_path):
     lines = [said(51, "validate step: 25  loss:  3.40000  memory: 66.91GiB(37.51%)  tps: 9,000")] * 4
     got = log(tmp_path, RUN + "".join(lines))
