@@ -15,7 +15,7 @@ import pandas as pd
 from analyzers.base import Facts, fact
 from analyzers.flops.peak import hardware
 from analyzers.lost.mttf import CONFIDENCE, Mttf, mttf
-from analyzers.lost.saves import Checkpoints, Spread, checkpoints, gaps, spread
+from analyzers.lost.saves import Checkpoints, Spread, checkpoints, gaps, passed_over_s, spread
 from analyzers.lost.stops import STARTUP, stops
 from analyzers.serving.server_start import refuse_of_a_server
 from analyzers.subject import chip_of, slices_of
@@ -43,7 +43,8 @@ class CheckpointsResult:
     """What this run measured. Seconds on the calendar of the job; None where no input tells.
 
     saves          rows as `analyzers.lost.saves.Checkpoints`
-    stops          rows as `analyzers.lost.stops.Stops`, with `complete`: a step was taken before the next failure
+    stops          rows as `analyzers.lost.stops.Stops`, with `complete`: a step was taken before the next failure, and
+                   `passed_over_s`: seconds of steps taken again that a save held: the job went on from an earlier one
     save, restore  how long training was blocked by one;   restart, wait  how long one took, by failure
     parts          mean seconds of a complete restart by part: they add up to its mean
     synchronous    whether saves block until they are safe; None where not told
@@ -158,6 +159,7 @@ def analyze(tables: Tables, facts: Facts, options: dict[str, Any]) -> Checkpoint
         for kind in ("checkpoint_save", "checkpoint_restore")
     )
     found = _completed(stops(tables, past, days).rows, past)
+    found = found.assign(passed_over_s=passed_over_s(found, saved))
     amounts = days.painting.amounts(len(HEADINGS)) / 1e9
     whole, interval_s, interval_steps, source = _interval(saved, past, facts)
     complete = found[found["complete"]]
@@ -282,6 +284,11 @@ def _notes(
         notes.append(
             f"{lost} of {len(found)} failures struck before training went on: their cost is counted, but they "
             "are not in the usual restart."
+        )
+    if passed := float(found["passed_over_s"].sum()):
+        notes.append(
+            f"{fmt.duration(passed)} of the steps taken again a save held that was safe by then: the job went on from "
+            "an earlier one, which no shorter interval mends."
         )
     if 0 < len(found) < FEW:
         count = "one failure" if len(found) == 1 else f"{len(found)} failures"

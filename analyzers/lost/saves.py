@@ -11,6 +11,7 @@ from runs.tables import Tables, frame
 
 REMOTE = r"^[a-z0-9+.-]+://"  # gs://, s3://, abfs://: storage that outlives the machines
 TELLERS_NS = 10 * 10**9  # within which several processes tell of one end
+SAFE_NS = 300 * 10**9  # behind its end also what of a save goes on in the background is done
 COLUMNS = ["attempt", "step", "tier", "start_ns", "end_ns", "blocked_s", "synchronous"]
 
 
@@ -184,3 +185,20 @@ def gaps(rows: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
     if not seconds:
         return np.zeros(0), np.zeros(0)
     return np.concatenate(seconds), np.concatenate(steps)
+
+
+def passed_over_s(stops: pd.DataFrame, saved: Checkpoints) -> np.ndarray:
+    """Of the steps that were taken again after each stop, seconds of those that a save held which was safe by then: the
+    job went on from an earlier one. `stops`: rows as `analyzers.lost.stops.Stops`."""
+    out = np.zeros(len(stops))
+    saves = pd.concat([saved.rows, saved.ends])[["step", "end_ns"]].dropna()
+    if not len(saves) or not len(stops):
+        return out
+    end, step = saves["end_ns"].to_numpy(dtype=np.int64), saves["step"].to_numpy(dtype=np.int64)
+    sign = stops["last_sign_ns"].to_numpy(dtype=np.int64, na_value=0)
+    told = stops[["last_step", "resumed_step", "lost_steps", "wasted_s"]].astype("Float64")
+    for k, (last, resumed, lost, wasted_s) in enumerate(told.to_numpy(dtype=float, na_value=np.nan).tolist()):
+        held = step[(end <= sign[k] - SAFE_NS) & (step > resumed) & (step <= last)]
+        if len(held) and lost > 0 and wasted_s > 0:
+            out[k] = wasted_s * min((int(held.max()) - resumed + 1) / lost, 1.0)
+    return out

@@ -392,3 +392,19 @@ def test_of_steps_that_were_lost_no_loss_counts(place):
     again = {"step": numbers, "attempt": [0] * 180 + [1] * 58}
     result = losing(place, "fewer", [2.0] * 150 + [math.nan] * 30 + [2.0] * 50 + [math.nan] * 8, again)
     assert not [f for f in result.findings if "to the end" in f.title]
+
+
+def test_steps_that_a_later_save_held_are_not_of_saves_too_far_apart(place):
+    """Stopped after 640 steps, of which 600 were saved; then training went on from this save, or from one before."""
+    job = {"attempts": 2, "steps": 640, "save_every": 200, "lines": [(0, "user", None)]}
+    told, rare = {}, {}
+    for back_to in (600, 200):
+        run, result = stopped(place, f"back to {back_to}", lost=640 - back_to, **job)
+        told[back_to] = ask(question("checkpoints"), run, {}, place.registry)
+        rare[back_to] = [f for f in result.findings if f.cause == "rare_checkpoints"]
+        passed = ["a later save held: training went on from an earlier one" in f.title for f in result.findings]
+        assert any(passed) is (back_to == 200)
+    redone = told[200].redone_s
+    assert told[600].stops["passed_over_s"].sum() == 0 and not rare[200]
+    assert told[200].stops["passed_over_s"].sum() == pytest.approx(redone * (600 - 200) / 440, rel=0.01)
+    assert any("the job went on from an earlier one" in note for note in told[200].notes)

@@ -141,7 +141,7 @@ def _lost_more(seen: Seen, found: CheckpointsResult, further_s: float, mttf_s: f
 def _rare(seen: Seen, found: CheckpointsResult, best_s: float, mttf_s: float) -> Finding | None:
     save_s, span_s, chips = found.save.mean_s or 0.0, found.modelled_s, seen.chips
     then = (save_s / best_s + best_s / 2 / mttf_s) * span_s * chips
-    lost = seen.amount("wasted_progress")
+    lost = max(seen.amount("wasted_progress") - float(found.stops["passed_over_s"].sum()) * chips, 0.0)
     likely = lost + seen.amount("checkpoint_save") - then
     if likely <= 0:
         return None

@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 
 from analyzers.findings.base import Band, Evidence, Finding, NotTold, Rule, RuledOut, Seen, Steps, Told, Where
+from analyzers.lost.checkpoints import CheckpointsResult
 from analyzers.lost.interruptions import ENDS, InterruptionsResult
 from analyzers.lost.stops import DOWN
 from analyzers.time.job_past import job_past
@@ -78,6 +79,7 @@ WAITS = re.compile(r"wait|all_?reduce|all_?gather|reduce_?scatter|barrier|collec
 STACK = re.compile(r"stack of|last entered|did not (?:enter|join|reach)|no heartbeat", re.IGNORECASE)
 NEAR_STEPS = 5.0
 NEVER = np.iinfo(np.int64).max
+PASSED_SHARE = 0.1  # of the steps taken again: fewer that had been saved are not worth a word
 SPREAD = 0.1
 SPREADS = {"nan_rollback": 0.25}  # of the cost: some of what is taken again had to be taken anyway
 
@@ -225,7 +227,7 @@ def _finding(
     each = " and ".join(f"{fmt.duration(s)} {of}" for of, s in cost.items() if s) or "nothing"
     return Finding(
         cause=cause,
-        title=f"{what}: {each}.{_and_of(seen, likely - surely)}",
+        title=f"{what}: {each}.{_and_of(seen, likely - surely)}{_passed_over(seen, rows)}",
         gain=Band(surely * (1 - SPREADS.get(cause, SPREAD)), likely, likely * (1 + SPREAD)),
         draws=_drawn(seen, whole, likely, tuple(DRAWN)),
         question=QUESTION,
@@ -249,6 +251,17 @@ def _and_of(seen: Seen, more: float) -> str:
     return (
         f" Of stops of which no line names a host, {fmt.share(more / seen.whole)} of the chip time is likely its own."
     )
+
+
+def _passed_over(seen: Seen, rows: pd.DataFrame) -> str:
+    """A sentence about steps that were taken again though they had been saved."""
+    saves = seen.answer("checkpoints", CheckpointsResult)
+    if saves is None or not len(saves.stops):
+        return ""
+    mine = saves.stops[saves.stops["restart_ns"].isin(rows["restart_ns"].dropna())]
+    if (held_s := float(mine["passed_over_s"].sum())) < PASSED_SHARE * float(rows["wasted_s"].sum()) or not held_s:
+        return ""
+    return f" {fmt.duration(held_s)} of these steps a later save held: training went on from an earlier one."
 
 
 def _what(cause: str, rows: pd.DataFrame, hosts: tuple[str, ...], ranks: Mapping[int, int]) -> str:
