@@ -16,6 +16,7 @@ from analyzers.time.calendar import Calendar
 from analyzers.time.device_time import device_traces, devices
 from analyzers.time.job_past import job_past, kept_by_state
 from analyzers.time.training_accounts import Book
+from analyzers.time.undated_pauses import undated_pauses_s
 from runs.kept import Answers
 from runs.ledger import Account
 from runs.tables import Tables
@@ -79,6 +80,6 @@ def _work_out(tables: Tables, facts: Facts) -> tuple[Hardware, Calendar | None, 
         return None
     machine = hardware(tables, facts)
     if days is None and len(past.rows) and (not found or (past.origin != "profile" and not past.timed)):
-        return machine, days, training_accounts.from_step_lines(past, machine, len(found))
+        return machine, days, training_accounts.from_step_lines(past, machine, len(found), undated_pauses_s(tables))
     traces = device_traces(tables, waits(tables))
     return machine, days, training_accounts.from_time(past, days, machine, extra(tables, facts), traces)

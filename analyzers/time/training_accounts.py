@@ -15,12 +15,14 @@ from analyzers.time.device_time import DeviceTrace
 from analyzers.time.device_uses import Uses, enter_device, enter_unwatched, no_peak, shifted
 from analyzers.time.history import History
 from analyzers.time.source_clocks import COARSE_NS
+from analyzers.time.undated_pauses import NOTE
 from errors import format as fmt
 from runs.ledger import Account, Basis
 
 BADPUT = HEADINGS[CODE["wasted_progress"] :] + ("infrastructure_recovery", "other")
 DERIVED = {"infrastructure_recovery", "wasted_progress", "hang", "program_startup", "other"}
 NAMED_SHARE = 0.1  # of all straggler wait: a rank that cost less is not named
+NO_PAUSES: Mapping[str, float] = {}
 OUTSIDE = "outside the annotated steps"
 
 
@@ -46,9 +48,11 @@ def parent(name: str, parts: Iterable[Account], source: str = "") -> Account:
     return Account.total(name, [p for p in parts if p.chip_seconds > 0], source)
 
 
-def from_step_lines(past: History, machine: Hardware, profiled: int = 0) -> Book:
+def from_step_lines(
+    past: History, machine: Hardware, profiled: int = 0, pauses_s: Mapping[str, float] = NO_PAUSES
+) -> Book:
     """Accounts from step lines alone: step time is known, when and between is not. `profiled`: devices of a profile
-    whose steps are not those of the lines, so that nothing of it can be entered."""
+    whose steps are not those of the lines, so that nothing of it can be entered. `pauses_s`: see `undated_pauses`."""
     rows = past.rows[past.rows["dur_ns"].notna()]
     took = rows["dur_ns"].to_numpy(dtype=np.int64)
     kept = rows["kept"].to_numpy(dtype=bool)
@@ -74,8 +78,11 @@ def from_step_lines(past: History, machine: Hardware, profiled: int = 0) -> Book
         notes.append(no_peak())
     stood = leaf("hang", float(hung.sum()) * machine.chips, "derived", "steps beyond a hundred usual ones")
     began = leaf("program_startup", float(starting.sum()) * machine.chips, "derived", "first steps beyond usual ones")
-    parts = [productive(uses, {}, machine, past.origin), parent("badput", [wasted, stood, began])]
-    held = parent("held", parts, "sum of step times")
+    stops = [leaf(name, s * machine.chips, "measured", "recorded by the job") for name, s in pauses_s.items()]
+    if stops:
+        notes.append(NOTE)
+    parts = [productive(uses, {}, machine, past.origin), parent("badput", [wasted, stood, began, *stops])]
+    held = parent("held", parts, "sum of step times" + (" and pauses" if stops else ""))
     known = float(flops[kept].sum()) * machine.chips
     share = 0.0 if kept.any() else None
     return Book(held, known or None, None, None, share, tuple(notes), profiled / machine.devices_per_chip or None)

@@ -112,7 +112,11 @@ class _Log(StepLines):
 
     def _paused(self, at: int | None, step: int, printed: int, took: int | None) -> None:
         """An evaluation, with which an iteration begins."""
-        if at is not None and took is not None:
+        if took is None:
+            return
+        if at is None:
+            self.values(None, step, {"eval_runtime": ((printed - took) / 1e9, "s")})
+        else:
             self.life.add("eval", at - printed, at - took, self.attempt, step, None, self.order, self.source)
             self.order += 1
 

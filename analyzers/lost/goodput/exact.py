@@ -7,6 +7,8 @@ the job and its next start is not counted at all. A window, an attempt or exclud
 Where no input has times of day, step lines alone tell of the steps that were kept and of those that were not.
 """
 
+from collections.abc import Mapping
+
 import numpy as np
 import pandas as pd
 
@@ -23,6 +25,7 @@ from analyzers.time.calendar import CODE, HEADINGS, Calendar, between_said, no_s
 from analyzers.time.history import History
 from analyzers.time.job_past import job_past
 from analyzers.time.pauses import paused_ns
+from analyzers.time.undated_pauses import NOTE, undated_pauses_s
 from errors import QuestionError
 from runs.tables import Tables
 
@@ -38,7 +41,7 @@ def by_exact_rules(
     """
     past, days = job_past(tables, facts, asked.now_ns)
     if days is None:
-        return _from_step_lines(past, asked)
+        return _from_step_lines(past, asked, undated_pauses_s(tables))
     whole = painted(days)
     first, last = asked.window(days.start_ns, days.end_ns)
     keep = _asked_for(days, asked, first, last)
@@ -193,8 +196,9 @@ def _shares_known(table: pd.DataFrame, read: bool) -> pd.DataFrame:
     return table if read else table.assign(**{c: np.nan for c in table if c.endswith("share")})
 
 
-def _from_step_lines(past: History, asked: Query) -> GoodputResult:
-    """Without times of day: the steps kept, those taken again and what first ones started up, and nothing between."""
+def _from_step_lines(past: History, asked: Query, pauses_s: Mapping[str, float]) -> GoodputResult:
+    """Without times of day: the steps kept, those taken again and what first ones started up, and of what lies between
+    the pauses of which numbers tell how long they took."""
     rows = past.rows[past.rows["dur_ns"].notna()]
     if past.origin == "profile" or not len(rows):
         raise QuestionError(
@@ -223,13 +227,14 @@ def _from_step_lines(past: History, asked: Query) -> GoodputResult:
     spiky = spikes(steps["deviation_s"].to_numpy())
     hung = rows["hung_ns"].to_numpy(dtype=np.int64) / 1e9
     stepping = took - hung - starting
-    total, productive = float(took.sum()), float(stepping[kept].sum())
+    total, productive = float(took.sum()) + sum(pauses_s.values()), float(stepping[kept].sum())
     badput = {b: {} if b == CUSTOM else 0.0 for b in BUCKETS if b != ASYNC}
     badput["wasted_progress_from_disruption"] = float(stepping[~kept].sum())
     badput["program_startup"] = float(starting.sum())
     segment = rows["segment"].to_numpy(dtype=np.int64)
-    if hung.any():
-        badput[CUSTOM] = {HANG: float(hung.sum())}
+    custom = {EVAL: pauses_s.get("eval", 0.0), HANG: float(hung.sum())}
+    badput[CUSTOM] = {name: s for name, s in custom.items() if s}
+    badput["unproductive_checkpoint_save_time"] = pauses_s.get("checkpoint_save", 0.0)
     return GoodputResult(
         rules=EXACT,
         goodput_share=productive / total if total else None,
@@ -261,6 +266,7 @@ def _from_step_lines(past: History, asked: Query) -> GoodputResult:
         notes=(
             "Only step lines without times of day were given: time before the first step, between attempts and "
             "after the last is in none of these numbers. A goodput log would bring it.",
+            *([NOTE] if pauses_s else []),
             *past.notes,
         ),
     )
