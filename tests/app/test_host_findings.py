@@ -50,6 +50,24 @@ def test_launching_gives_back_what_devices_were_idle_for_it(place, tmp_path, ran
     assert found.gain.likely == pytest.approx(idle, rel=0.05)
 
 
+def test_launching_beside_a_device_that_works_gives_nothing_back(place, tmp_path):
+    """Two ranks whose hosts do nothing but launch, an operator every 100 µs, and whose devices work in 40 of them."""
+    files = []
+    for rank in range(2):
+        events = []
+        for n in range(6):
+            events.append(step(n, 1000 * n, 1000))
+            for k in range(10):
+                at, call = 1000 * n + 100 * k, 10 * n + k + 1
+                events += [op("aten::a", at, 100), launch(at + 60, 4, call), kernel("k", at + 65, 40, call)]
+        files.append(tmp_path / f"rank-{rank}.json")
+        files[-1].write_bytes(trace(events, distributedInfo={"rank": rank, "world_size": 2, "backend": "nccl"}))
+    store = Store(tmp_path / "store")
+    told = ask(FINDINGS, store.get(ingest(files, store).run_id), {}, place.registry)
+    (found,) = (f for f in told.findings if f.cause == "launch_bound")
+    assert found.gain.likely == pytest.approx(0.6 * told.whole, rel=0.02)
+
+
 def test_what_an_evaluation_compiles_is_given_back_once(place, tmp_path):
     """Four of six steps, not the first, evaluate for 600 of 1,000 microseconds, and compile in 400 of them."""
     events = []
@@ -135,7 +153,7 @@ def test_what_hosts_do_with_rows_of_padding_is_of_the_padding(place):
 def unjudged(chips: int, **amounts: float) -> SimpleNamespace:
     """A job of which too few steps are profiled to tell which rank is late."""
     said = lambda *names: sum(amounts.get(name, 0.0) for name in names)  # noqa: E731
-    return SimpleNamespace(chips=chips, amount=said, answer=lambda question, of: None)
+    return SimpleNamespace(chips=chips, amount=said, answer=lambda question, of: None, tables=MemoryTables({}))
 
 
 @pytest.mark.parametrize(("waited", "uneven"), [(0.0, False), (0.4, False), (0.6, True), (4.0, True)])

@@ -198,7 +198,10 @@ def _gain(seen: Seen, held: StepParts, kind: Kind, amount: float) -> Band:
     """Of all kept steps, those too that no profile saw."""
     spent = _spent(seen, held, kind, amount)
     gain = carried(seen, spent, kind.work, of_all_ranks=spent > amount, in_each=kind.work == LAUNCHING)
-    return replace(gain, high=gain.high * RUN_TOO) if kind.work == LAUNCHING else gain
+    if kind.work != LAUNCHING:
+        return gain
+    most = min(gain.high * RUN_TOO, seen.whole - seen.amount("useful_maths"))
+    return replace(gain, high=max(most, gain.likely))
 
 
 def _finding(seen: Seen, kind: Kind, amount: float, gain: Band, pause: StepPattern | None) -> Finding:
@@ -262,6 +265,8 @@ def _spent(seen: Seen, held: StepParts, kind: Kind, idle: float) -> float:
     took = float(held.of(kind.work).sum()) * seen.chips
     if kind.work == LAUNCHING:
         took -= float(held.of(COMPILING).sum()) * seen.chips  # which lies within the call that launches
+        if seen.tables.rows("launches"):  # what hosts launch while devices work is no waiting
+            took = min(took, idle + seen.amount(*MEETING, "exposed_communication"))
     whole = kind.whole and not seen.amount("eval", "eval_step")  # which the job reports itself
     most = MOST * idle * (seen.chips if kind.work != LAUNCHING and _unjudged(seen) else 1)
     return took if whole or idle < took < most else idle
