@@ -8,9 +8,9 @@ import numpy as np
 import pandas as pd
 
 from analyzers.base import Facts
-from analyzers.device.activity import WORK, profiled_steps
+from analyzers.device.activity import profiled_steps
 from analyzers.device.host_work import COMPILING, HOST_CODE, LAUNCHING, STEPS, WAITING, ThreadWork
-from analyzers.device.launches.backlog import Backlog
+from analyzers.device.launches.backlog import Backlog, ran_in
 from analyzers.device.launches.seen import launched
 from analyzers.device.waiting import Fetches, fetches_of, host_fetches
 from analyzers.intervals import NOTHING, Spans, joined, overlap_with, spans, union
@@ -109,7 +109,7 @@ def _threads(
     work, first = ThreadWork(tables, capture, start_ns), steps.drop_duplicates("step")
     devices = steps["device"].dropna().unique()
     stepping = work.stepping() if len(devices) else [STEPS]
-    every = [launched(tables, capture, start_ns, device) for device in _devices(tables, capture)]
+    every = ran_in(tables, capture, start_ns)
     own: dict[str, pd.DataFrame] = {}
     for device in devices if len(stepping) > 1 else ():
         thread = work.steps_of(launched(tables, capture, start_ns, int(device)).threads)
@@ -117,12 +117,6 @@ def _threads(
     for thread in stepping:
         mine = [ran for ran in every if thread not in own or work.steps_of(ran.threads) == thread]
         yield work.of(thread), own.get(thread, first), Backlog.of(mine)
-
-
-def _devices(tables: Tables, capture: int) -> list[int]:
-    """The devices that a capture shows at work."""
-    ops = frame(tables, "ops", ["device", "role"], [("capture", "==", capture)])
-    return sorted(int(device) for device in ops["device"][ops["role"].isin(WORK)].dropna().unique())
 
 
 def _held(work: dict[str, Spans], steps: pd.DataFrame, backlog: Backlog) -> Iterator[tuple[str, np.ndarray]]:

@@ -16,7 +16,7 @@ from app.questions.ledger import LEDGER
 from collectors.ingest import ingest
 from runs.store import Store
 from runs.tables import MemoryTables
-from tests.collectors.kineto_traces import kernel, launch, op, step, trace
+from tests.collectors.kineto_traces import collective, kernel, launch, op, step, trace
 
 CASES = Path(__file__).parents[1] / "benchmarks" / "selection" / "cases"
 IDLE_US = 200
@@ -138,6 +138,30 @@ def test_copies_of_a_save_are_told_with_the_save(place, tmp_path, name):
         assert "in step 7" in found["slow_checkpoint"].title
     else:
         assert "slow_checkpoint" not in found and found["device_to_host"].gain.likely == pytest.approx(0.108, rel=0.02)
+
+
+@pytest.mark.parametrize(("name", "cause"), [("wandb.log", "logging"), ("my own code", "slow_rank")])
+def test_a_rank_that_is_late_as_it_logs_is_no_slow_machine(place, tmp_path, name, cause):
+    """In each of 24 steps of 1,000 µs the host of the first of three ranks is at it for 400, and the others wait."""
+    size = {"Group size": 3}
+    files = []
+    for rank in range(3):
+        events = []
+        for n in range(24):
+            at, late = 1000 * n, 0 if rank else 400
+            events += [step(n, at, 1000), launch(at + late + 1, 2, 2 * n + 1)]
+            events += [kernel("k", at + late + 5, 500 + rank, 2 * n + 1), launch(at + late + 10, 2, 2 * n + 2)]
+            begun = at + late + 510 + rank
+            events.append(collective("allreduce", begun, at + 990 - begun, 2 * n + 2, "[0, 1, 2]", **size))
+            events += [] if rank else [op(name, at, late)]
+        files.append(tmp_path / f"rank-{rank}.json")
+        files[-1].write_bytes(trace(events, distributedInfo={"rank": rank, "world_size": 3, "backend": "nccl"}))
+    store = Store(tmp_path / "store")
+    told = ask(FINDINGS, store.get(ingest(files, store).run_id), {}, place.registry)
+    (found,) = told.findings
+    assert (found.cause, found.where.ranks) == (cause, (0,))
+    assert found.gain.likely == pytest.approx(0.4 * told.whole, rel=0.1)
+    assert ("logs or sends metrics" in found.title) == (cause == "logging")
 
 
 def test_what_hosts_do_with_rows_of_padding_is_of_the_padding(place):

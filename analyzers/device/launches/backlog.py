@@ -5,8 +5,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from analyzers.device.launches.seen import Launched
+from analyzers.device.activity import WORK
+from analyzers.device.launches.seen import Launched, launched
 from analyzers.intervals import Spans, spans
+from runs.tables import Tables, frame
 
 
 @dataclass(frozen=True)
@@ -32,3 +34,10 @@ class Backlog:
         before = np.searchsorted(self.called, taken.start) - 1
         free = np.where(before >= 0, self.done[np.maximum(before, 0)], taken.start)
         return spans(np.clip(free, taken.start, taken.end), taken.end)
+
+
+def ran_in(tables: Tables, capture: int, start_ns: int) -> list[Launched]:
+    """What each device executed that a capture shows at work."""
+    ops = frame(tables, "ops", ["device", "role"], [("capture", "==", capture)])
+    devices = sorted(int(device) for device in ops["device"][ops["role"].isin(WORK)].dropna().unique())
+    return [launched(tables, capture, start_ns, device) for device in devices]

@@ -4,6 +4,8 @@ from collections.abc import Hashable, Mapping
 from typing import Any
 
 from analyzers.findings.base import Band, Evidence, Finding, NotTold, Rule, RuledOut, Seen, Steps, Told, Where
+from analyzers.findings.named_work import KINDS as NAMED_KINDS
+from analyzers.findings.named_work import named_work
 from analyzers.findings.parts import step_parts
 from analyzers.findings.places import rank_of
 from analyzers.findings.rules.host import LAUNCH_BOUND
@@ -14,6 +16,8 @@ from errors import format as fmt
 
 QUESTION = "stragglers"
 CAUSES = ("slow_rank", "garbage_collection", "uneven_loader", "jitter", "uneven_work")
+BY_NAME = tuple(kind.cause for kind in NAMED_KINDS.values())
+UNNAMED = ("launch", "idle", UNKNOWN)  # reasons that events of the late rank's host may name
 BY_REASON = {"input": "uneven_loader", "garbage_collection": "garbage_collection"}
 OWN = {"input": "input_wait", "garbage_collection": "idle_garbage_collection", "compute": "below_roofline"}
 """The account in which a late rank's own excess lies; of other reasons it is its idle host."""
@@ -148,13 +152,16 @@ def _of_rank(seen: Seen, found: StragglersResult, row: dict[Hashable, Any]) -> l
 def _for_a_reason(seen: Seen, found: StragglersResult, row: dict[Hashable, Any], reason: str, part: float) -> Finding:
     """A rank's lateness as far as this is why."""
     waited = float(row["charge_chip_s"]) * part
-    cause = BY_REASON.get(reason, "slow_rank")
+    named = named_work(seen, found, row) if reason in UNNAMED else None
+    cause = named.cause if named else BY_REASON.get(reason, "slow_rank")
     low, likely, high = (float(row[f"gain_{name}chip_seconds"]) * part for name in ("low_", "", "high_"))
     beyond = likely - low  # in steps that no profile covers
     own = max(low - waited, _own(seen, found, row) * part)
     most = max(high, own * max(int(found.every["lag_s"].notna().sum()), 1) + beyond)
     gain = Band((waited + min(own, low - waited)) * (1 - SPREAD), waited + own + beyond, most * (1 + SPREAD))
-    why = f", because {REASONS[reason]}" if reason in REASONS else ""
+    because = named.says if named else REASONS.get(reason, "")
+    why = f", because {because}" if because else ""
+    account = named.account if named else OWN.get(reason, HOST_CODE)
     often = f" every {_nth(row['every'])} step" if row["every"] > 1 else ""
     number = _number(seen, str(row["rank"]), str(row["host"]))
     label = str(number)
@@ -166,7 +173,7 @@ def _for_a_reason(seen: Seen, found: StragglersResult, row: dict[Hashable, Any],
         cause=cause,
         title=f"Rank {label}{host} makes the others wait: it is {late} late{often} in {steps}{why}.",
         gain=gain,
-        draws={"straggler_wait": waited, **_drawn(seen, OWN.get(reason, HOST_CODE), own), "unattributed": beyond},
+        draws={"straggler_wait": waited, **_drawn(seen, account, own), "unattributed": beyond},
         question=QUESTION,
         confidence=float(row["confidence"]),
         where=Where(
@@ -179,7 +186,7 @@ def _for_a_reason(seen: Seen, found: StragglersResult, row: dict[Hashable, Any],
             Evidence("of the steps compared", float(row["share_of_steps"]), "1", QUESTION),
             Evidence("the others waited for it", waited, "chip-seconds", QUESTION),
         ),
-        least=STRETCH * seen.whole if _a_while(row) and reason in NOT_NAMED else 0.0,
+        least=STRETCH * seen.whole if _a_while(row) and reason in NOT_NAMED and not named else 0.0,
     )
 
 
@@ -253,4 +260,4 @@ def _nth(every: int) -> str:
     return f"{every}{ending}"
 
 
-RULE = Rule(name="stragglers", causes=CAUSES, find=find)
+RULE = Rule(name="stragglers", causes=(*CAUSES, *BY_NAME), find=find)
