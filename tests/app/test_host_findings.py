@@ -50,6 +50,21 @@ def test_launching_gives_back_what_devices_were_idle_for_it(place, tmp_path, ran
     assert found.gain.likely == pytest.approx(idle, rel=0.05)
 
 
+@pytest.mark.parametrize(("steps", "why"), [(0, "no step is marked"), (1, "none is a usual one"), (3, "")])
+def test_of_a_profile_with_one_step_it_is_not_said_that_none_is_marked(place, tmp_path, steps, why):
+    """Of three spells of 1,000 µs a device is idle for 500 while its host launches, and so many are marked as steps."""
+    events = [step(n, 1000 * n, 990) for n in range(steps)]
+    for n in range(3):
+        at = 1000 * n + 500
+        events += [op("aten::a", at - 500, 500), launch(at - 3, 1, n + 1), kernel("k", at, 490, n + 1)]
+    path, store = tmp_path / "rank.json", Store(tmp_path / "store")
+    path.write_bytes(trace(events))
+    told = ask(FINDINGS, store.get(ingest([path], store).run_id), {}, place.registry)
+    (said,) = [gap.why for gap in told.not_told if "launch_bound" in gap.causes] or [""]
+    assert why in said and (why != "") == (said != "")
+    assert {f.cause for f in told.findings} == ({"launch_bound"} if steps == 3 else set())
+
+
 def test_launching_beside_a_device_that_works_gives_nothing_back(place, tmp_path):
     """Two ranks whose hosts do nothing but launch, an operator every 100 µs, and whose devices work in 40 of them."""
     files = []

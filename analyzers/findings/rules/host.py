@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 
 import pandas as pd
 
+from analyzers.device.activity import profiled_steps
 from analyzers.device.host_code import HotCode, hot_code
 from analyzers.device.host_work import COLLECTING, COMPILING, LAUNCHING, host_work
 from analyzers.device.input import InputResult
@@ -71,6 +72,8 @@ PACED = ("launch_bound", "host_overhead")
 """What no event names as a fault: every job launches and runs code. How much is usual only steps tell."""
 NO_STEPS = "no step is marked in the profile, so that idle time before or between its work is not told from its own"
 MARK = "steps in the profile: torch.profiler's step(), jax.profiler.StepTraceAnnotation, or an NVTX range around each"
+FIRST_ALONE = "of the steps that the profile marks none is a usual one: the first after a profiler starts is not"
+LONGER = "a profile of three steps or more"
 MEETING = ("straggler_wait", "communication_or_wait")
 UNEVEN = 0.5  # times what devices are idle for host code: where they wait so long for one another, it is not of each
 UNEVEN_WORK = "devices wait for one another as well as for their hosts, and what is captured does not tell for whom"
@@ -113,7 +116,8 @@ def find(seen: Seen) -> Told:
             share = fmt.share(gain.likely / seen.whole) if seen.whole else "nothing"
             out.append(RuledOut(kind.cause, f"devices were idle for it in {share} of the chip time", QUESTION))
     if untold:
-        gaps.append(NotTold(tuple(untold), NO_STEPS, MARK))
+        marked = len(profiled_steps(seen.tables)) > 0
+        gaps.append(NotTold(tuple(untold), FIRST_ALONE if marked else NO_STEPS, LONGER if marked else MARK))
     code = hot_code(seen.tables) if any(f.cause == "host_overhead" for f in told) else None
     if code is not None:
         told = [_in_code(f, code) if f.cause == "host_overhead" else f for f in told]
