@@ -199,3 +199,30 @@ def test_computing_of_unknown_flops_is_not_told_to_lack_a_profile(place, tmp_pat
     text = FINDINGS.verdict(found)
     assert found.blind and "of the chip time can be told" in text
     assert "which chip it was" in text and "more of its steps" not in text
+
+
+@pytest.mark.parametrize(
+    ("name", "types", "beside"),
+    [
+        ("ampere_sgemm_128x64_nn", "float", True),
+        ("ampere_s1688gemm_128x64_tn", "float", False),  # TF32
+        ("my_own_matmul", "float", False),
+        ("ampere_bf16_s16816gemm_bf16_128x64_tn", "c10::BFloat16", False),
+    ],
+)
+def test_products_in_float32_beside_tensor_cores_are_a_finding(place, tmp_path, name, types, beside):
+    """Six steps of 1,000 µs, 900 of them a product of matrices."""
+    events = []
+    for n in range(STEPS):
+        at = STEP_US * n
+        events += [step(n, at, STEP_US), op("aten::mm", at + 2, 20, [[4096, 4096], [4096, 4096]], [types, types])]
+        events += [launch(at + 5, 3, 2 * n + 1), kernel(name, at + 10, 900, 2 * n + 1)]
+        events += [launch(at + 30, 3, 2 * n + 2), kernel("vectorized_elementwise_kernel", at + 911, 85, 2 * n + 2)]
+    (tmp_path / "rank.json").write_bytes(trace(events))
+    found = told(place, stored(tmp_path, tmp_path / "rank.json"))
+    gains = {f.cause: f.gain for f in found.findings}
+    assert ("precision" in gains) == beside
+    if beside:
+        assert gains["precision"].likely == pytest.approx(0.75 * 0.9 * found.whole, rel=0.02)
+        assert gains["precision"].high < 0.9 * found.whole
+    assert any(r.cause == "precision" for r in found.ruled_out) != beside

@@ -5,11 +5,13 @@ import math
 
 from analyzers.base import fact
 from analyzers.device.host_code import hot_code
+from analyzers.device.operations import OpsResult
 from analyzers.findings.base import Band, Evidence, Finding, NotTold, Rule, RuledOut, Seen, Told
 from analyzers.findings.carried import carried, computing
 from analyzers.findings.parts import step_parts
 from analyzers.flops.executed import extra
 from analyzers.flops.program_matmuls import modules
+from analyzers.subject import devices_per_chip
 from errors import format as fmt
 from runs.tables import frame
 
@@ -21,6 +23,11 @@ ARRAYS = ("array", "asarray", "device_put")  # functions that make arrays of a b
 UNNAMED = 0.25  # of what computing too much costs: so much host code that no frame names is taken for work on its rows
 WIDE = {"f64": ("float64", "float32"), "c128": ("complex128", "complex64")}
 """Element types that no accelerator computes at its rate for narrower ones, and what would do."""
+
+SINGLE, MOSTLY = "f32", 0.5  # and of the time of all products: where so much is, it is how the job computes
+SLOWER = (0.5, 0.75, 0.875)
+"""Of products in float32 beside tensor cores, what these would not take: they are 8 times as fast by their peaks (A100,
+H100), of which products reach the less the faster they are."""
 
 COMPUTED = ("below_roofline", "compute_unsplit")
 """Accounts of what is computed beside useful maths, the likelier first: of fused attention nobody tells the FLOPs."""
@@ -115,6 +122,8 @@ def wide(seen: Seen) -> Told:
     work = rows[["m", "k", "n", "batch", "count"]].astype(float).fillna(1.0).prod(axis=1)
     dtype = rows["dtype"].astype(object).fillna("a format that is not told").astype(str)
     name = next((n for n in WIDE if work[dtype == n].sum() > 0.5 * work.sum()), None)
+    if name is None and (found := _beside_tensor_cores(seen)) is not None:
+        return Told((found,))
     if name is None:
         most = str(work.groupby(dtype).sum().idxmax())
         return Told(ruled_out=(RuledOut("precision", f"matrix products are mostly in {most}", "mfu"),))
@@ -135,6 +144,32 @@ def wide(seen: Seen) -> Told:
                 evidence=(Evidence("computing", busy.likely, "chip-seconds", "roofline"),),
             ),
         )
+    )
+
+
+def _beside_tensor_cores(seen: Seen) -> Finding | None:
+    """Products in float32 that a GPU ran on units beside its tensor cores, as most of their kernels' names tell."""
+    found = seen.answer("operations", OpsResult)
+    made = found and found.products
+    if not made:
+        return None
+    rows = made.by_dtype[made.by_dtype["dtype"].eq(SINGLE).fillna(False)]
+    beside = float((rows["seconds"] - rows["untold_seconds"] - rows["tensor_core_seconds"]).sum())
+    shown = min(beside / devices_per_chip(seen.facts), seen.amount(*COMPUTED))
+    whole = carried(seen, shown, in_each=True)
+    if beside < MOSTLY * made.seconds or whole.likely * SLOWER[0] < seen.least:
+        return None
+    low, likely, high = (part * of for part, of in zip((whole.low, whole.likely, whole.high), SLOWER, strict=True))
+    return Finding(
+        cause="precision",
+        title=f"Matrix products in float32 take {fmt.whole_share(whole.likely / seen.whole)} of the chip time, and run "
+        "beside the tensor cores, which take narrower numbers.",
+        gain=Band(low, likely, high),
+        draws=seen.drawn(likely, *COMPUTED, "unattributed"),
+        question="operations",
+        confidence=0.8,
+        basis="modelled",
+        evidence=(Evidence("products beside tensor cores", shown, "chip-seconds", "operations"),),
     )
 
 
