@@ -13,7 +13,7 @@ from typing import Any
 from analyzers.base import Facts, fact
 from analyzers.findings.base import FLOOR, Answers, Finding, NotTold, RuledOut, Seen, Told
 from analyzers.findings.grade import Grade, grade
-from analyzers.findings.lines_told import lines_told
+from analyzers.findings.lines_told import lines_told, others_told
 from analyzers.findings.rank import MOST, joint, settled
 from analyzers.findings.rules import COMPILED, SERVING, TRAINING
 from analyzers.findings.rules.sampled import lacking
@@ -216,7 +216,7 @@ def analyze(tables: Tables, facts: Facts, options: Mapping[str, Any], answers: A
     needed = _needed(tables, facts)
     if not isinstance(found, LedgerResult):
         why = answers.why("ledger")
-        advice = " ".join(filter(None, (lines_told(tables), needed)))
+        advice = " ".join(filter(None, (lines_told(tables), others_told(answers), needed)))
         raise QuestionError("nothing tells where the chip time went" + (f": {why}" if why else ""), advice=advice)
     ledger = found.ledger
     if ledger.chip_seconds <= 0:

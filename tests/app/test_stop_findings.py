@@ -9,10 +9,12 @@ from app.questions.asking import ask
 from app.questions.findings import FINDINGS
 from app.whatif.checkpoint.asked import Asked
 from app.whatif.checkpoint.plan import plan
+from collectors.ingest import ingest
 from errors import QuestionError
 from errors import format as fmt
 from tests.app import made_runs
 from tests.app.made_runs import S
+from tests.collectors import flight_dumps, snapshots
 
 
 def hanging(place, hung):
@@ -337,6 +339,29 @@ def test_what_ended_a_job_before_its_first_step_is_said_where_nothing_else_is(pl
         ask(FINDINGS, run, {}, place.registry)
     told = "Its log tells of a failure: Accelerator out of memory (2 lines, the first of them '<b>Used 18.25G of"
     assert told in str(error.value)
+
+
+@pytest.mark.parametrize("late", [2, None])
+def test_what_flight_recorders_tell_is_said_where_nothing_else_is(place, tmp_path, late):
+    files = []
+    for rank in range(3):
+        done = {"state": "completed", "time_discovered_completed_ns": flight_dumps.T0, "retired": True}
+        entries = [flight_dumps.entry("all_reduce", seq=n, **done) for n in (1, 2)]
+        entries += [flight_dumps.entry("all_reduce", seq=3)] if late is not None and rank != late else []
+        files.append(tmp_path / f"nccl_trace_rank_{rank}")
+        files[-1].write_bytes(flight_dumps.pickled(flight_dumps.dump({"0": [0, 1, 2]}, entries)))
+    run = place.store.get(ingest(files, place.store).run_id)
+    with pytest.raises(QuestionError, match="nothing tells where the chip time went") as error:
+        ask(FINDINGS, run, {}, place.registry)
+    assert ("had not completed, and name rank 2 as the reason: see `hangs`" in str(error.value)) == (late is not None)
+    assert ("hangs" in str(error.value)) == (late is not None)
+
+
+def test_what_held_memory_is_said_to_be_told_where_nothing_else_is(place, tmp_path):
+    (tmp_path / "snapshot.pickle").write_bytes(snapshots.small())
+    run = place.store.get(ingest([tmp_path / "snapshot.pickle"], place.store).run_id)
+    with pytest.raises(QuestionError, match="What held memory is told by `memory`"):
+        ask(FINDINGS, run, {}, place.registry)
 
 
 def losing(place, name, losses, attempt=None):
