@@ -1,5 +1,6 @@
 """Which framework a run was of, from who wrote its files: cures are told in its own flags and calls."""
 
+from analyzers.base import fact
 from runs.run import Run
 
 BY_COLLECTOR: dict[str, tuple[str, ...]] = {
@@ -29,6 +30,8 @@ BY_COLLECTOR: dict[str, tuple[str, ...]] = {
 }
 """By collector, the nearest first: what tells most of a job (its own log) before what many frameworks write."""
 
+BY_ENGINE = {"vllm": "vllm", "sglang": "sglang", "tensorrt_llm": "trtllm"}
+"""By the engine that a scrape or a trace names, whoever wrote it."""
 
 ON_CPU = "pytorch_cpu"  # PyTorch whose operators the CPU executes itself
 
@@ -39,7 +42,8 @@ def frameworks_of(run: Run) -> tuple[str, ...]:
     found = dict.fromkeys(f for name, known in BY_COLLECTOR.items() if name in read for f in known)
     if "kineto" in read and not run.tables.rows("launches") and not _named_devices(run):
         return (ON_CPU, *found)
-    return tuple(found)
+    engine = BY_ENGINE.get(str(fact(run.manifest.facts, "engine")))
+    return tuple(dict.fromkeys((*found, *((engine,) if engine else ()))))
 
 
 def _named_devices(run: Run) -> bool:

@@ -3,7 +3,8 @@
     engine       one row a scrape and replica: vLLM's and SGLang's gauges and counters under their names of any version
     histograms   every bucket as it was exposed; labels that tell series of one name apart become part of the name
     scalars      every other sample, at most MAX_SCALAR_SERIES series
-    facts        model (label model_name), block_tokens and kv_cache_tokens (vllm:cache_config_info)
+    facts        engine (how its metrics are named), model (label model_name), block_tokens and kv_cache_tokens
+                 (vllm:cache_config_info)
 Counters are kept as they stand, also where a restart set them back: who reads them knows
 (`analyzers/serving/counters.py`). Replica: labels instance, pod, engine and dp_rank as far as they are there.
 Ranks of one replica tell the same: the
@@ -39,6 +40,8 @@ HELP = "Prometheus text of a serving engine (/metrics of vLLM, SGLang and others
 MAX_SCALAR_SERIES, MAX_SCALARS = 2_000, 2_000_000
 MAX_HISTOGRAMS = 1_000
 TRITON = "nv_inference_"
+ENGINES = {"vllm:": "vllm", "sglang:": "sglang", "tgi_": "tgi", "trtllm_": "tensorrt_llm"}
+"""Engines by how their metrics of the table `engine` begin."""
 MAX_NAME = 200  # characters of a name with its labels
 _TYPED = re.compile(
     rb"^# (?:TYPE [a-zA-Z_:][\w:.]* (?:counter|gauge|(?:gauge)?histogram|summary|untyped|unknown|info|stateset)\s*$"
@@ -108,6 +111,8 @@ def told(
         yield from buffer.rest()
     if any(name.startswith(TRITON) for name in metrics._scalar_names):
         yield Fact("engine", "triton")
+    elif metrics.engine_name is not None:
+        yield Fact("engine", metrics.engine_name)
     for name, value in metrics.facts.items():
         yield Fact(name, value)
     if metrics.untold:
@@ -153,6 +158,7 @@ class _Metrics:
         self._model: str | None = None
         self._about: dict[str, set[str]] = {}  # labels of who tells that are not known ones, and their values
         self._sampled = False
+        self.engine_name: str | None = None
 
     def take(self, scrape: Scrape, order: int) -> None:
         """Rows of one scrape."""
@@ -287,6 +293,8 @@ class _Metrics:
             return _Series("capacity")
         if (metric := metric_of(name, labels)) in ENGINE:
             part = tuple(labels[key] for key in sorted(SPLITS & set(labels)))
+            named = next((engine for begin, engine in ENGINES.items() if name.startswith(begin)), None)
+            self.engine_name = self.engine_name or named
             return _Series("engine", replica, name, ENGINE[metric], part=part)
         return _Series("scalar", replica, _named(name, about, replica))
 

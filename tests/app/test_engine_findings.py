@@ -136,6 +136,17 @@ def test_the_replica_that_puts_requests_back_is_told_whether_or_not_the_others_c
     )
 
 
+def test_scrapes_tell_of_which_engine_they_are_so_that_cures_are_in_its_flags(place, tmp_path):
+    scrapes = [
+        f"# scraped_at 2026-11-01T{at(15 * i)}Z\nvllm:num_requests_running 32\nvllm:num_requests_waiting 90\n"
+        f"vllm:generation_tokens_total {100 * i}"
+        for i in range(40)
+    ]
+    result = of_log(place, tmp_path, scrapes, "metrics.prom")
+    assert "--max-num-seqs" in result.cure(result.findings[0]) and result.findings[0].cause == "queueing"
+    assert "speculation_waste" in {r.cause for r in result.ruled_out}, "vLLM counts drafts wherever there are some"
+
+
 def test_a_server_that_never_served_is_not_asked_for_the_log_of_a_job(place, tmp_path):
     with pytest.raises(QuestionError) as error:
         of_log(place, tmp_path, ["INFO 11-01 10:00:00 [api_server.py:1839] vLLM API server version 0.11.0"])

@@ -25,7 +25,7 @@ def test_a_scrape_of_vllm(tmp_path):
     assert buckets == [(le, n, 5.0, "0") for le, n in ((0.001, 0), (0.01, 10), (0.1, 20), (1.0, 40), (math.inf, 40))]
     assert set(got.column("histograms", "name")) == {"vllm:time_to_first_token_seconds"}
     assert got.column("scalars", "name") == ["process_start_time_seconds"]
-    assert got.facts == {"model": "meta-llama/Llama-3.1-8B-Instruct"} and not got.lost
+    assert got.facts == {"engine": "vllm", "model": "meta-llama/Llama-3.1-8B-Instruct"} and not got.lost
 
 
 def test_a_scrape_of_sglang(tmp_path):
@@ -43,7 +43,7 @@ def test_a_scrape_of_sglang(tmp_path):
         "prefix_hits": 4000,
         "output_tokens": 7_557_572,
     }
-    assert got.facts == {"model": "qwen", "kv_cache_tokens": 454_097}
+    assert got.facts == {"engine": "sglang", "model": "qwen", "kv_cache_tokens": 454_097}
     assert [(r["name"], r["count"]) for r in got.rows["histograms"]] == [
         ('sglang:per_stage_req_latency_seconds{stage="prefill"}', 5),
         ('sglang:per_stage_req_latency_seconds{stage="prefill"}', 6),
@@ -83,7 +83,7 @@ def test_a_cache_counted_in_blocks_is_told_in_tokens(tmp_path):
     text = f"# HELP {name} GPU prefix cache queries, in terms of number of queried blocks.\n{name}{WHO} 10.0\n"
     got = metrics(tmp_path, text + config)
     assert got.rows["engine"][0]["prefix_queries"] == 160
-    assert got.facts == {"model": "llama", "block_tokens": 16, "kv_cache_tokens": 16_000}
+    assert got.facts == {"engine": "vllm", "model": "llama", "block_tokens": 16, "kv_cache_tokens": 16_000}
     without = metrics(tmp_path, text)
     assert without.rows["engine"][0]["prefix_queries"] is None and "count blocks" in without.reasons()
     tokens = metrics(tmp_path, text.replace("blocks", "tokens") + config)
