@@ -73,8 +73,10 @@ def servers(tables: Tables, rows: pd.DataFrame, time: str = "ts_ns") -> np.ndarr
     source = rows["source"].astype("string").fillna("").to_numpy(dtype=object)
     fuller = _fuller(tables, set(zip(label, source, strict=True)))
     label = np.array([fuller.get(key, key[0]) for key in zip(label, source, strict=True)], object) if fuller else label
-    ends = pd.DataFrame({"label": label, "source": source, "at": rows[time].astype("Int64").to_numpy()})
-    ends = ends.groupby(["label", "source"], sort=False, dropna=False)["at"].agg(["min", "max", "count", "size"])
+    ends = _ends(label, source, rows[time])
+    if renamed := _renamed(ends):
+        label = np.array([renamed.get(key, key[0]) for key in zip(label, source, strict=True)], object)
+        ends = _ends(label, source, rows[time])
     names: dict[tuple[str, str], str] = {}
     several = ends.index.get_level_values(0).duplicated().any()
     starts, samples, untimed = (began(tables), _by_label(tables), chains(tables)) if several else ({}, {}, [])
@@ -89,6 +91,32 @@ def servers(tables: Tables, rows: pd.DataFrame, time: str = "ts_ns") -> np.ndarr
     return keys.map(names).to_numpy(dtype=object)
 
 
+def _ends(label: np.ndarray, source: np.ndarray, at: pd.Series) -> pd.DataFrame:
+    """The first and the last time of each replica in each input, how many rows tell one, and how many there are."""
+    ends = pd.DataFrame({"label": label, "source": source, "at": at.astype("Int64").to_numpy()})
+    return ends.groupby(["label", "source"], sort=False, dropna=False)["at"].agg(["min", "max", "count", "size"])
+
+
+def _renamed(ends: pd.DataFrame) -> dict[tuple[str, str], str]:
+    """(replica, input) of the only server of an input that from some moment on is called by a longer name, as one is
+    that another version of its engine is started as: that name."""
+    found: dict[tuple[str, str], str] = {}
+    timed = ends[ends["count"] == ends["size"]]
+    counts = ends.groupby(level=1, sort=False).size()
+    for source in counts.index[counts == 2]:
+        mine = timed[timed.index.get_level_values(1) == source].droplevel(1).sort_values("min")
+        if len(mine) == 2 and mine["max"].iloc[0] < mine["min"].iloc[1]:
+            before, after = (str(name) for name in mine.index)
+            if _words(before) < _words(after):
+                found[before, str(source)] = after
+    return found
+
+
+def _words(label: str) -> frozenset[str]:
+    """What a replica is named by."""
+    return frozenset() if label == ONE else frozenset(label.split())
+
+
 def _named(label: str, source: str, count: int) -> str:
     if count == 1:
         return label
@@ -101,7 +129,7 @@ def _fuller(tables: Tables, told: Collection[tuple[str, str]]) -> dict[tuple[str
     one where their counters, put in order, fall no more often than those of each, though they take turns."""
     if len({source for _, source in told}) < 2 or len({label for label, _ in told}) < 2:
         return {}
-    words = {label: frozenset() if label == ONE else frozenset(label.split()) for label, _ in told}
+    words = {label: _words(label) for label, _ in told}
     pairs = [(a, b) for a in told for b in told if a[1] != b[1] and words[a[0]] < words[b[0]]]
     if not pairs:
         return {}

@@ -281,3 +281,16 @@ def test_one_that_starts_again_is_known_by_its_fuller_name_too():
     assert len(ask(engine, scrapes(*few)).replicas) == 2
     began = {"a.prom": 17.25, "b.json": 17.25}
     assert ask(engine, scrapes(*few, began=began)).replicas == ("vllm-0 0",)
+
+
+def test_a_server_whose_next_version_calls_it_by_a_longer_name_is_one():
+    """vLLM's scrapes name the engine since some version: the same address, before and after an update."""
+    old = counted("a.prom", list(range(0, 100, 5)), 100, 10, 4, replica=None)
+    new = counted("a.prom", list(range(160, 260, 5)), 100, 0, 4)
+    rows, _ = samples_of_servers(scrapes(old, new))
+    assert set(rows["replica"]) == {"0"}
+    assert ask(engine, scrapes(old, new)).replicas == ("0",)
+    beside = counted("a.prom", list(range(50, 150, 5)), 100, 0, 4)
+    assert set(samples_of_servers(scrapes(old, beside))[0]["replica"]) == {"engine", "0"}
+    ranks = [counted("a.prom", list(range(160, 260, 5)), 100, 0, 4, replica=name) for name in "01"]
+    assert set(samples_of_servers(scrapes(old, *ranks))[0]["replica"]) == {"engine", "0", "1"}
