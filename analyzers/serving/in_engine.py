@@ -2,7 +2,8 @@
 
 Requests that name their replica tell it of each; those that do not tell it where there is one server. Else samples of
 each server do: what one says holds until the next, and outside its own samples nothing is known of a server. Nor is it
-in a gap of many usual ones (see `sampling`): what the sample before says holds there for one usual gap.
+in a gap of many usual ones (see `sampling`): what the sample before says holds there for one usual gap. Servers of
+which one took the place of another (see `seats`) are one.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,6 +14,7 @@ import pandas as pd
 
 from analyzers.intervals import Spans, joined, length, spans, union
 from analyzers.serving.sampling import gaps_of
+from analyzers.serving.seats import seats
 from analyzers.serving.served import Served
 from analyzers.serving.servers import ONE, samples_of_servers
 from errors import format as fmt
@@ -48,11 +50,32 @@ def presence(asked: Served | None, tables: Tables, start: int, end: int, names: 
             return {name: sampled[name] for name in names or sampled}
         return {name: Presence(every.busy, whole, own=False) for name in names}
     if not names:
-        return sampled or {ONE: Presence(spans(), whole)}
+        return _in_their_places(sampled) or {ONE: Presence(spans(), whole)}
     if set(names) <= set(sampled):
         return {name: sampled[name] for name in names}
     together = union(joined([p.busy for p in sampled.values()]))
     return {name: Presence(together, whole, own=len(names) == 1) for name in names}
+
+
+def _in_their_places(sampled: Mapping[str, Presence]) -> dict[str, Presence]:
+    """Those of which one took the place of another as one, under the name of the first."""
+    seen = {name: p.seen for name, p in sampled.items() if len(p.seen.start)}
+    if len(seen) < 2:
+        return dict(sampled)
+    ends = [(int(s.start.min()), int(s.end.max())) for s in seen.values()]
+    place = seats(*np.array(ends, dtype=float).T)
+    if place.max() + 1 == len(seen):
+        return dict(sampled)
+    found = {name: p for name, p in sampled.items() if name not in seen}
+    names = np.array(list(seen), dtype=object)
+    for number in range(int(place.max()) + 1):
+        mine = [sampled[name] for name in names[place == number]]
+        found[str(names[place == number][0])] = Presence(
+            union(joined([p.busy for p in mine])),
+            union(joined([p.seen for p in mine])),
+            unsampled=union(joined([p.unsampled for p in mine])),
+        )
+    return found
 
 
 def told_of(found: Mapping[str, Presence]) -> list[str]:

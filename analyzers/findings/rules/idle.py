@@ -6,6 +6,7 @@ from analyzers.findings.base import Band, Evidence, Finding, NotTold, Rule, Rule
 from analyzers.findings.rules.sampled import named
 from analyzers.serving.engine import EngineResult
 from analyzers.serving.loads import loads
+from analyzers.serving.seats import seats
 from analyzers.serving.served import has_requests
 from errors import format as fmt
 
@@ -46,7 +47,7 @@ def idle(seen: Seen) -> Told:
     if not len(long):
         watched = fmt.duration(float(mine["watched_s"].max()))
         return Told(not_told=(NotTold((CAUSE,), f"it was watched for {watched}, which tells little", LONGER),))
-    chips = seen.chips / len(each)
+    chips = seen.chips / (int(seats(*each[["begin_s", "end_s"]].to_numpy(dtype=float).T).max()) + 1)
     sampled = chips * float(each["idle_s"].sum())
     entered = min(seen.amount("no_requests") / sampled, 1.0)  # the first sample tells of time before what was held
     return Told((_finding(seen, long, len(each), chips * entered),))

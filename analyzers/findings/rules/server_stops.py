@@ -19,6 +19,7 @@ from analyzers.lost.interruptions.evidence import MILD
 from analyzers.serving.counters import COUNTERS, restarted
 from analyzers.serving.own_clocks import CALENDAR_NS
 from analyzers.serving.sampling import gaps_of
+from analyzers.serving.seats import seats
 from analyzers.serving.servers import samples_of_servers
 from analyzers.serving.yearless import in_their_year
 from catalog.causes import CAUSES as STOP_CAUSES
@@ -55,7 +56,8 @@ def find(seen: Seen) -> Told:
     rows = rows.dropna(subset=["ts_ns"]).sort_values("ts_ns", kind="stable")
     lines, starts = _lines(seen), _starts(seen)
     count = rows["replica"].nunique()
-    several, chips = count > 1, seen.chips / max(count, 1)
+    ends = rows.groupby("replica", sort=True)["ts_ns"].agg(["min", "max"]).to_numpy(dtype=float)
+    several, chips = count > 1, seen.chips / (int(seats(*ends.T).max(initial=0)) + 1)
     hosts = {str(name).partition("/")[0] for name in rows["replica"].unique()} if several else set()
     found: list[tuple] = []
     for name, mine in rows.groupby("replica", sort=True):

@@ -14,7 +14,7 @@ def each_replica(rows: pd.DataFrame, words: np.ndarray) -> pd.DataFrame:
     where those are not timed):
 
     replica      its name
-    dt_s         its time
+    dt_s         its time; begin_s, end_s: when that begins and ends
     known_s      of that, in which it tells whether requests wait; waited_s: in which some do; idle_s: in which it tells
                  that none was there; lead_s: of that, before its first request; long_idle_s: the same beyond LONG_S of
                  each stretch; told_s: in which it tells what was preempted; put_back_s: in which some were
@@ -51,6 +51,8 @@ def each_replica(rows: pd.DataFrame, words: np.ndarray) -> pd.DataFrame:
     there = found["waited"] + found["ran"]
     found["queue"] = found.pop("waited") / there.where(there > 0)
     found["long_idle_s"] = _long(rows["replica"], dt, idle).reindex(found.index, fill_value=0.0)
+    found["begin_s"] = (rows["t_s"] - dt).groupby(rows["replica"], sort=True).min()
+    found["end_s"] = rows["t_s"].groupby(rows["replica"], sort=True).max()
     found["waiting_max"] = rows["waiting"].groupby(rows["replica"], sort=True).max()
     return found.drop(columns="ran").reset_index()
 
