@@ -5,7 +5,8 @@
     lost work = bucket padding + rejected speculation + preemption recompute + failed requests + missed objectives
 
 With a record of iterations all of it is told. With requests alone, the engine is busy while a request is in it, and
-what of that is not useful maths is not known. With sums alone (a load tool's printout) neither is when it was idle.
+what of that is not useful maths is not known. With sums alone (a load tool's printout), also where requests beside them
+do not tell when they came, neither is when it was idle.
 """
 
 from collections.abc import Mapping
@@ -36,6 +37,9 @@ NAME_IT = "ingest with --model NAME, or with its dimensions in chipledger.json, 
 UNTOLD = "No answer tells how many tokens it took, of its prompt and generated: useful maths cannot be told."
 UNCOUNTED = "No input tells the tokens of each request that was served: useful maths cannot be told."
 UNSEEN = "nothing tells whether requests were in the engine"
+BETWEEN = "From a load tool's sums: the time between its loads is not counted"
+AT_MEAN_LENGTH = f"{BETWEEN}, and useful maths takes every request to be of mean length."
+WHENEVER = f"{BETWEEN}; its requests do not tell when they came."
 ITERATIONS = (
     "No record of the engine's passes: what its busy time went into is not known beyond useful maths. vLLM "
     "prints one with --enable-logging-iteration-details."
@@ -59,8 +63,13 @@ def from_serving(tables: Tables, facts: Facts, machine: Hardware, objectives: Ma
     work = _work(asked, model, objectives)
     found, told_twice = passes(tables), [*recorded(tables, ())[1], *sentences(tables)]
     if not found and asked is None and not tables.rows("engine"):
-        return _from_sums(tables, model, machine, (*told_twice, *unknown))
-    start, end, left_out = span_of(tables, asked, [(p.start, p.end) for p in found])
+        return _from_sums(tables, model, machine, None, (*told_twice, *unknown))
+    try:
+        start, end, left_out = span_of(tables, asked, [(p.start, p.end) for p in found])
+    except QuestionError:
+        if found or not len(_lasting(tables)):
+            raise
+        return _from_sums(tables, model, machine, None if asked is None else work, (*told_twice, *unknown))
     within = presence(asked, tables, start, end, [p.replica for p in found])
     # where passes are recorded, a request that was in the engine shows in them
     perhaps, said = perhaps_open(None if found else asked, end)
@@ -228,38 +237,45 @@ def _enter_flops(time: Time, busy: float, work: Work, machine: Hardware) -> None
     time.unknown = max(busy - time.prefill - time.decode, 0.0)
 
 
-def _from_sums(tables: Tables, model: Model | None, machine: Hardware, unknown: tuple[str, ...]) -> Book:
-    """From what a load tool printed: durations and tokens in all."""
+def _lasting(tables: Tables) -> pd.DataFrame:
+    """The loads of which a tool tells how long they took."""
     rows = loads(tables)
-    rows = rows[(rows["duration_s"] > 0).fillna(False).to_numpy(dtype=bool)]
+    return rows[(rows["duration_s"] > 0).fillna(False).to_numpy(dtype=bool)]
+
+
+def _from_sums(
+    tables: Tables, model: Model | None, machine: Hardware, work: Work | None, unknown: tuple[str, ...]
+) -> Book:
+    """From what a load tool printed: durations, and tokens in all where no `work` of single requests is told."""
+    rows = _lasting(tables)
     if not len(rows):
         raise QuestionError(
             "no input says how long the chips were held", advice="Add the tool's own summary with its duration."
         )
     busy = float(rows["duration_s"].sum()) * machine.chips
-    flops = None
-    if model is not None and rows[["completed", "input_tokens", "output_tokens"]].notna().all(axis=None):
-        count = rows["completed"].astype(float).clip(lower=1)
-        mean = pd.DataFrame(
-            {
-                "prompt_tokens": rows["input_tokens"] / count,
-                "cached_tokens": 0.0,
-                "output_tokens": rows["output_tokens"] / count,
-            }
-        )
-        prefill, decode = request_flops(model, mean)
-        flops = float((prefill * count).sum()), float((decode * count).sum())
-    untold = (UNCOUNTED,) if model is not None and flops is None else ()
-    work = Work(flops=flops, all_flops=sum(flops) if flops else None, notes=untold)
-    time = Time(whole=busy)
+    time = Time(whole=busy, notes=(AT_MEAN_LENGTH if work is None else WHENEVER, ITERATIONS, *unknown))
+    work = _work_of_sums(rows, model) if work is None else work
     _enter_flops(time, busy, work, machine)
-    time.notes = (
-        "From a load tool's sums: the time between its loads is not counted, and useful maths takes every request to "
-        "be of mean length.",
-        ITERATIONS,
-        *unknown,
-    )
     return _book(time, work, machine, model, None, None, False)
+
+
+def _work_of_sums(rows: pd.DataFrame, model: Model | None) -> Work:
+    """Useful maths of loads of which only sums are told. Columns: completed, input_tokens, output_tokens."""
+    if model is None:
+        return Work()
+    if not rows[["completed", "input_tokens", "output_tokens"]].notna().all(axis=None):
+        return Work(notes=(UNCOUNTED,))
+    count = rows["completed"].astype(float).clip(lower=1)
+    mean = pd.DataFrame(
+        {
+            "prompt_tokens": rows["input_tokens"] / count,
+            "cached_tokens": 0.0,
+            "output_tokens": rows["output_tokens"] / count,
+        }
+    )
+    prefill, decode = request_flops(model, mean)
+    flops = float((prefill * count).sum()), float((decode * count).sum())
+    return Work(flops=flops, all_flops=sum(flops))
 
 
 def _book(

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from analyzers.serving.accounts import UNCOUNTED, UNTOLD
+from analyzers.serving.accounts import AT_MEAN_LENGTH, UNCOUNTED, UNTOLD, WHENEVER
 from analyzers.serving.work import request_flops
 from analyzers.time import ledger
 from catalog.inference import output_flops, prompt_token_flops, token_flops
@@ -193,6 +193,27 @@ def test_sums_of_a_load_tool_hold_its_duration():
     flops = 6000 * (999 * 2 * 69.5e9 + 1000 * 2 * 70.55e9)  # the weights alone, roughly
     assert got.useful_flops == pytest.approx(flops, rel=0.05)
     assert got.find("no_requests") is None
+
+
+def test_requests_that_do_not_tell_when_they_came_leave_the_duration_of_their_load():
+    """As a detailed result of vLLM until 2025: lengths and latencies of each request, and no start times."""
+    stages = {"stage": ["a"], "duration_s": [100.0], "completed": [2], "input_tokens": [3000], "output_tokens": [300]}
+    requests = {
+        "id": ["a", "b"],
+        "stage": ["a", "a"],
+        "ttft_ns": [S, S],
+        "e2e_ns": [2 * S, 3 * S],
+        "prompt_tokens": [1000, 2000],
+        "output_tokens": [100, 200],
+        "status": ["completed", "completed"],
+    }
+    facts = {"chips": 4, "chip": "v6e", "model": "llama3.1-8b"}
+    got, sums = (ask({"stages": stages, **more}, facts) for more in ({"requests": requests}, {}))
+    assert got.ledger.chip_seconds == sums.ledger.chip_seconds == 400
+    rows = frame(MemoryTables({"requests": requests}), "requests", ["prompt_tokens", "output_tokens"])
+    each = request_flops(model("llama3.1-8b"), rows.assign(cached_tokens=0))
+    assert got.ledger.useful_flops == pytest.approx(sum(flops.sum() for flops in each))
+    assert WHENEVER in got.notes and AT_MEAN_LENGTH not in got.notes and AT_MEAN_LENGTH in sums.notes
 
 
 def test_samples_alone_tell_when_it_was_empty():
