@@ -126,10 +126,12 @@ class Gaps:
 
 def gaps(times_s: np.ndarray) -> Gaps | None:
     """Of sorted arrival times; None where there are fewer than two."""
-    between = np.diff(times_s)
+    between = np.diff(times_s).round(9)  # inputs are kept in whole nanoseconds: what is less is of the sums here
     if not len(between):
         return None
-    mean, std = float(between.mean()), float(between.std())
+    alike = between.min() == between.max()
+    mean = float(between[0] if alike else between.mean())
+    std = 0.0 if alike else float(between.std())
     p50, p99 = np.percentile(between, [50, 99])
     return Gaps(
         gaps=len(between),
