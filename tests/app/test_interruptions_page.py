@@ -89,6 +89,16 @@ def test_runs_with_little_to_tell(place):
     assert not at.exception and "nothing tells when this job was started" in words(at)
 
 
+def test_symptoms_that_log_lines_tell_are_not_denied():
+    """A watchdog's line stands on the page: the verdict does not say that none tells anything."""
+    hung, ended = ((30.0, cause, "h1", "error", "watchdog") for cause in ("collective_timeout", "process_exit"))
+    one = said.verdict(ask(Job([Attempt(60, 5, 200, [hung]), Attempt(60)])))
+    assert one.endswith("Log lines tell how it ended (collective timed out), and none why.")
+    each = [Attempt(60, 5, 200, lines) for lines in ([hung], [hung], [ended], [])]
+    three = said.verdict(ask(Job([*each, Attempt(60)])))
+    assert "Log lines tell how 3 of them ended (collective timed out, process ended), and none why." in three
+
+
 def test_a_log_without_times_is_told(place):
     steps = {
         "step": [*range(30), *range(20, 50)],

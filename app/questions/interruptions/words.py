@@ -51,7 +51,9 @@ def verdict(result: InterruptionsResult) -> Verdict:
         sentences.append(worst)
     unknown = int((result.counted["family"] == "unknown").sum())
     if unknown == n:
-        sentences.append("No log line tells why." if n > 1 else "No log line tells why it happened.")
+        sentences.append(
+            _how_ended(result) or ("No log line tells why." if n > 1 else "No log line tells why it happened.")
+        )
     elif unknown:
         sentences.append(f"The cause of {unknown:,} ({fmt.whole_share(unknown / n)}) is not told by any log.")
     if hosts := lemons(result):
@@ -60,6 +62,17 @@ def verdict(result: InterruptionsResult) -> Verdict:
         more = f" and {len(hosts) - 3:,} more" if len(hosts) > 3 else ""
         sentences.append(f"{fmt.count(len(hosts), many, many)} far more often than chance allows: {named}{more}.")
     return headline(*sentences, _interval(result) if n > 1 else "")
+
+
+def _how_ended(result: InterruptionsResult) -> str:
+    """Of interruptions of unknown cause, the symptoms that log lines tell; empty where none tells one."""
+    causes = [str(c) for c in result.counted["cause"]]
+    symptoms = [c for c in causes if c in CAUSES and CAUSES[c].symptom]
+    if not symptoms:
+        return ""
+    of = "it" if result.count == 1 else "they" if len(symptoms) == len(causes) else f"{len(symptoms):,} of them"
+    often = sorted(dict.fromkeys(symptoms), key=symptoms.count, reverse=True)
+    return f"Log lines tell how {of} ended ({', '.join(_inside(c) for c in often)}), and none why."
 
 
 def lemons(result: InterruptionsResult) -> list[tuple[str, int]]:
