@@ -61,6 +61,12 @@ def share(value: float | None, digits: int = 3) -> str:
     return f"{number(percent, digits)} %"
 
 
+def change(value: float, digits: int = 3) -> str:
+    """By how much something changed, a ratio less one, in per cent without its sign. To grow by all of it is no limit,
+    as it is of a share: what is almost twice as much grew by 100 %."""
+    return f"{number(value * 100, digits)} %" if 0.999 < value < 1 else share(abs(value), digits)
+
+
 def whole_share(value: float) -> str:
     """A share in whole per cent, for a sentence: `61 %`."""
     percent = value * 100

@@ -286,7 +286,7 @@ def of_profiled_steps(side: Side) -> str:
     slower = side.steps.profiled_s / side.steps.mean_s - 1
     return (
         f"{side.name}: accounts and operations are those of {len(side.steps.profiled):,} profiled steps, which took "
-        f"{fmt.share(abs(slower), 2)} {'longer' if slower > 0 else 'less'} than the others."
+        f"{fmt.change(slower, 2)} {'longer' if slower > 0 else 'less'} than the others."
     )
 
 

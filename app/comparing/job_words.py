@@ -125,7 +125,7 @@ def _per_token(result: DifferenceResult) -> str:
     if abs(result.tokens[1] / result.tokens[0] - 1) < SAME:
         return ""
     less = "more" if result.per_token > 0 else "less"
-    return f"Its steps do other work: a token takes {fmt.share(abs(result.per_token), 2)} {less} chip time."
+    return f"Its steps do other work: a token takes {fmt.change(result.per_token, 2)} {less} chip time."
 
 
 def _stalls(result: DifferenceResult) -> str:
@@ -140,7 +140,7 @@ def _how_much(change: float, a: str) -> str:
     """`is 6.1 % slower a step than A`, `is 38 % quicker a step than A`, `takes 3.2 times as long a step as A`."""
     if change >= TWICE - 1:
         return f"takes {fmt.number(1 + change)} times as long a step as {a}"
-    return f"is {fmt.share(abs(change), 2)} {'slower' if change > 0 else 'quicker'} a step than {a}"
+    return f"is {fmt.change(change, 2)} {'slower' if change > 0 else 'quicker'} a step than {a}"
 
 
 def _in_range(result: DifferenceResult) -> str:
@@ -156,14 +156,14 @@ def range_of(low: float, high: float) -> str:
     """`5.4 to 6.8 %` of what is said; with signs where it holds both."""
     if low < 0 < high:
         return f"{signed(low)} to {signed(high)}"
-    ends = sorted(fmt.share(abs(v), 2) for v in (low, high)) if abs(low) == abs(high) else None
-    first, last = ends or [fmt.share(v, 2) for v in sorted((abs(low), abs(high)))]
+    ends = sorted(fmt.change(v, 2) for v in (low, high)) if abs(low) == abs(high) else None
+    first, last = ends or [fmt.change(v, 2) for v in sorted((low, high), key=abs)]
     return f"{first.removesuffix(' %')} to {last}"
 
 
 def signed(share: float) -> str:
     """`+6.1 %`, `−0.05 %`."""
-    size = fmt.share(abs(share), 2) if abs(share) >= 1e-3 or not share else f"{100 * abs(share):.1g} %"
+    size = fmt.change(share, 2) if abs(share) >= 1e-3 or not share else f"{100 * abs(share):.1g} %"
     return f"{'−' if share < 0 else '+'}{size}"
 
 

@@ -39,9 +39,7 @@ def _step(found: BesideModel) -> str:
     if found.within:
         return f"{name} takes {fmt.duration(took)}, within the {between} that {model} ({fmt.duration(planned.step_s)})."
     end, way = (found.high_s, "longer") if took > found.high_s else (found.low_s, "shorter")
-    return (
-        f"{name} takes {fmt.duration(took)}, {fmt.share(abs(took / end - 1), 2)} {way} than the {between} that {model}."
-    )
+    return f"{name} takes {fmt.duration(took)}, {fmt.change(took / end - 1, 2)} {way} than the {between} that {model}."
 
 
 def _most(found: BesideModel) -> str:

@@ -39,7 +39,7 @@ def how_much(d: Difference) -> str:
 
 def _change(ratio: float) -> str:
     """A ratio as a change: `3.0 % lower`."""
-    return f"{fmt.share(abs(ratio - 1), 2)} {'lower' if ratio < 1 else 'higher'}" if ratio != 1 else "no change"
+    return f"{fmt.change(ratio - 1, 2)} {'lower' if ratio < 1 else 'higher'}" if ratio != 1 else "no change"
 
 
 def _range(d: Difference) -> str:
@@ -47,7 +47,7 @@ def _range(d: Difference) -> str:
     ends = d.ratio_low, d.ratio_high
     if min(ends) < 1 < max(ends) or 1 in ends:
         return f"{_change(ends[0])} to {_change(ends[1])}"
-    low, high = (fmt.share(abs(r - 1), 2) for r in sorted(ends, key=lambda r: abs(r - 1)))
+    low, high = (fmt.change(r - 1, 2) for r in sorted(ends, key=lambda r: abs(r - 1)))
     return high if low == high else f"{low.removesuffix(' %')} to {high}"
 
 
@@ -120,7 +120,7 @@ def _request(result: AbResult, cause: Because) -> str:
         took = f"takes {fmt.number(1 + whole.change)} times{between} as long as one to A"
     else:
         between = f" ({range_of(whole.low, whole.high)})" if whole.low is not None and whole.high is not None else ""
-        took = f"takes {fmt.share(abs(whole.change), 2)} {'longer' if way > 0 else 'less'} than one to A{between}"
+        took = f"takes {fmt.change(whole.change, 2)} {'longer' if way > 0 else 'less'} than one to A{between}"
     why = reason(cause)
     return f"A request to B {took}{': ' if made else ''}{parts}{', ' if why else ''}{why}."
 

@@ -130,7 +130,7 @@ def _against(now: float, before: float) -> str:
     ratio = now / before
     if ratio > 2:
         return f", {fmt.number(ratio)} times the week before"
-    return f", {fmt.share(abs(ratio - 1))} {'more' if ratio >= 1 else 'less'} than the week before"
+    return f", {fmt.change(ratio - 1)} {'more' if ratio >= 1 else 'less'} than the week before"
 
 
 def of_last_week(place: Workspace, zone: tzinfo = UTC, numbers: Numbers = "later", now_ns: int | None = None) -> Digest:

@@ -22,7 +22,7 @@ def moved(before: Report, after: Report) -> str:
     if not now.mean:
         return "No pair of chips has a path any more."
     change = now.mean / was.mean - 1
-    lead = f"Hops {'grow' if change > 0 else 'shrink'} by {fmt.share(abs(change))}"
+    lead = f"Hops {'grow' if change > 0 else 'shrink'} by {fmt.change(change)}"
     if abs(change) < HARDLY:
         lead = "Hops hardly move"
     far = f"at most {now.diameter} " + ("as before" if now.diameter == was.diameter else f"against {was.diameter}")
@@ -34,7 +34,7 @@ def moved(before: Report, after: Report) -> str:
         change = loads[1] / loads[0] - 1
         text += (
             f" The busiest link of an all-to-all carries {_pairs(loads[1])} pairs of chips against "
-            f"{_pairs(loads[0])} ({'+' if change >= 0 else '-'}{fmt.share(abs(change))})."
+            f"{_pairs(loads[0])} ({'+' if change >= 0 else '-'}{fmt.change(change)})."
         )
     return text
 

@@ -78,6 +78,24 @@ def test_share(value, text):
     assert fmt.share(value) == text
 
 
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0.99966, "100 %"),
+        (1.0, "100 %"),
+        (1.25, "120 %"),
+        (0.061, "6.1 %"),
+        (-0.38, "38 %"),
+        (-0.99966, "> 99.9 %"),
+        (0.0, "0 %"),
+        (-0.0002, "< 0.1 %"),
+    ],
+)
+def test_a_change_may_be_all_of_it_and_more(value, text):
+    """A step that took 250 ms and takes 500 was `> 99.9 %` slower, in a range of 95 to 110 %."""
+    assert fmt.change(value, 2) == text
+
+
 @given(st.floats(0, 1))
 def test_only_all_is_all_and_only_nothing_is_nothing(value):
     assert (fmt.share(value) == "100 %") == (value * 100 >= 100)

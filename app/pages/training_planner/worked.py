@@ -106,4 +106,4 @@ def _against(published: float, modelled: float) -> str:
 
 
 def _apart(times: float) -> str:
-    return f"{fmt.share(abs(times - 1))} {'more' if times > 1 else 'less'}"
+    return f"{fmt.change(times - 1)} {'more' if times > 1 else 'less'}"

@@ -149,7 +149,7 @@ def comparison(first: tuple[str, CompiledResult], second: tuple[str, CompiledRes
                 }
             )
     for title, x, y, shown in [*_figures(a, b), *_collectives(a, b)]:
-        change = f"{'+' if y > x else '−'}{fmt.share(abs(y / x - 1), 2)}" if x and y is not None else ""
+        change = f"{'+' if y > x else '−'}{fmt.change(y / x - 1, 2)}" if x and y is not None else ""
         rows.append({"figure": title, a_name: shown(x), b_name: shown(y), "change": change if y != x else "same"})
     return rows
 

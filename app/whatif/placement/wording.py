@@ -52,7 +52,7 @@ def _jax(answer: "Answer") -> str:
     allowed = ", where it may split axes," if answer.found.jax_splits else ""
     return (
         f"mesh_utils of JAX{allowed} puts {_held(answer, jax)}: {fmt.duration(jax.step_s - answer.best.step_s)} "
-        f"({fmt.share(slower - 1)}) more a step."
+        f"({fmt.change(slower - 1)}) more a step."
     )
 
 

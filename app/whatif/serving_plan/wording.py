@@ -105,7 +105,7 @@ def pools_verdict(found: "Comparison") -> str:
         return "Two pools keep these objectives in no split that was tried: don't."
     split = found.best.name
     if gain > 1 + ALIKE:
-        return f"Prefill and decode apart ({split}) would bear {fmt.share(gain - 1)} more: worth a trial."
+        return f"Prefill and decode apart ({split}) would bear {fmt.change(gain - 1)} more: worth a trial."
     if gain >= 1 - ALIKE:
         return f"Prefill and decode apart ({split}) would bear as much: don't, it is one more thing to run."
     return f"Prefill and decode apart: don't. The best split ({split}) bears {fmt.share(1 - gain)} less."
