@@ -3,7 +3,8 @@
     an Xid         when the last one of a GPU (a gauge, which stands until it is reset) becomes another, or when more of
                    it are counted: in a window (XID_ERRORS_COUNT) or since the exporter began (XID_ERRORS_TOTAL)
     faults         uncorrectable errors of memory, and rows that were remapped for them, when they grow
-    held down      clocks that heat or a power brake holds down, when that begins
+    held down      clocks that heat or a power brake holds down, when that begins; of what stood in the first scrape,
+                   which may always have been so, once a later one shows that it lasts
 
 What stood in the first scrape of a GPU came nobody knows when, and is told as lost; but for a count in a window, which
 tells that it came within that.
@@ -93,6 +94,7 @@ class Events:
         self._counted: dict[Place, dict[Event, float]] = {}
         self._told: dict[tuple[Place, int], int | None] = {}  # when an Xid was told last
         self._seen: set[Place] = set()
+        self._stood: set[tuple[Place, int]] = set()  # what held clocks down in the first scrape, and no other yet
 
     def see(self, scrape: Mapping[Place, Now], ts_ns: int | None) -> None:
         for place, now in scrape.items():
@@ -146,10 +148,18 @@ class Events:
     def _reasons(self, place: Place, name: str, value: float, text: str, ts_ns: int | None) -> None:
         if not 0 <= value < 1 << 32:
             return
+        first = (place, name) not in self._before
         before = int(self._before.get((place, name), 0))
         self._before[(place, name)] = value
         for bit, _, cause in SLOWED:
-            if cause and int(value) & bit and not before & bit:
+            stood = (place, bit) in self._stood
+            self._stood.discard((place, bit))
+            if not cause or not int(value) & bit:
+                continue
+            if first:
+                self._stood.add((place, bit))
+                self._tally.add("clocks held down", _STOOD)
+            elif stood or not before & bit:
                 self._add(cause, place, text, value, ts_ns, "warning")
 
     def _xid(self, place: Place, xid: int, text: str, value: float, ts_ns: int | None) -> None:

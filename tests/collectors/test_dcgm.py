@@ -194,6 +194,17 @@ def test_what_holds_clocks_down(tmp_path):
     assert capped == [0, 100, 100, 100, 0, 0]
 
 
+def test_what_held_clocks_down_in_the_first_scrape_is_told_once_it_lasts(tmp_path):
+    def seen(*reasons):
+        return told(tmp_path, scrapes(*(sample("DEV_CLOCKS_EVENT_REASONS", r) for r in reasons)))
+
+    assert causes(seen(0x80)) == [] and "they stood in the first scrape" in seen(0x80).reasons()
+    assert causes(seen(0x80, 0x0, 0x0)) == []
+    assert causes(seen(0x80, 0x80, 0x80)) == [(15, "node-1", 0, "power")]
+    assert causes(seen(0x80, 0xC0)) == [(15, "node-1", 0, "thermal"), (15, "node-1", 0, "power")]
+    assert causes(seen(0x80, 0x0, 0x80)) == [(30, "node-1", 0, "power")]
+
+
 def test_instances_of_a_gpu_share_what_is_the_gpus(tmp_path):
     text = ""
     for n, used in ((1, 100), (2, 300)):
