@@ -204,6 +204,11 @@ def test_nothing_told_is_said(rows):
         asked(rows)
 
 
+def test_samples_without_a_time_are_told_as_such():
+    with pytest.raises(QuestionError, match="name no time"):
+        asked([(None, *row[1:]) for row in gpu(0, "power", every(10, 500))])
+
+
 def test_one_sample_is_no_energy():
     with pytest.raises(QuestionError, match="sampled once"):
         asked(gpu(0, "power", [(0, 500)]))

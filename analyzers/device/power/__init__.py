@@ -11,7 +11,7 @@ from analyzers.device.power.chip import Chip
 from analyzers.device.power.clocks import apart, longer, slowed_by
 from analyzers.device.power.energy import within
 from analyzers.device.power.result import COLUMNS, PowerResult
-from analyzers.device.power.samples import Sampled, sampled
+from analyzers.device.power.samples import Sampled, sampled, told_at_all
 from analyzers.device.power.work import GENERATED, TRAINED, Work, work_of
 from analyzers.held import held as chips_of
 from analyzers.intervals import Spans, spans
@@ -36,6 +36,11 @@ OPTIONS = (PER_KWH,)
 def analyze(tables: Tables, facts: Facts, options: Mapping[str, Any]) -> PowerResult:
     """Pure; O(n log n) in the samples. Raises QuestionError where nothing tells of power."""
     chips, notes = sampled(tables)
+    if not chips and told_at_all(tables):
+        raise QuestionError(
+            "samples of power name no time: how much energy that is nothing tells",
+            advice="Write the time above each scrape (date), or ask Prometheus for the samples as JSON.",
+        )
     if not chips:
         raise QuestionError(
             "no input tells how much power a chip drew",

@@ -20,6 +20,7 @@ from errors import format as fmt
 from runs.tables import Tables, frame
 
 POWER, INSTANT, ENERGY, LIMIT, SET_LIMIT, OF_LIMIT = "power", "instant", "energy", "limit", "set_limit", "of_limit"
+_DRAWN = (POWER, INSTANT, ENERGY, OF_LIMIT)  # each tells alone how much a chip drew
 CLOCK, HEAT = "clock", "heat"
 FLAG, COUNTER = "flag ", "counter "  # before what holds clocks down: whether it does, in %; how long it did, s
 MOST_CHIPS = 20_000
@@ -132,11 +133,18 @@ def _chips(count: int) -> str:
     return fmt.count(int(count), "chip")
 
 
+def told_at_all(tables: Tables) -> bool:
+    """Whether anything tells of power, with or without a time."""
+    names = tables.arrow("scalars", ["name"])["name"].unique().to_pylist()
+    found = (named(str(name)) for name in names if name is not None)
+    return any(one is not None and one.what in _DRAWN for one in found)
+
+
 def _rows(tables: Tables) -> pd.DataFrame:
     """Samples with a time: monitor, host, device, what, ts_ns, value."""
     names = [str(n) for n in tables.arrow("scalars", ["name"])["name"].unique().to_pylist() if n is not None]
     wanted = [name for name in names if named(name)]
-    if not any(what.what in (POWER, INSTANT, ENERGY, OF_LIMIT) for what in map(_named, wanted)):
+    if not any(one.what in _DRAWN for one in map(_named, wanted)):
         return pd.DataFrame()
     told = frame(tables, "scalars", ["ts_ns", "name", "value", "source"], [("name", "in", wanted)])
     told = told.dropna(subset=["ts_ns", "name", "value"])
@@ -178,7 +186,7 @@ def _of_others(names: list[str], sources: list[object]) -> set[int]:
 def _chip(key: object, rows: pd.DataFrame) -> Sampled | None:
     host, device = key if isinstance(key, tuple) else ("", 0)
     series = dict(_series(rows))
-    if not any(what in series for what in (POWER, INSTANT, ENERGY, OF_LIMIT)):
+    if not any(what in series for what in _DRAWN):
         return None
     return Sampled(str(host) or None, int(device), series)
 
