@@ -13,6 +13,7 @@ import pandas as pd
 from analyzers.findings.base import Band, Evidence, Finding, NotTold, Rule, RuledOut, Seen, Steps, Told, Where
 from analyzers.findings.parts import StepParts, step_parts
 from analyzers.findings.places import spaced
+from analyzers.findings.rules import held_down
 from analyzers.findings.rules.profiling import captured
 from analyzers.ranks.stragglers import StragglersResult
 from analyzers.time.step_changes import SHORTEST, changes_of
@@ -54,13 +55,20 @@ def find(seen: Seen) -> Told:
         return Told(not_told=(NotTold(CAUSES, seen.answers.why("steps"), "a log that prints the job's steps"),))
     patterns, taken_off = _patterns(seen)
     held = step_parts(seen.tables, seen.facts)
-    told = [_finding(seen, p, taken_off) for p in patterns if _work_of(p, held) is None]
+    down = held_down.amount(seen)
+    untold = [p for p in patterns if _work_of(p, held) is None]
+    told = [_finding(seen, p, taken_off) for p in untold if not _of_clocks(seen, p, down)]
     if len(held.rows) < 2 * SHORTEST:
         why = f"{fmt.count(len(held.rows), 'usual step')} of known duration: too few to tell their pace"
         return Told(tuple(told), not_told=(NotTold(CAUSES, why, "a log of more steps"),))
-    named = {f.cause for f in told}
+    named = {BY_KIND[p.kind] for p in untold}
     out = tuple(RuledOut(c, "steps keep their pace", "steps") for c in CAUSES if c not in named)
     return Told(tuple(told), out, (NAMELESS,) if "periodic_pause" in named else ())
+
+
+def _of_clocks(seen: Seen, pattern: StepPattern, down: float) -> bool:
+    """Whether clocks that were held down, for so many chip-seconds, are most of what steps took more."""
+    return pattern.kind != "growing" and down >= MOSTLY * pattern.excess_s * seen.chips > 0
 
 
 def named_pauses(seen: Seen) -> dict[str, tuple[StepPattern, float]]:
