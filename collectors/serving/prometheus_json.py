@@ -8,6 +8,8 @@
     vllm:num_requests_running{engine="0"} =>
     12 @[1700000000.5]
         what `promtool query range` and `instant` print
+    {"results":{"A":{"frames":[{"schema":{...},"data":{"values":[[1700000000500,...],[12,...]]}}]}}}
+        of Grafana's /api/ds/query, and the data of one of its panels (`grafana_frames`)
 
 Files of one folder are one input together, as where each was asked for one metric (`ingesting.folders`). All samples
 of one time are one scrape, whose series are those of `serving.prometheus`, which makes rows of them: so an
@@ -33,11 +35,15 @@ from collectors.reading.exposition import Scrape, parsed
 from collectors.reading.query_answer import is_answer, is_json
 from collectors.reading.textlog import Tally, clean, lines
 from collectors.serving import prometheus
+from collectors.serving.grafana_frames import is_frame, series_of
 from errors import InputError
 
 NAME = "prometheus_json"
 TITLE = "Prometheus query answer"
-HELP = "Answers of Prometheus' HTTP API, VictoriaMetrics' export, promtool's output: series of metrics over time."
+HELP = (
+    "Answers of Prometheus' HTTP API, VictoriaMetrics' export, promtool's output, data frames of Grafana: series of "
+    "metrics over time."
+)
 
 MAX_SAMPLES = 20_000_000  # held until they are in order
 QUERIED = "query result"
@@ -171,6 +177,8 @@ class _Told:
     def _object(self, found: dict[str, Any]) -> Any:
         """An object of the JSON: a series is taken in and let go, so that it stays in memory as numbers alone."""
         metric = found.get("metric")
+        if is_frame(found):
+            return self._frame(found)
         if not isinstance(metric, dict) or not any(key in found for key in _KEYS):
             return found
         if "histograms" in found or "histogram" in found:
@@ -187,6 +195,18 @@ class _Told:
             self._pair(pair, times, values)
         self._add(self._named("", labels), times, values)
         return None
+
+    def _frame(self, found: dict[str, Any]) -> None:
+        """A data frame of Grafana's."""
+        told = False
+        for series in series_of(found):
+            told = True
+            times, values = list[float](), list[float]()
+            for pair in series.points:
+                self._pair(pair, times, values)
+            self._add(self._named(series.metric, series.labels), times, values)
+        if not told:
+            self.tally.add("frames", "they hold no number by time, as tables and logs do not")
 
     def _pair(self, pair: Any, times: list[float], values: list[float]) -> None:
         """A time and a value, as whichever of them wrote these."""

@@ -3,6 +3,7 @@
 import gzip
 import json
 import re
+from time import process_time
 
 import pytest
 
@@ -54,6 +55,29 @@ def exported(result):
     return "".join(json.dumps(row | {"timestamps": at}) + "\n" for row, at in zip(rows, times, strict=True))
 
 
+def field(kind, values=None, **more):
+    return {"name": kind.title(), "type": kind, **more, **({} if values is None else {"values": values})}
+
+
+def frame(one):
+    """A series as a frame: NaN and what is infinite stand beside the values."""
+    values, places = [], {"NaN": [], "Inf": [], "NegInf": []}
+    for n, (_, text) in enumerate(one["values"]):
+        number = float(text)
+        name = "NaN" if number != number else {float("inf"): "Inf", float("-inf"): "NegInf"}.get(number)
+        values.append(None if name else number)
+        if name:
+            places[name].append(n)
+    schema = {"refId": "A", "meta": {"type": "timeseries-multi", "custom": {"resultType": "matrix"}}}
+    schema["fields"] = [field("time", config={"interval": 15000}), field("number", labels=one["metric"])]
+    data = {"values": [[round(at * 1000) for at, _ in one["values"]], values], "entities": [None, places]}
+    return {"schema": schema, "data": data}
+
+
+def framed(result):
+    return json.dumps({"results": {"A": {"status": 200, "frames": [frame(one) for one in result]}}})
+
+
 def told(tmp_path, text, name="answer.json"):
     source = source_of(tmp_path, text, name)
     assert prometheus_json.sniff(source) >= 0.9
@@ -66,6 +90,7 @@ ANSWERS = (
     exported(made_of(VLLM[:2])),
     printed(made_of(VLLM[:2])),
     answer({"metric": RUNNING, "value": [T, "3"]}, kind="vector"),
+    framed(made_of(VLLM[:2])),
 )
 OTHERS = [(T + 15 * n, SGLANG + sample("PROF_SM_ACTIVE", n / 10) + sample("DEV_FB_USED", n)) for n in range(3)]
 
@@ -77,7 +102,8 @@ def test_an_answer_tells_what_its_scrapes_told(tmp_path, scrapes):
     result = made_of(scrapes)
     each = "\n".join(answer(one) for one in result)
     written = (answer(*result), json.dumps(json.loads(answer(*result)), indent=2), json.dumps(result), each)
-    for text in (*written, printed(result), exported(result), "\ufeff" + answer(*result)):
+    frames = (framed(result), json.dumps(json.loads(framed(result)), sort_keys=True, indent=1))
+    for text in (*written, *frames, printed(result), exported(result), "\ufeff" + answer(*result)):
         got = told(tmp_path, text)
         assert got.rows == expected.rows and got.facts == expected.facts
         assert got.reasons() == expected.reasons()
@@ -217,3 +243,64 @@ def test_a_folder_is_no_copy_of_its_first_file(tmp_path):
     run = store.get(ingest([tmp_path / "in"], store).run_id)
     rows = run.tables.arrow("engine", ["source", "running", "waiting"]).to_pylist()
     assert [row["waiting"] for row in rows if row["source"].endswith("a")] == [1, 2]
+
+
+def power(n):
+    return {"gpu": str(n), "Hostname": "n1", "modelName": "NVIDIA L4", "device": f"nvidia{n}", "UUID": f"GPU-{n}"}
+
+
+POWER = "DCGM_FI_DEV_POWER_USAGE"
+
+
+def test_the_data_of_a_panel_of_grafana(tmp_path):
+    """A wide frame, whose names its query alone tells, and the frames that a panel holds."""
+    at = [T * 1000, T * 1000 + 15000, T * 1000 + 30000]
+    fields = [field("time"), *(field("number", labels=power(n)) for n in range(2)), field("string")]
+    said = {"executedQueryString": f'Expr: {POWER}{{Hostname="n1"}}\nStep: 15s'}
+    wide = {
+        "schema": {"meta": said, "fields": fields},
+        "data": {"values": [at, [70, None, 72], [60, 61, 62], ["a"] * 3]},
+    }
+    got = told(tmp_path, json.dumps([wide]), "panel.json")
+    assert [(r["ts_ns"] // S - T, r["name"][:11], r["value"]) for r in got.rows["scalars"]] == [
+        *((0, "GPU 0 power", 70), (0, "GPU 1 power", 60), (15, "GPU 1 power", 61)),
+        *((30, "GPU 0 power", 72), (30, "GPU 1 power", 62)),
+    ]
+    shown = {
+        "fields": [field("time", at), field("number", [1, 2, 3], labels={"__name__": POWER, **power(0)})],
+        "length": 3,
+    }
+    got = told(tmp_path, json.dumps([shown]), "panel.json")
+    assert [r["value"] for r in got.rows["scalars"]] == [1, 2, 3] and got.facts == {"chip": "NVIDIA L4"}
+
+
+def test_what_a_query_computed_has_no_metric_in_a_frame_either(tmp_path):
+    said = {"executedQueryString": "Expr: sum(rate(x_total[5m]))\nStep: 15s"}
+    one = {"schema": {"meta": said, "fields": [field("time"), field("number", labels={"pod": "a"})]}}
+    one["data"] = {"values": [[T * 1000], [2.5]]}
+    got = told(tmp_path, json.dumps({"results": {"A": {"frames": [one]}}}))
+    [row] = got.rows["scalars"]
+    assert row["name"].startswith("query result") and row["value"] == 2.5
+
+
+@pytest.mark.parametrize(
+    "frames",
+    [
+        [{"schema": {"fields": [field("string"), field("number")]}, "data": {"values": [["a"], [1]]}}],
+        [{"schema": {"fields": [field("time")]}, "data": {"values": [[T * 1000]]}}],
+        [{"schema": {"fields": []}, "data": {"values": []}}],
+    ],
+)
+def test_frames_without_a_number_by_time_are_told_as_such(tmp_path, frames):
+    with pytest.raises(InputError, match="no number by time"):
+        told(tmp_path, json.dumps({"results": {"A": {"frames": frames}}}))
+
+
+@pytest.mark.parametrize(
+    "head", ['[{"schema":{', '[{"schema":{"a":{},', '{"results":{"A":{"frames":[{"schema":{', '[{"fields":[{']
+)
+def test_a_long_beginning_of_a_frame_takes_no_time(tmp_path, head):
+    began = process_time()
+    for part in ("{", "{}", '"a":{},', " ", '"fields":[', '{"type"'):
+        prometheus_json.sniff(source_of(tmp_path, head + part * 60_000))
+    assert process_time() - began < 5
