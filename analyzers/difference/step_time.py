@@ -43,6 +43,7 @@ from analyzers.time.job_past import steps_taken
 from analyzers.time.step_changes import changes_of
 from analyzers.time.steps_alone import alone_ns
 from errors import QuestionError
+from errors import format as fmt
 from runs.tables import Tables, frame
 
 ALPHA = 0.005
@@ -282,7 +283,8 @@ def _too_little(a: Floats, b: Floats, what: str) -> str:
     """Why the scatter of these values tells no range; empty where it does."""
     short = min(len(a), len(b))
     if short < LEAST_STEPS:
-        return f"{short} settled {what}s are too few: {LEAST_STEPS} are needed"
+        few_of = f"{fmt.count(short, f'settled {what}')} {'is' if short == 1 else 'are'} too few"
+        return f"{few_of}: {LEAST_STEPS} are needed"
     if (few := min(worth(a), worth(b))) < LEAST_WORTH:
         return f"{what}s hang together so much that {short} are worth {few:.0f}: {LEAST_WORTH} are needed"
     return ""

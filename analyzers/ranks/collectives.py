@@ -27,6 +27,7 @@ from analyzers.ranks.parts import NEEDED, counted, told_twice
 from analyzers.ranks.waits import FIRST_STEP, KIND, LONE, NAMELESS, UNEQUAL, waits
 from analyzers.time.booked import Booked, booked
 from errors import QuestionError
+from errors import format as fmt
 from errors.options import Option
 from runs.tables import Tables, frame
 
@@ -40,6 +41,7 @@ BUCKETS = (
 )
 GROUPING = ["kind", "axis", "group_size", "bytes", "dtype", "network"]
 _BOUND = "their rates are lower bounds."
+ONE = {"were": "was", "are": "is", "differ": "differs", "lie": "lies"}
 UNCOMPARED = {
     LONE: "were not found on every rank of their group: how long they waited is not known, and their rates are lower "
     "bounds. Profiles of all hosts would tell.",
@@ -292,7 +294,15 @@ def _uncompared(rows: pd.DataFrame) -> tuple[str, ...]:
     """Why the executions of rows in which none was compared were not, each reason with its executions."""
     matched = rows.groupby(GROUPING, dropna=False, observed=True, sort=False)["matched"].transform("any")
     counts = rows.loc[~matched.astype(bool), "reason"].value_counts()
-    return tuple(f"{counts[reason]:,} executions {words}" for reason, words in UNCOMPARED.items() if reason in counts)
+    told = ((int(counts[reason]), words) for reason, words in UNCOMPARED.items() if reason in counts)
+    return tuple(f"{fmt.count(n, 'execution')} {_of_one(words) if n == 1 else words}" for n, words in told)
+
+
+def _of_one(words: str) -> str:
+    """What is said of several, of one."""
+    verb, _, rest = words.partition(" ")
+    rest = rest.replace("their group", "its group").replace("they waited", "it waited").replace("they were", "it was")
+    return f"{ONE.get(verb, verb)} {rest}"
 
 
 def _names(names: pd.Series) -> str:

@@ -20,6 +20,7 @@ OTHER_WORK = {
 }
 """What makes a step other work than the one that was compiled."""
 ENOUGH = 0.99  # explained, from which on what is left is no more than scatter
+ROUNDING = 1e-9  # a share below it is of no change
 
 
 def verdict(result: DifferenceResult) -> Verdict:
@@ -162,7 +163,8 @@ def range_of(low: float, high: float) -> str:
 
 
 def signed(share: float) -> str:
-    """`+6.1 %`, `−0.05 %`."""
+    """`+6.1 %`, `−0.05 %`; what is left where numbers of 16 digits are alike is nothing."""
+    share = 0.0 if abs(share) < ROUNDING else share
     size = fmt.change(share, 2) if abs(share) >= 1e-3 or not share else f"{100 * abs(share):.1g} %"
     return f"{'−' if share < 0 else '+'}{size}"
 

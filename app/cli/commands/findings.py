@@ -86,10 +86,8 @@ def print_findings(result: "FindingsResult") -> None:
         print(f"\n{number}. {printable(finding.title)}")
         print(f"   gives back {worth}; {fmt.whole_share(finding.confidence)} sure of the cause")
         print(f"   {printable(result.cure(finding))}")
-        evidence = "; ".join(
-            f"{e.name} {words.value(e.value, e.unit, result.ledger.chips_known)}" for e in finding.evidence
-        )
-        print(f"   {printable(evidence)}. See: show RUN {finding.question}")
+        evidence = words.evidence(finding, result.ledger.chips_known)
+        print(f"   {printable(evidence)} See: show RUN {finding.question}")
     for gap in result.not_told:
         add = f" Add {gap.add}." if gap.add else ""
         print(f"\nNot told ({', '.join(gap.causes)}): {printable(gap.why)}.{add}")

@@ -137,7 +137,7 @@ def _hover(r: dict) -> str:
     lines = [
         f"<b>{plain(name(r))}</b>",
         plain(r["ops"]),
-        f"{int(r['count']):,} executions, {fmt.duration(r['total_s'])} in all",
+        f"{fmt.count(int(r['count']), 'execution')}, {fmt.duration(r['total_s'])} in all",
         f"{fmt.duration(r['transfer_median_s'])} each" + ("" if r["matched"] else ", waiting included"),
         f"algorithm bandwidth {rate(r['algbw_bytes_per_s'])}, bus bandwidth {rate(r['busbw_bytes_per_s'])}",
     ]

@@ -125,7 +125,8 @@ def _cards(told: Told[FindingsResult]) -> list[Mended]:
                 st.markdown(f"**{number}. {md(WRONGS[finding.cause].title)}**")
                 st.markdown(md(finding.title))
                 st.markdown(f":material/build: {md(result.cure(finding))}")
-                st.caption(f"{_evidence(result, finding)}. Takes {md(EFFORTS[WRONGS[finding.cause].effort])}.")
+                shown = md(sentence(words.evidence(finding, result.ledger.chips_known)))
+                st.caption(f"{shown} Takes {md(EFFORTS[WRONGS[finding.cause].effort])}.")
                 _link(told, finding.question, "See the evidence")
                 on_timeline(told.run, place_of_finding(finding))
             with worth:
@@ -156,14 +157,6 @@ def _sure(result: FindingsResult, finding: Finding) -> str:
         return f"{mark.glyph} {mark.word}; {sure}"
     low, high = (fmt.share(s / result.whole) for s in (finding.gain.low, finding.gain.high))
     return f"{low} to {high} {mark.glyph}; {sure}"
-
-
-def _evidence(result: FindingsResult, finding: Finding) -> str:
-    """Its numbers in one line."""
-    shown = []
-    for e in finding.evidence:
-        shown.append(f"{md(e.name)} {md(words.value(e.value, e.unit, result.ledger.chips_known))}")
-    return sentence("; ".join(shown))
 
 
 def _link(told: Told[FindingsResult], question: str, label: str) -> None:

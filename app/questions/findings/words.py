@@ -137,6 +137,12 @@ def table(result: FindingsResult) -> Table:
     )
 
 
+def evidence(finding: Finding, chips_known: bool = True) -> str:
+    """Its numbers and lines as a sentence; of none nothing. A line of a log may end with a dot of its own."""
+    told = "; ".join(f"{e.name} {value(e.value, e.unit, chips_known)}" for e in finding.evidence)
+    return told if not told or told.endswith((".", "!", "?", "…")) else f"{told}."
+
+
 def value(amount: float | str, unit: str, chips_known: bool = True) -> str:
     """A number of the evidence with its unit; a line as it is."""
     if isinstance(amount, str):

@@ -14,6 +14,8 @@ SHOWN = 24
 KINDS_SAID = 3
 MOST = 0.9  # of a row's time: so much must have a roof for the row to be held against it
 OFF_TENSOR_CORES = 0.05  # of device time: worth a sentence
+FAR_ABOVE = 2.0  # times its roof: no share of it is told of what is further beyond
+TOO_MANY = "its FLOPs or bytes are counted too high, or the roof is set too low"
 ABOVE = " (above it)"  # FLOPs or bytes are counted too high, or the roof is set too low
 HEADS = {"op": "operation", "category": "category", "source": "source", "module": "module"}
 
@@ -43,6 +45,14 @@ def _above(row: dict[str, Any]) -> bool:
     return row["ops"] == 1 and row["above_seconds"] > 0
 
 
+def _of_roof(row: dict[str, Any]) -> str:
+    """How near an operation comes to its roof; of one that is beyond it by far what that means."""
+    share = float(row["roof_share"])
+    if share >= FAR_ABOVE:
+        return f", {fmt.number(share)} times as fast as its roof allows: {TOO_MANY}"
+    return f" at {fmt.whole_share(share)} of its roof{ABOVE if _above(row) else ''}"
+
+
 def verdict(result: OpsResult) -> Verdict:
     """The row that takes most time and its roof, and the kinds of work by time."""
     rows = result.rows
@@ -58,7 +68,7 @@ def verdict(result: OpsResult) -> Verdict:
     who = briefly(top) if result.by == "op" else short(label(top, result.by))
     text = f"{who} takes {fmt.whole_share(top['share'])} of {whole}"
     if pd.notna(top["roof_share"]) and top["roofed_seconds"] >= MOST * top["self_seconds"]:
-        text += f" at {fmt.whole_share(top['roof_share'])} of its roof{ABOVE if _above(top) else ''}"
+        text += _of_roof(top)
     said = _off_tensor_cores(result)
     kinds = result.by_category[result.by_category["share"] > 0].head(KINDS_SAID)
     if result.by == "category" or len(kinds) < 2:

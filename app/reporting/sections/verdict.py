@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from analyzers.findings import FindingsResult
 from analyzers.findings.base import Finding
 from app import theme
-from app.questions.findings.words import value
+from app.questions.findings.words import evidence
 from app.questions.ledger.icicle import icicle
 from app.reporting.document import Block, Head, Items, Number, Numbers, Picture, Rows, Text
 from app.reporting.gathering import About, Answered
@@ -55,9 +55,8 @@ def _numbers(told: Answered) -> Iterator[Number]:
 def _finding(result: FindingsResult, finding: Finding) -> Iterator[str]:
     yield f"Gives back: {worth(result, finding)}."
     yield f"What to do: {cure(result, finding)}"
-    shown = "; ".join(f"{e.name} {value(e.value, e.unit, result.ledger.chips_known)}" for e in finding.evidence)
-    if shown:
-        yield f"Evidence: {shown}."
+    if shown := evidence(finding, result.ledger.chips_known):
+        yield f"Evidence: {shown}"
     mark = theme.mark(finding.basis)
     yield f"{sentence(fmt.whole_share(finding.confidence))} sure of the cause; {mark.glyph} {mark.word}."
 
