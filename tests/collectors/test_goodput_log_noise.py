@@ -141,3 +141,10 @@ def test_nothing_usable_is_refused(tmp_path):
 def test_a_file_more_broken_than_whole_is_given_up(tmp_path):
     with pytest.raises(InputError, match="10,001 broken JSON objects"):
         log(tmp_path, '{"a" 1}\n' * 30_000)
+
+
+def test_an_entry_deeper_than_python_reads_is_told_as_lost_and_the_others_are_read(tmp_path):
+    deep = lines([A_JOB[-1]]).replace('"jsonPayload"', f'"labels": {"[" * 2_000}{"]" * 2_000}, "jsonPayload"')
+    got = log(tmp_path, lines(A_JOB[:-1]) + deep)
+    assert got.rows == log(tmp_path, A_JOB[:-1]).rows
+    assert got.reasons() == "objects (1): they are not valid JSON"

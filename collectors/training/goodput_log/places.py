@@ -8,6 +8,10 @@ from collectors.reading import json_stream
 from collectors.reading.textlog import Tally
 
 
+class Unread(Exception):
+    """An entry that pyarrow reads and Python's json does not: objects are too deep in one another."""
+
+
 class Places:
     """The entries of a block: its bytes, where they begin in the file, what stands between most entries, how many."""
 
@@ -16,10 +20,12 @@ class Places:
         self._entries: dict[int, dict] = {}
 
     def entry(self, i: int) -> dict:
+        """An entry by its number. Raises Unread where only pyarrow reads it."""
         if i not in self._entries:
             end = self.starts[i + 1] if i + 1 < self.count else None
             found = json_stream.first(bytes(self.data[self.starts[i] : end]))
-            assert found is not None, "what fits_arrow lets through is an object to Python as well"
+            if found is None:
+                raise Unread
             self._entries[i] = found[0]
         return self._entries[i]
 

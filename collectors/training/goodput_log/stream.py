@@ -17,6 +17,7 @@ from collectors.base import Source
 from collectors.reading import json_stream
 from collectors.reading.textlog import Tally
 from collectors.training.goodput_log.batch import Batch, from_entries, from_json
+from collectors.training.goodput_log.places import Unread
 
 T = TypeVar("T")  # what becomes of a batch
 
@@ -159,5 +160,8 @@ class _Block:
         """(how many entries, what `use` makes of them); None where they must be read one by one."""
         if not 0 < len(self.body) <= json_stream.OBJECT_LIMIT:
             return None
-        batch = from_json(self.body, self.begin, self.separator)
-        return None if batch is None else (batch.count, use(batch))
+        try:
+            batch = from_json(self.body, self.begin, self.separator)
+            return None if batch is None else (batch.count, use(batch))
+        except Unread:
+            return None
