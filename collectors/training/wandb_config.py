@@ -16,6 +16,7 @@ from catalog.configs import from_config
 from collectors.base import Fact
 from collectors.reading.documents import part, text
 from collectors.reading.textlog import whole
+from collectors.training.tracked import MAX_NAME
 from errors import QuestionError
 
 _TRAINER = ("per_device_train_batch_size", "gradient_accumulation_steps")  # both are in each run of HF's Trainer
@@ -109,7 +110,7 @@ def numbers(value: Any, name: str, depth: int = 0) -> Iterator[tuple[str, float]
         yield name, float(value) if abs(value) < 1e308 or value != value or not isinstance(value, int) else inf
     elif isinstance(value, dict) and "_type" not in value and depth < _DEEPEST:
         for key, inner in value.items():
-            yield from numbers(inner, f"{name}.{key}", depth + 1)
+            yield from numbers(inner, f"{name[:MAX_NAME]}.{key}", depth + 1)  # a long name stands before each key
 
 
 def step_of(value: Any) -> int | None:

@@ -2,7 +2,8 @@
 
 import gzip
 import json
-from collections.abc import Sequence
+import tracemalloc
+from collections.abc import Iterator, Sequence
 from types import SimpleNamespace
 
 import numpy as np
@@ -31,6 +32,7 @@ from collectors.reading.attempts import Lanes
 from collectors.reading.textlog import Tally
 from collectors.serving.serving_rows import Loads
 from collectors.serving.vllm_bench.objects import objects
+from collectors.training import wandb_config
 from collectors.training.goodput_log.fit import _stray_null
 from errors import InputError
 from tests.collectors.kineto_traces import event, trace
@@ -194,6 +196,24 @@ def test_a_file_that_begins_with_its_last_step():
     lanes, many = Lanes(), 20_000
     assert [lanes.take(step).start.number for step in range(many, 0, -1)] == [*range(many)]
     assert {lanes.take(step).start.number for step in range(2, many)} == {many - 1}
+
+
+@pytest.fixture
+def little_memory() -> Iterator[None]:
+    """What is made meanwhile in Python takes 100 MB at most."""
+    tracemalloc.start()
+    yield
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert most < 100_000_000
+
+
+@pytest.mark.usefixtures("little_memory")
+def test_a_long_name_that_stands_before_many():
+    name, inner = "a" * 200_000, {str(n): n for n in range(10_000)}
+    found = list(wandb_config.numbers({"b": inner}, name))
+    assert len(found) == 10_000 and {key[:200] for key, _ in found} == {name[:200]}
+    assert [*wandb_config.numbers({"b": {"c": 1}}, "a")] == [("a.b.c", 1.0)]
 
 
 def test_loads_of_one_name(tmp_path):
