@@ -7,6 +7,7 @@ can stand for gigabytes. Times stay text.
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from errors import InputError
 JSON_LIMIT = 256 << 20  # bytes; a report with every prompt and answer in it
 YAML_LIMIT = 16 << 20
 _DEPTH_LIMIT = 100
+_DIGITS = 400  # of a whole number in YAML that no float holds
 _TIMES = ("ttft", "tpot", "itl", "e2e", "queue", "prefill", "decode", "normalized_tpot")
 _BOM = b"\xef\xbb\xbf"
 _BRACKETS = re.compile(rb"\s*[\[{]")
@@ -74,6 +76,11 @@ def _yaml(raw: bytes, source: Source, what: str) -> Any:
             for first, resolvers in base.yaml_implicit_resolvers.items()
         }
 
+        def whole(self, node: yaml.ScalarNode) -> float:
+            """Numbers to the base of 60 (1:30:00) are made in the square of the time that their digits take."""
+            return self.construct_yaml_int(node) if len(node.value) < _DIGITS else inf
+
+    Loader.add_constructor("tag:yaml.org,2002:int", Loader.whole)
     if len(raw) > YAML_LIMIT:
         raise InputError(f"longer than {YAML_LIMIT:,} bytes of YAML", where=source.name, expected=what)
     try:

@@ -4,6 +4,7 @@ import gzip
 import json
 import tracemalloc
 from collections.abc import Iterator, Sequence
+from math import inf
 from types import SimpleNamespace
 
 import numpy as np
@@ -27,7 +28,7 @@ from collectors.device.xplane.marks import _taken
 from collectors.device.xplane.planes import _identifiers, index_space, plane_stats
 from collectors.device.xplane.ranks import Ranks
 from collectors.device.xplane.wire import Window
-from collectors.reading import json_stream
+from collectors.reading import documents, json_stream
 from collectors.reading.attempts import Lanes
 from collectors.reading.textlog import Tally
 from collectors.serving.serving_rows import Loads
@@ -214,6 +215,11 @@ def test_a_long_name_that_stands_before_many():
     found = list(wandb_config.numbers({"b": inner}, name))
     assert len(found) == 10_000 and {key[:200] for key, _ in found} == {name[:200]}
     assert [*wandb_config.numbers({"b": {"c": 1}}, "a")] == [("a.b.c", 1.0)]
+
+
+def test_a_number_to_the_base_of_60_of_very_many_digits(tmp_path):
+    text = f"a: 1{':1' * 300_000}\nb: 1:30:00\nc: {'9' * 5_000}\nd: 0x1F\n"
+    assert documents.document(source_of(tmp_path, text), "x") == {"a": inf, "b": 5400, "c": inf, "d": 31}
 
 
 def test_loads_of_one_name(tmp_path):
