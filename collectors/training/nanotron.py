@@ -96,7 +96,7 @@ class _Log(StepLines):
 
     def ended(self) -> None:
         least, most = self.chips
-        if floor(most) == floor(least - 1e-9) + 1 and most < 1e7:
+        if max(least, most) < 1e7 and floor(most) == floor(least - 1e-9) + 1:
             self.facts["chips"] = floor(most)
 
     def batch(self, offset: int, line: str, whole: bool) -> None:

@@ -213,13 +213,14 @@ def _adds_up(logged: list[_Logged], count: int, step: int, mean_loss: float | No
     """Whether the losses of `count` steps are those of which `mean_loss`, over all up to `step`, was made; None where
     that cannot be told: where those before some step, had the job been resumed there, would not be missed."""
     parts = [(one.step - one.before) * one.loss for one in logged]
-    if mean_loss is None or not parts or logged[-1].step > step or not all(map(isfinite, (mean_loss, *parts))):
+    amount = sum(map(abs, parts))
+    if mean_loss is None or not parts or logged[-1].step > step or not (isfinite(mean_loss) and isfinite(amount)):
         return None
     last, tail = logged[-1], step - logged[-1].step
     late = [one.loss for one in logged[-_LAST:]]
     spread = max(late) - min(late) if len(late) > _LAST // 2 else abs(last.loss)
     digits = _ROUNDED if all(round(one.loss, 4) == one.loss for one in logged) else 0.0
-    doubt = _CLOSE * fsum(map(abs, parts)) + digits * step + tail * abs(last.loss) / 10
+    doubt = _CLOSE * amount + digits * step + tail * abs(last.loss) / 10
     doubt += 2 * spread * (tail * max(tail, last.step - last.before)) ** 0.5  # of steps behind the last that was logged
     before, begun = 0.0, step - count
     for one, part in zip(logged, parts, strict=True):

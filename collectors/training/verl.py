@@ -24,7 +24,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from math import isfinite
+from math import inf, isfinite
 
 from collectors.base import Fact, Item, Rows, Source
 from collectors.reading.textlog import clean, is_text_log, seconds_to_ns, shows, whole
@@ -154,7 +154,8 @@ class _Log(StepLines):
         tokens, rate = _finite(numbers, TOKENS), _finite(numbers, RATE)
         if not tokens or not rate or not printed or min(tokens, rate) <= 0:
             return
-        chips = tokens / (rate * printed / 1e9)
+        of_one = rate * printed / 1e9
+        chips = tokens / of_one if of_one else inf
         if 0.5 < chips < 1e6 and abs(chips - round(chips)) <= min(0.1, 0.005 * chips):
             self.facts["chips"] = round(chips)
 

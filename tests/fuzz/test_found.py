@@ -16,9 +16,9 @@ from collectors.device.rocm import rocpd, rocprofv3
 from collectors.ingesting.items import items_of
 from collectors.ingesting.unpack import SafeSource
 from collectors.serving import request_trace
-from collectors.training import pipeline_trace
+from collectors.training import nanotron, pipeline_trace, trainer_state, verl
 from errors import InputError
-from tests.collectors import nsys_exports, snapshots
+from tests.collectors import nsys_exports, snapshots, test_nanotron
 from tests.collectors.rocm_files import rocpd_bytes
 from tests.collectors.rocprofv3_files import whole_tool
 from tests.collectors.traces import PlaneBuilder, XSpace
@@ -66,6 +66,26 @@ FOUND = {
         + b'{"timestamp": 9, "input_length": 5, "output_length": 4}',
     ),
     "a time with more digits than a float holds": (viewer, json.dumps({"traceEvents": VIEWED}).encode()),
+    "losses that add up to more than a float holds": (
+        trainer_state,
+        json.dumps(
+            {
+                "global_step": 2,
+                "log_history": [
+                    *({"step": step, "loss": 1e308} for step in (1, 2)),
+                    {"step": 2, "train_runtime": 10.0, "train_loss": 1.0},
+                ],
+            }
+        ).encode(),
+    ),
+    "a rate of one device of which more would be than a float holds": (
+        nanotron,
+        test_nanotron.step(1, rates="1e17 | tokens_per_sec_per_gpu: 1e-320").encode(),
+    ),
+    "a rate so small that a step made no token": (
+        verl,
+        b"step:1 - perf/total_num_tokens:5 - perf/throughput:1e-320 - timing_s/step:1e-9\n",
+    ),
     "a key of JSON that is no text": (rocprofv3, b'{"rocprofiler-sdk-tool": [{"\\x": 1}]}'),
     "a table of operations without what they are": (
         pipeline_trace,
