@@ -5,7 +5,7 @@ whose they are: then each host's numbers rise on their own. `Lanes` tells the tw
 on where it was, a job that was started again does not come back to where it had been.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from collectors.base import Rows
@@ -139,6 +139,14 @@ class Lanes:
     def _end(self, n: int) -> None:
         for lane in self._doubted[n][1]:
             self._ends.setdefault(lane.last, n)
+
+
+def highest(known: int, before: int, lanes: Lanes, hosts: Iterable[Lanes]) -> int:
+    """The attempt of a log of many hosts: the highest of any, which was `known` before a line of one was entered, whose
+    attempt was `before`. All are looked through only where that was the highest, and no restart after all."""
+    if lanes.attempt >= known:
+        return lanes.attempt
+    return known if before < known else max(one.attempt for one in hosts)
 
 
 def much_later(before: int | None, at: int | None, took_ns: int | None) -> bool:

@@ -28,7 +28,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from collectors.base import Fact, Item, Source
-from collectors.reading.attempts import STEP_COLUMNS, Lane, Lanes, Start, StepRows, Taken, much_later
+from collectors.reading.attempts import STEP_COLUMNS, Lane, Lanes, Start, StepRows, Taken, highest, much_later
 from collectors.reading.evidence import Evidence
 from collectors.reading.job_ran import JobRan
 from collectors.reading.line_prefix import Clock, host_prefix, pieces, plain
@@ -233,8 +233,9 @@ class _Log:
     def _taken(self, host: str | None, step: int, at: int | None, dur_ns: int | None) -> Taken:
         """Where a step line belongs. Where the iteration drops, the same process goes on from an earlier one."""
         lanes = self.hosts[host]
+        before = lanes.attempt
         taken = lanes.take(step, at, dur_ns)
-        attempt = lanes.attempt if len(self.hosts) == 1 else max(one.attempt for one in self.hosts.values())
+        attempt = highest(self.attempt, before, lanes, self.hosts.values())
         if attempt > self.attempt:
             job, cursor = self.job, self.cursor
             self._begin()

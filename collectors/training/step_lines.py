@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from collectors.base import Source
-from collectors.reading.attempts import COARSE_NS, Lane, Lanes, Taken
+from collectors.reading.attempts import COARSE_NS, Lane, Lanes, Taken, highest
 from collectors.reading.line_prefix import host_prefix
 from collectors.reading.textlog import fits
 from collectors.training.handled_lines import HandledLines
@@ -70,7 +70,8 @@ class StepLines(HandledLines):
         if host.lanes.attempt > before:
             host.begun_ns = host.begun_step = None
             host.paused_ns = host.apart_ns = 0
-        self.attempt, self.last_step = max(one.lanes.attempt for one in self.hosts.values()), step
+        self.attempt = highest(self.attempt, before, host.lanes, (one.lanes for one in self.hosts.values()))
+        self.last_step = step
         return name, host, at, taken
 
     def begins(self, prefix: str, at: int | None, step: int | None) -> None:

@@ -33,7 +33,7 @@ from collectors.reading.attempts import Lanes
 from collectors.reading.textlog import Tally
 from collectors.serving.serving_rows import Loads
 from collectors.serving.vllm_bench.objects import objects
-from collectors.training import wandb_config
+from collectors.training import megatron, nanogpt, wandb_config
 from collectors.training.goodput_log.fit import _stray_null
 from errors import InputError
 from tests.collectors.kineto_traces import event, trace
@@ -220,6 +220,20 @@ def test_a_long_name_that_stands_before_many():
 def test_a_number_to_the_base_of_60_of_very_many_digits(tmp_path):
     text = f"a: 1{':1' * 300_000}\nb: 1:30:00\nc: {'9' * 5_000}\nd: 0x1F\n"
     assert documents.document(source_of(tmp_path, text), "x") == {"a": inf, "b": 5400, "c": inf, "d": 31}
+
+
+@pytest.mark.parametrize(
+    "reader, line",
+    [
+        (nanogpt, "host-{}: iter {}: loss 3.2500, time 100.00ms, mfu 14.60%\n"),
+        (megatron, "host-{}: iteration {}/ 900 | elapsed time per iteration (ms): 100.0 | lm loss: 2.0E+00 |\n"),
+    ],
+    ids=["nanogpt", "megatron"],
+)
+def test_very_many_hosts_that_print_each_step(tmp_path, reader, line):
+    hosts = 6_000
+    got = read(reader, source_of(tmp_path, "".join(line.format(n, step) for step in (1, 2) for n in range(hosts))))
+    assert len(got.rows["steps"]) == 2 * hosts and {*got.column("steps", "attempt")} == {0}
 
 
 def test_loads_of_one_name(tmp_path):
