@@ -172,8 +172,9 @@ class _Log(HandledLines):
         starts: dict[int, int] = {}
         for began, start in self.jobs:
             starts.setdefault(start.number, began)
+        last = max(starts, default=0)
         for attempt, began in starts.items():
-            self._lived("job", began, at if attempt == max(starts) else None, None, attempt)
+            self._lived("job", began, at if attempt == last else None, None, attempt)
         self.jobs = []
 
     def _lived(self, kind: str, start: int, end: int | None, step: int | None, attempt: int) -> None:

@@ -33,7 +33,7 @@ from collectors.reading.attempts import Lanes
 from collectors.reading.textlog import Tally
 from collectors.serving.serving_rows import Loads
 from collectors.serving.vllm_bench.objects import objects
-from collectors.training import megatron, nanogpt, wandb_config
+from collectors.training import dllogger, megatron, nanogpt, wandb_config
 from collectors.training.goodput_log.fit import _stray_null
 from errors import InputError
 from tests.collectors.kineto_traces import event, trace
@@ -236,6 +236,13 @@ def test_very_many_hosts_that_print_each_step(tmp_path, reader, line):
     assert len(got.rows["steps"]) == 2 * hosts and {*got.column("steps", "attempt")} == {0}
 
 
+def test_very_many_starts_in_one_log(tmp_path):
+    many = 16_000
+    lines = (f'DLLL {{"timestamp": "{BEGUN + n}", "step": {many - n}, "data": {{"loss": 1.5}}}}\n' for n in range(many))
+    got = read(dllogger, source_of(tmp_path, "".join(lines)))
+    assert got.column("lifecycle", "attempt") == [*range(many)]
+
+
 def test_loads_of_one_name(tmp_path):
     loads = Loads(source_of(tmp_path, b"", "a.json"), "bench")
     told = [loads.name() for _ in range(20_000)]
@@ -247,6 +254,7 @@ def test_a_load_called_as_another_would_be(tmp_path):
     assert [loads.name(label) for label in ("", "#2", "", "#2", "")] == ["a", "a #2", "a #3", "a #2 #2", "a #4"]
 
 
+BEGUN = 1_700_000_000  # seconds since the epoch
 LINES = (b'{"ph":[' + b"1," * 40 + b"\n") * 2_000
 """Brackets that open line after line, and never close: each line begins an object with all others in it."""
 
