@@ -49,7 +49,6 @@ _PRINTED = re.compile(rb"\bstep=(\d{1,18}) global_avg_loss=")
 _BEGINS = re.compile(r"Training starts at step (\d{1,18})(?!\d)", re.ASCII)
 _SAVED = re.compile(r"Finished saving the checkpoint.{0,60}? ?in (\d+(?:\.\d+)?) seconds", re.ASCII)
 _LOADED = re.compile(r"Finished loading the checkpoint.{0,60}? in (\d+(?:\.\d+)?) seconds", re.ASCII)
-_COMPLETED = re.compile(r" - Training completed\s*$")
 _NUMBERS = {  # what the log calls it: what a run calls it
     re.compile(r"\blocal batch size (\d{1,12})\b", re.ASCII): "per_device_batch_size",
     re.compile(r"\bglobal batch size (\d{1,12})\b", re.ASCII): "global_batch",
@@ -65,7 +64,7 @@ _MODEL = re.compile(r"Model (\S{1,60}) (\S{1,60}) size: ([\d,]{1,24}) total para
 _CHIP = re.compile(r"\b(?:CUDA|GPU|XPU|HPU) capacity: (.{1,80}?) with [\d.]+GiB memory")
 _PEAK = re.compile(r"Peak FLOPS used for computing MFU: (\d\.\d+e\+\d+)")
 _STARTED = "Starting job: "
-_COMPLETED = " - INFO - Training completed"
+_COMPLETED = " - Training completed"
 _SPREAD_NS = 60 * NS_PER_S  # ranks that stand in one log without a name print the same line within this time
 _SNIFF = re.compile(rb"(?<!validate )step: *\d+(?:\s|\x1b\[\d+m){2,8}loss: {1,3}-?[\dni].{0,200}?tps: *[\d,]+")
 _SNIFF_TITLE = re.compile(rb"(?m)^(?:\[\w+\]:|\d+: )?\[titan\] \d{4}-\d\d-\d\d \d\d:")
@@ -99,10 +98,12 @@ class _Pause:
 
 @dataclass
 class _Job:
-    """One start of the job: when it was, when the job was done, whether it came to train, and when who told of it."""
+    """One start of the job: when it was, when and in which attempt the job was done, whether it came to train, and when
+    who told of it."""
 
     start: int | None = None
     end: int | None = None
+    attempt: int = 0
     trains: bool = False
     told: dict[str | None, int] = field(default_factory=dict)
 
@@ -123,7 +124,6 @@ class _Log(StepLines):
             ("Training starts at step", self.begin),
             ("inished saving the checkpoint", self.saved),
             ("inished loading the checkpoint", self.loaded),
-            (" - Training completed", self.completed),
             ("Trainer is initialized with", self.settings),
             ("device mesh with", self.mesh),
             (" total parameters", self.model),
@@ -220,10 +220,6 @@ class _Log(StepLines):
         if (found := self._pause("restore", _LOADED.search(line), offset, line)) is not None:
             self.restores.append(found)
 
-    def completed(self, offset: int, line: str, whole: bool) -> None:
-        if match := _COMPLETED.search(line):
-            self.done(line[: match.start()], offset)
-
     def _restored(self) -> None:
         """Enter what was restored, now that it is known for which attempt."""
         for found in self.restores:
@@ -245,7 +241,11 @@ class _Log(StepLines):
 
     def completed(self, offset: int, line: str, whole: bool) -> None:
         if (at := self.clock.time_ns(line[: line.index(_COMPLETED)], offset)) is not None:
-            self._training().end = at
+            job = self._training()
+            if job.end is not None and self.attempt > job.attempt:  # one behind it, of whose start no line tells
+                job = _Job(trains=True)
+                self.jobs.append(job)
+            job.end, job.attempt = at, self.attempt
 
     def _training(self) -> _Job:
         """The start of the job that trains now; of a log whose beginning is not there one that nothing tells of."""
