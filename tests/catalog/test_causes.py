@@ -204,6 +204,8 @@ TELLING = {
     'Warning  Failed  pod/w-3  Failed to pull image "r/x:1": not found': "dependency",
     "NVRM: API mismatch: the client has the version 550.54, but this kernel module has 535": "driver",
     "Failed to initialize NVML: Driver/library version mismatch": "driver",
+    "cuda_driver.cc:152] failed call to cuInit: INTERNAL: CUDA error: Failed call to cuInit: CUDA_ERROR_NO_DEVICE: no "
+    "CUDA-capable device is detected": "driver",
     "AssertionError: rank 0: found NaN in local forward loss calculation": "numerics",
     "completed step: 77, seconds: 1.234, loss: nan": "numerics",
     "FloatingPointError: invalid value (nan) encountered in jit(train_step)": "numerics",
@@ -270,6 +272,9 @@ ORDINARY = (
     "    key: node.kubernetes.io/unreachable",
     "LIBTPU_INIT_ARGS=--megascale_graph_hang_threshold=1m --megascale_error_reporter_abort_on_hang=true",
     "SLURM_JOB_PARTITION=spot-preemptible",
+    # every start of a program on TPUs that has TensorFlow look for GPUs; of a GPU that fails other numbers tell
+    "2026-04-20 06:22:56.205397: E external/local_xla/xla/stream_executor/cuda/cuda_platform.cc:51] failed call to "
+    "cuInit: INTERNAL: CUDA error: Failed call to cuInit: UNKNOWN ERROR (303)",
     "W bfc_allocator.cc:310] Allocator (GPU_0_bfc) ran out of memory trying to allocate 14GiB with freed_by_count=0. "
     "The caller indicates that this is not a failure, but this may mean that there could be performance gains",
     "/data/oom_tests/run_3/loss.txt",
