@@ -138,6 +138,8 @@ TELLING = {
     "unexpectedly or this task is experiencing network issues.": "connection_lost",
     "F0929 17:42:48.594200 104 client.h:77] Terminating process because the JAX distributed service detected fatal "
     "errors. absl::Status: INTERNAL: The shutdown barrier has failed": "connection_lost",
+    "Coordination service has stopped. RecordHeartbeat() from task: 3 failed. This usually implies an earlier error "
+    "that caused coordination service to shut down before the workers disconnect gracefully.": "connection_lost",
     "INTERNAL: task:11 unexpectedly tried to connect with a different incarnation. It has likely restarted.": (
         "connection_lost"
     ),
@@ -178,6 +180,8 @@ TELLING = {
     "slurmstepd: error: *** JOB 7 ON n1 CANCELLED AT 2026-01-01T00:00:00 DUE TO PREEMPTION ***": "preemption",
     "2m  Normal  Preempted  pod/worker-3  Preempted by team-b/big-0 on node gke-a3-17": "preemption",
     "EC2 spot instance interruption notice received": "preemption",
+    "Received preemption notice with death_time 2026-11-02T08:32:11+00:00": "preemption",
+    "Notified coordination service that this task will be preempted at 2026-11-02T08:32:11+00:00.": "preemption",
     "compute.instances.terminateOnHostMaintenance": "maintenance",
     "maintenance-event: TERMINATE_ON_HOST_MAINTENANCE": "maintenance",
     "node gke-a3-17 is being drained": "maintenance",
@@ -272,6 +276,13 @@ ORDINARY = (
     "    key: node.kubernetes.io/unreachable",
     "LIBTPU_INIT_ARGS=--megascale_graph_hang_threshold=1m --megascale_error_reporter_abort_on_hang=true",
     "SLURM_JOB_PARTITION=spot-preemptible",
+    # every end of a program that watched for a preemption, however it ended
+    "I1102 08:32:11.512345 331 preemption_sync_manager.cc:170] Cancelled call to retrieve preemption notice. This is "
+    "expected upon program shutdown.",
+    "Failed to retrieve preemption notice from coordination service: CANCELLED",
+    "Coordination service has stopped. ShutdownTaskAsync() failed.",
+    "Polling for error from coordination service. This is a long-running RPC that will return only if an error is "
+    "encountered or cancelled (e.g. due to shutdown).",
     # every start of a program on TPUs that has TensorFlow look for GPUs; of a GPU that fails other numbers tell
     "2026-04-20 06:22:56.205397: E external/local_xla/xla/stream_executor/cuda/cuda_platform.cc:51] failed call to "
     "cuInit: INTERNAL: CUDA error: Failed call to cuInit: UNKNOWN ERROR (303)",
