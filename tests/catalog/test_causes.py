@@ -275,6 +275,9 @@ ORDINARY = (
     "                             node.kubernetes.io/unreachable:NoExecute op=Exists for 300s",
     "    key: node.kubernetes.io/unreachable",
     "LIBTPU_INIT_ARGS=--megascale_graph_hang_threshold=1m --megascale_error_reporter_abort_on_hang=true",
+    "+ export LIBTPU_INIT_ARGS=--megascale_graph_hang_threshold=10m",
+    "export LIBTPU_INIT_ARGS='--megascale_graph_hang_threshold=10m --megascale_error_reporter_abort_on_hang=true'",
+    "I0420 06:22:56 7 flags.py:1] MEGASCALE_TIMEOUT=3600, megascale flags: --megascale_graph_hang_threshold=10m",
     "SLURM_JOB_PARTITION=spot-preemptible",
     # every end of a program that watched for a preemption, however it ended
     "I1102 08:32:11.512345 331 preemption_sync_manager.cc:170] Cancelled call to retrieve preemption notice. This is "
