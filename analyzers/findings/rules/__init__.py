@@ -18,6 +18,7 @@ from analyzers.findings.rules import (
     program,
     serving,
     settings,
+    skipped,
     stops,
     stragglers,
 )
@@ -27,6 +28,7 @@ TRAINING: tuple[Rule, ...] = (
     stops.RULE,
     hangs.RULE,
     loss.RULE,
+    skipped.RULE,
     stragglers.RULE,
     input.RULE,
     *compiling.RULES,
