@@ -15,6 +15,8 @@ DIED = (
     "ERROR 11-01 {at} [async_llm.py:480] vllm.v1.engine.exceptions.EngineDeadError: EngineCore encountered an issue.",
 )
 
+ASKED = "INFO 11-01 {at} [launcher.py:110] Shutting down FastAPI HTTP server."
+
 
 def served(begin, count=60):
     """Lines of a server that serves without end."""
@@ -57,6 +59,9 @@ def test_a_server_that_died_is_told_with_why_and_how_long_it_served_nobody(place
         (died(300), []),  # long before
         ([*died(600), *started(710)], ["out_of_memory"]),
         ([DIED[1].format(at=at(600))], ["crash"]),
+        ([ASKED.format(at=at(600)), "INFO:     Shutting down", *started(710)], ["planned_stop"]),
+        ([*died(600), ASKED.format(at=at(601)), *started(710)], ["out_of_memory"]),
+        ([ASKED.format(at=at(600))], []),  # and nothing tells of a start
         (["ERROR 11-01 10:12:00 [serving.py:1] Segmentation fault (core dumped)"], []),  # of a process beside it, say
     ],
 )

@@ -33,6 +33,9 @@ FATAL = re.compile(
     r"Engine\w*Dead|EngineCore\w* (?:encountered|died|failed)|Scheduler hit an exception|out of memory", re.I
 )
 """Lines that tell of the end of an engine, and not of one of its requests."""
+ASKED = "terminated"
+"""The cause of lines that say that a process was asked to end: so servers are stopped that nothing is wrong with, and
+they tell it as information."""
 OFTEN = 0.1  # of samples: where more are of another process than that before, one address is of several servers
 SPREAD = 0.1
 LINE = 200  # characters of a line that are told
@@ -72,7 +75,8 @@ def _lines(seen: Seen) -> pd.DataFrame:
     tell only that something failed, then in order of time."""
     lines = frame(seen.tables, "evidence", ["ts_ns", "cause", "severity", "text", "host", "source"])
     lines = in_their_year(seen.tables, lines).astype(object)
-    lines = lines[lines["ts_ns"].notna() & lines["cause"].isin(list(STOP_CAUSES)) & ~lines["severity"].isin(MILD)]
+    grave = ~lines["severity"].isin(MILD) | (lines["cause"] == ASKED)
+    lines = lines[lines["ts_ns"].notna() & lines["cause"].isin(list(STOP_CAUSES)) & grave]
     symptom = lines["cause"].map(lambda cause: STOP_CAUSES[str(cause)].symptom).astype(bool)
     lines = lines.assign(symptom=symptom, ts_ns=lines["ts_ns"].astype("int64"), source=lines["source"].astype(str))
     return lines.sort_values(["symptom", "ts_ns"], kind="stable", ignore_index=True)
@@ -136,6 +140,8 @@ def _of(line: pd.Series | None) -> tuple[str, str | None]:
     if line is None:
         return "interruption", None
     cause = STOP_CAUSES[line["cause"]]
+    if cause.name == ASKED:
+        return "planned_stop", str(line["text"] or "")
     return BY_CAUSE.get(cause.name, BY_FAMILY.get(cause.family, "crash")), str(line["text"] or "")
 
 
