@@ -38,6 +38,16 @@ ENGINE: dict[str, tuple[str, ...]] = {  # metric, without `_total`: columns of `
     "tgi_batch_current_size": ("running",),
     "tgi_queue_size": ("waiting",),
     "jetstream_prefill_backlog_size": ("waiting",),
+    "lmdeploy:num_requests_running": ("running",),
+    "lmdeploy:num_requests_waiting": ("waiting",),
+    "lmdeploy:gpu_cache_usage_perc": ("kv_usage",),
+    "lmdeploy:prompt_tokens": ("prompt_tokens",),
+    "lmdeploy:generation_tokens": ("output_tokens",),
+    "llamacpp:requests_processing": ("running",),
+    "llamacpp:requests_deferred": ("waiting",),
+    "llamacpp:kv_cache_usage_ratio": ("kv_usage",),
+    "llamacpp:prompt_tokens": ("prompt_tokens",),
+    "llamacpp:tokens_predicted": ("output_tokens",),
     "trtllm_num_requests_running": ("running",),
     "trtllm_num_requests_waiting": ("waiting",),
     "trtllm_kv_cache_utilization": ("kv_usage",),
@@ -107,3 +117,19 @@ def _summed(column: str, parts: dict[tuple[str, ...], float | int | None]) -> fl
         return next(iter(parts.values()))
     known = [value for value in parts.values() if value is not None]
     return sum(known) if len(known) == len(parts) else None
+
+
+ENGINES = {
+    "vllm:": "vllm",
+    "sglang:": "sglang",
+    "tgi_": "tgi",
+    "trtllm_": "tensorrt_llm",
+    "lmdeploy:": "lmdeploy",
+    "llamacpp:": "llama.cpp",
+}
+"""Engines by how their metrics begin."""
+
+
+def engine_of(name: str) -> str | None:
+    """The engine that names a metric so; None where the name tells none."""
+    return next((engine for begin, engine in ENGINES.items() if name.startswith(begin)), None)

@@ -29,7 +29,18 @@ from collectors.base import Fact, Item, Source
 from collectors.device.dcgm_rows import Gpus
 from collectors.reading.exposition import NO_ANSWER, SCRAPED_AT, Reader, Scrape, parsed
 from collectors.reading.textlog import Buffer, Tally, clean, digits, fits
-from collectors.serving.engine_metrics import COLUMNS, ENGINE, HELPERS, KINDS, REALS, SHARES, SPLITS, Row, metric_of
+from collectors.serving.engine_metrics import (
+    COLUMNS,
+    ENGINE,
+    HELPERS,
+    KINDS,
+    REALS,
+    SHARES,
+    SPLITS,
+    Row,
+    engine_of,
+    metric_of,
+)
 from collectors.serving.in_turn import InTurn, in_turn
 from errors import InputError
 
@@ -40,15 +51,16 @@ HELP = "Prometheus text of a serving engine (/metrics of vLLM, SGLang and others
 MAX_SCALAR_SERIES, MAX_SCALARS = 2_000, 2_000_000
 MAX_HISTOGRAMS = 1_000
 TRITON = "nv_inference_"
-ENGINES = {"vllm:": "vllm", "sglang:": "sglang", "tgi_": "tgi", "trtllm_": "tensorrt_llm"}
-"""Engines by how their metrics of the table `engine` begin."""
 MAX_NAME = 200  # characters of a name with its labels
 _TYPED = re.compile(
     rb"^# (?:TYPE [a-zA-Z_:][\w:.]* (?:counter|gauge|(?:gauge)?histogram|summary|untyped|unknown|info|stateset)\s*$"
     rb"|scraped_at \d)",
     re.MULTILINE,
 )
-_OURS = re.compile(rb"^(?:(?:vllm|sglang):|trtllm_|nv_trt_llm_|nv_inference_)[a-z_]+(?:\{[^\n]*\})? +\S", re.MULTILINE)
+_OURS = re.compile(
+    rb"^(?:(?:vllm|sglang|lmdeploy|llamacpp):|trtllm_|nv_trt_llm_|nv_inference_)[a-z_]+(?:\{[^\n]*\})? +\S",
+    re.MULTILINE,
+)
 
 _PER_POSITION = "vllm:spec_decode_num_accepted_tokens_per_pos"
 _REPLICA = ("instance", "pod", "engine", "dp_rank")
@@ -232,7 +244,7 @@ class _Metrics:
             )
         return (
             "none of the metrics is a gauge or counter of an engine that is read (vLLM, SGLang, TGI, JetStream, "
-            "TensorRT-LLM and its Triton backend): what ran, waited and was cached is not told"
+            "TensorRT-LLM and its Triton backend, LMDeploy, llama.cpp): what ran, waited and was cached is not told"
         )
 
     def _enter(
@@ -293,8 +305,7 @@ class _Metrics:
             return _Series("capacity")
         if (metric := metric_of(name, labels)) in ENGINE:
             part = tuple(labels[key] for key in sorted(SPLITS & set(labels)))
-            named = next((engine for begin, engine in ENGINES.items() if name.startswith(begin)), None)
-            self.engine_name = self.engine_name or named
+            self.engine_name = self.engine_name or engine_of(name)
             return _Series("engine", replica, name, ENGINE[metric], part=part)
         return _Series("scalar", replica, _named(name, about, replica))
 

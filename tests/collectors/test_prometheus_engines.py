@@ -64,6 +64,12 @@ def test_a_scrape_of_sglang(tmp_path):
         (f"vllm:avg_generation_throughput_toks_per_s{WHO} 12.5", "output_tokens_per_s", 12.5),
         ("tgi_queue_size 4", "waiting", 4),
         ('jetstream_prefill_backlog_size{id="x"} 4', "waiting", 4),
+        (f"lmdeploy:num_requests_waiting{WHO} 300.0", "waiting", 300),
+        (f"lmdeploy:gpu_cache_usage_perc{WHO} 0.99", "kv_usage", 0.99),
+        (f"lmdeploy:generation_tokens_total{WHO} 7.0", "output_tokens", 7),
+        ("llamacpp:requests_processing 4", "running", 4),
+        ("llamacpp:requests_deferred 46", "waiting", 46),
+        ("llamacpp:tokens_predicted_total 39080", "output_tokens", 39080),
     ],
 )
 def test_names_of_many_versions(tmp_path, line, column, value):
