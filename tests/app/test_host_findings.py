@@ -65,6 +65,28 @@ def test_of_a_profile_with_one_step_it_is_not_said_that_none_is_marked(place, tm
     assert {f.cause for f in told.findings} == ({"launch_bound"} if steps == 3 else set())
 
 
+@pytest.mark.parametrize("where", [0, 3, None])
+def test_code_that_runs_in_one_step_is_not_told_as_that_of_each(place, tmp_path, where):
+    """Of eight steps that compute for 80 ms a device is idle for 640 in one of them, or for 80 in each."""
+    events, at = [], 0
+    for n in range(8):
+        idle = (80_000 if where is None else 640_000 * (n == where)) + 50
+        events += [step(n, at, idle + 80_000), launch(at + 1, 2, 2 * n + 1), kernel("first", at + 5, 20, 2 * n + 1)]
+        events += [launch(at + idle - 5, 2, 2 * n + 2), kernel("k", at + idle, 80_000, 2 * n + 2)]
+        at += idle + 80_000
+    path, store = tmp_path / "rank.json", Store(tmp_path / "store")
+    path.write_bytes(trace(events))
+    told = ask(FINDINGS, store.get(ingest([path], store).run_id), {}, place.registry)
+    found = {f.cause: f for f in told.findings}
+    assert ("host_overhead" in found) == (where != 0)
+    if where == 0:
+        (why,) = (gap.why for gap in told.not_told if "host_overhead" in gap.causes)
+        assert "in step 0, the first of a profile" in why
+    else:
+        assert ("Nearly all of that is in step 3." in found["host_overhead"].title) == (where == 3)
+        assert found["host_overhead"].where.steps == ((3,) if where else None)
+
+
 def test_launching_beside_a_device_that_works_gives_nothing_back(place, tmp_path):
     """Two ranks whose hosts do nothing but launch, an operator every 100 µs, and whose devices work in 40 of them."""
     files = []

@@ -74,6 +74,11 @@ NO_STEPS = "no step is marked in the profile, so that idle time before or betwee
 MARK = "steps in the profile: torch.profiler's step(), jax.profiler.StepTraceAnnotation, or an NVTX range around each"
 FIRST_ALONE = "of the steps that the profile marks none is a usual one: the first after a profiler starts is not"
 LONGER = "a profile of three steps or more"
+AT_FIRST = "nearly all of that idle time is in step {:,}, the first of a profile, which may hold what a job does once"
+LATER = "a profile of later steps, such as torch.profiler.schedule(wait=1, warmup=1, active=...) takes"
+IN_ONE, LEAST_STEPS = 0.75, 4
+"""Of what devices were idle for a kind of work, beyond what a step usually holds: so much in one of so many steps is no
+matter of each of them."""
 MEETING = ("straggler_wait", "communication_or_wait")
 UNEVEN = 0.5  # times what devices are idle for host code: where they wait so long for one another, it is not of each
 UNEVEN_WORK = "devices wait for one another as well as for their hosts, and what is captured does not tell for whom"
@@ -104,12 +109,17 @@ def find(seen: Seen) -> Told:
         amount, (pause, paused_s) = seen.amount(kind.account), pauses.get(kind.work, (None, 0.0))
         gain = Band.within(paused_s * seen.chips, SPREAD) if pause else _gain(seen, held, kind, amount)
         if gain.likely >= max(kind.least, seen.floor) * seen.whole:
+            one = _in_one_step(seen, amount) if kind.cause in PACED else None
             if kind.cause in PACED and not len(held.rows):
                 untold.append(kind.cause)
             elif kind.cause == "host_overhead" and _beside_copies(seen, told, gain):
                 gaps.append(NotTold((kind.cause,), BESIDE_COPIES, UNTOLD[1]))
             elif kind.cause == "host_overhead" and _uneven(seen, amount):
                 gaps.append(NotTold((kind.cause,), UNEVEN_WORK, MORE_STEPS))
+            elif one is not None and one in _first_steps(seen):
+                gaps.append(NotTold((kind.cause,), AT_FIRST.format(one), LATER))
+            elif one is not None:
+                told.append(_of_one_step(_finding(seen, kind, amount, gain, pause), one))
             else:
                 told.append(_finding(seen, kind, amount, gain, pause))
         else:
@@ -130,6 +140,30 @@ def find(seen: Seen) -> Told:
     if hosts := _some_of(seen):
         told = [_of_some(f, hosts) if f.cause == "host_overhead" else f for f in told]
     return Told(tuple(told), tuple(out), tuple(gaps))
+
+
+def _in_one_step(seen: Seen, amount: float) -> int | None:
+    """The step in which devices were idle for nearly all of `amount`, whatever else they were idle for in any."""
+    found, idle = seen.answer("overlap", OverlapResult), seen.amount("device_idle")
+    if found is None or idle <= 0:
+        return None
+    each = found.steps.groupby("step")["device_idle_s"].sum().astype(float)
+    if len(each) < LEAST_STEPS or not each.sum() > 0:
+        return None
+    beyond = (float(each.max()) - float(each.median())) / float(each.sum()) * idle
+    most = int(each.index[int(each.to_numpy().argmax())])
+    return most if beyond - (idle - amount) >= IN_ONE * amount else None
+
+
+def _first_steps(seen: Seen) -> set[int]:
+    """Of each capture the step that it marks first."""
+    rows = profiled_steps(seen.tables).sort_values("start_ns", kind="stable")
+    return set(rows.groupby("capture")["step"].first().astype(int))
+
+
+def _of_one_step(finding: Finding, one: int) -> Finding:
+    title = f"{finding.title} Nearly all of that is in step {one:,}."
+    return replace(finding, title=title, where=replace(finding.where, steps=(one,)))
 
 
 def _in_turn(seen: Seen) -> bool:
