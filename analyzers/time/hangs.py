@@ -14,11 +14,13 @@ import pandas as pd
 
 from analyzers.intervals import Spans, overlap_with, spans
 from analyzers.time.job_times import of_the_job
+from analyzers.time.step_streams import spoken
 from analyzers.time.step_takes import PAUSE_NS, PAUSE_STEPS
 from runs.tables import Tables, frame
 
 HANG_TIMES = 100
 HANG_LEAST_NS = 600 * 10**9
+HANGS_NAMED = 3  # steps that notes name one by one
 PEERS = 5  # steps that a usual one is taken from, at least
 SPANS_MORE = ("job", "queued", "slices")  # kinds of `lifecycle` that say nothing of a step
 
@@ -71,3 +73,16 @@ def _recorded(
     begun, ended = (life[c].to_numpy(dtype=np.int64) for c in ("start_ns", "end_ns"))
     windows, fetch = Spans(start, start + took), (life["kind"] == "data_loading").to_numpy(dtype=bool)
     return overlap_with(spans(begun, ended), windows), overlap_with(spans(begun[fetch], ended[fetch]), windows)
+
+
+def hangs_said(steps: pd.DataFrame) -> list[str]:
+    """Which steps hung, for how long, beside a usual one."""
+    hung = steps[steps["hung_ns"] > 0]
+    usual = steps.loc[~steps["first"].astype(bool), "dur_ns"].dropna()
+    named = [
+        f"Step {r.step} took {spoken(int(r.dur_ns))}, where a usual one takes {spoken(int(usual.median()))}: it "
+        "hung, and what goes beyond a usual step counts as a hang, not as training."
+        for r in hung.head(HANGS_NAMED).itertuples()
+    ]
+    more = len(hung) - len(named)
+    return named + ([f"{more:,} more {'step' if more == 1 else 'steps'} hung likewise."] if more else [])

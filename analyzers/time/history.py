@@ -13,7 +13,9 @@ import pandas as pd
 
 from analyzers.base import Facts, fact
 from analyzers.subject import devices_per_chip
-from analyzers.time.hangs import hung_ns, slow_after_pause
+from analyzers.time.beside_marks import beside
+from analyzers.time.beside_marks import said as beside_said
+from analyzers.time.hangs import hangs_said, hung_ns, slow_after_pause
 from analyzers.time.job_times import (
     Jobs,
     attempt_of,
@@ -26,14 +28,13 @@ from analyzers.time.job_times import (
 )
 from analyzers.time.scheduler_clock import begun_again, moved_said, scheduler_shifts
 from analyzers.time.step_joins import add_lines, anchor
-from analyzers.time.step_streams import NS_PER_S, UNTIMED, Stream, natural_key, spoken, streams
+from analyzers.time.step_streams import NS_PER_S, UNTIMED, Stream, natural_key, streams
 from analyzers.time.step_takes import TRACKED, Takes, lines_taken, takes
 from analyzers.time.untold import with_unprinted, with_untold
 from runs.tables import Tables, frame
 
 __all__ = ["NS_PER_S", "History", "Jobs", "from_the_future", "history", "job_times", "natural_key", "step_rows"]
 
-HANGS_NAMED = 3  # steps that notes name one by one
 PER_DEVICE = ("maxtext", "maxtext_metrics", *TRACKED)  # they tell of a JAX device: half a chip on v2, v3 and 7x
 MEANS_LEFT = 2  # means of steps that did not start up, of which a usual step is told
 TOO_FAST = "far faster than the median step: timed before it had run"
@@ -89,7 +90,7 @@ def history(tables: Tables, facts: Facts, now_ns: int | None = None) -> History:
     timed, lasting = rows["start_ns"].notna().to_numpy(), rows["dur_ns"].notna().to_numpy()
     marks, lines = rows[~seen & ~lasting & timed], rows[~seen & lasting]
     if len(marks):
-        return _by_marks(tables, facts, marks, lines, notes, now_ns)
+        return _by_marks(tables, facts, marks, lines, rows[seen], notes, now_ns)
     if len(lines):
         return _by_lines(tables, facts, lines, rows[seen], notes, now_ns)
     steps, said = _from_profile(rows[seen])
@@ -136,9 +137,15 @@ def _possible(rows: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
 
 
 def _by_marks(
-    tables: Tables, facts: Facts, marks: pd.DataFrame, lines: pd.DataFrame, notes: list[str], now_ns: int | None
+    tables: Tables,
+    facts: Facts,
+    marks: pd.DataFrame,
+    lines: pd.DataFrame,
+    seen: pd.DataFrame,
+    notes: list[str],
+    now_ns: int | None,
 ) -> History:
-    """Steps by goodput entries, with what step lines add."""
+    """Steps by goodput entries, with what step lines add; by lines where these tell of more at either end."""
     times = marks["start_ns"].to_numpy(dtype=np.int64)
     own = (*_sources(marks), *_sources(lines))
     moved = scheduler_shifts(tables, times, own)
@@ -146,6 +153,13 @@ def _by_marks(
     jobs = job_times(tables, now_ns, moved, lone, times)
     steps, clock, said = _from_marks(marks, jobs.starts)
     found = lines_taken(lines, clock)
+    told = beside(clock.step, clock.start_ns, found.step, found.start_ns, clock.usual_ns)
+    notes = [*notes, *beside_said(told, _sources(marks), _sources(lines.iloc[found.row]))]
+    if told.further:
+        return _by_lines(tables, facts, lines, seen, notes, now_ns, clock)
+    if told.of_another:
+        foreign = tuple(name for name in _sources(lines) if name not in _sources(marks))
+        lines, found = lines[:0], replace(lines_taken(lines[:0], clock), foreign=foreign)
     shifts = {**found.shifts, **moved}
     others = (*lone, *found.foreign)
     if found.shifts or found.foreign:
@@ -160,10 +174,16 @@ def _by_marks(
 
 
 def _by_lines(
-    tables: Tables, facts: Facts, lines: pd.DataFrame, seen: pd.DataFrame, notes: list[str], now_ns: int | None
+    tables: Tables,
+    facts: Facts,
+    lines: pd.DataFrame,
+    seen: pd.DataFrame,
+    notes: list[str],
+    now_ns: int | None,
+    clock: Stream | None = None,
 ) -> History:
-    """Steps by step lines, with the times of day of a profile where they have none."""
-    found = lines_taken(lines)
+    """Steps by step lines, with the times of day of a profile where they have none. `clock`: see `takes`."""
+    found = lines_taken(lines, clock)
     steps, notes = _stepped(lines, found), [*notes, *found.notes]
     if len(seen) and not steps["start_ns"].notna().any() and not anchor(steps, seen.dropna(subset=["start_ns"])):
         notes.append(
@@ -235,19 +255,6 @@ def _own_attempts(lines: pd.DataFrame, attempt: np.ndarray) -> dict[tuple[str, i
 
 def _sources(rows: pd.DataFrame) -> tuple[str, ...]:
     return tuple(str(s) for s in rows["source"].dropna().unique())
-
-
-def hangs_said(steps: pd.DataFrame) -> list[str]:
-    """Which steps hung, for how long, beside a usual one."""
-    hung = steps[steps["hung_ns"] > 0]
-    usual = steps.loc[~steps["first"].astype(bool), "dur_ns"].dropna()
-    named = [
-        f"Step {r.step} took {spoken(int(r.dur_ns))}, where a usual one takes {spoken(int(usual.median()))}: it "
-        "hung, and what goes beyond a usual step counts as a hang, not as training."
-        for r in hung.head(HANGS_NAMED).itertuples()
-    ]
-    more = len(hung) - len(named)
-    return named + ([f"{more:,} more {'step' if more == 1 else 'steps'} hung likewise."] if more else [])
 
 
 # --- steps by marks, lines and profiles
