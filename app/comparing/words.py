@@ -44,7 +44,7 @@ def _change(ratio: float) -> str:
 
 def _range(d: Difference) -> str:
     """The interval of the ratio as changes, each end with its direction where they are not the same."""
-    ends = d.ratio_low, d.ratio_high
+    ends = [r for r in (d.ratio_low, d.ratio_high) if r is not None]
     if min(ends) < 1 < max(ends) or 1 in ends:
         return f"{_change(ends[0])} to {_change(ends[1])}"
     low, high = (fmt.change(r - 1, 2) for r in sorted(ends, key=lambda r: abs(r - 1)))
