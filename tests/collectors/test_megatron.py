@@ -402,6 +402,22 @@ def test_two_hosts_in_one_file_make_no_restart(tmp_path):
     assert got.column("steps", "step") == [n for n in range(1, 11) for _ in range(2)]
 
 
+@pytest.mark.parametrize(("early_ms", "moved"), ((1, 1), (819, 819), (0, 0), (-700, 0), (5_000, 0)))
+def test_a_first_step_that_began_as_training_was_told_to_is_of_that_start(tmp_path, early_ms, moved):
+    """Megatron says so once its timer runs, and to the whole second: its first step began a little before."""
+    begun = "[before the start of training step] datetime: 2026-03-04 05:05:12 \n"
+    ended = 12 + 10 - early_ms / 1000
+    text = begun + "".join(
+        old(n, 10_000.0).replace(" iteration", f" [2026-03-04 05:05:{ended + 10 * (n - 1):06.3f}] iteration", 1)
+        for n in (1, 2, 3)
+    )
+    got = log(tmp_path, text)
+    first = got.column("steps", "start_ns")[0]
+    assert first == at(5, 12) - early_ms * 1_000_000
+    (job,) = got.rows["lifecycle"]
+    assert job["start_ns"] == at(5, 12) - moved * 1_000_000
+
+
 def test_two_hosts_without_times_are_laid_side_by_side(tmp_path):
     begun = "[before the start of training step] datetime: 2026-03-04 05:05:12 \n"
     text = begun + "".join(old(n, 1000.0 + r) for n in range(1, 5) for r in range(2))
