@@ -62,6 +62,7 @@ PLACES = (
     "serving.sglang_log",
     "serving.otel_spans",
     "device.dcgm",
+    "device.nvidia_smi",
     "serving.prometheus",
     "serving.prometheus_json",
     "device.tpu_info",

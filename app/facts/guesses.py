@@ -48,6 +48,7 @@ ON_GPU = (
     "nvrx",
     "nccl_inspector",
     "dcgm",
+    "nvidia_smi",
     "flight_recorder",
     "chakra",
     "mllog",

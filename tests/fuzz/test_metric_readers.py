@@ -4,10 +4,10 @@ import gzip
 
 import pytest
 
-from collectors.device import chakra, cloud_monitoring, dcgm, ray_timeline, tpu_info
+from collectors.device import chakra, cloud_monitoring, dcgm, nvidia_smi, ray_timeline, tpu_info
 from collectors.serving import prometheus, prometheus_json, request_trace
 from tests.app.metrics_server import exposition
-from tests.collectors import test_chakra, test_cloud_monitoring, test_ray_timeline
+from tests.collectors import test_chakra, test_cloud_monitoring, test_nvidia_smi, test_ray_timeline
 from tests.collectors.test_dcgm import GPUS
 from tests.collectors.test_prometheus import SGLANG
 from tests.collectors.test_prometheus_json import ANSWERS
@@ -23,6 +23,7 @@ VALID = {
         b'vllm:cache_config_info{block_size="16",num_gpu_blocks="9"} 1\n',
     ],
     dcgm: [GPUS.encode()],
+    nvidia_smi: [test_nvidia_smi.QUERIED.encode(), test_nvidia_smi.DMON.encode()],
     prometheus_json: [answer.encode() for answer in ANSWERS],
     tpu_info: [
         f"Last update: 2025-07-24 11:00:59 UTC\n{TABLES}{BOXED}".encode(),

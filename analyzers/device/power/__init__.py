@@ -44,7 +44,8 @@ def analyze(tables: Tables, facts: Facts, options: Mapping[str, Any]) -> PowerRe
     if not chips:
         raise QuestionError(
             "no input tells how much power a chip drew",
-            advice="Add scrapes of NVIDIA's DCGM exporter, or the run of W&B or MLflow that sampled the machine.",
+            advice="Add scrapes of NVIDIA's DCGM exporter, what nvidia-smi --query-gpu=timestamp,index,power.draw "
+            "--format=csv -l 5 wrote, or the run of W&B or MLflow that sampled the machine.",
         )
     work = work_of(tables, facts)
     window, span, said = _window(chips, work)

@@ -11,6 +11,7 @@ from errors import format as fmt
 
 MUCH_IDLE = 0.05  # of the energy: drawn by chips that did next to nothing
 FAULTS = ("heat (software)", "heat (hardware)", "the power brake")  # nothing that a busy chip should meet
+KWH_FROM = 3.6e5  # joules
 LONG = 0.005  # of the time: what holds clocks down for less is no sentence
 
 
@@ -19,11 +20,11 @@ def verdict(result: PowerResult) -> Verdict:
     return headline(_drawn(result), _each(result), *_apart(result), *_slowed(result), *_idle(result))
 
 
-def energy(joules: float | None) -> str:
-    """`412 J`, `3.61 kJ`, `1.25 kWh`: kilowatt-hours from a tenth of one on."""
+def energy(joules: float | None, kwh_from: float = KWH_FROM) -> str:
+    """`412 J`, `3.61 kJ`, `1.25 kWh`: kilowatt-hours from a tenth of one on, or from as many joules as `kwh_from`."""
     if joules is None or not math.isfinite(joules):
         return fmt.NO_VALUE
-    if joules >= 3.6e5:
+    if joules >= kwh_from:
         return f"{fmt.number(joules / 3.6e6)} kWh"
     for factor, unit in ((1e3, "kJ"), (1.0, "J"), (1e-3, "mJ")):
         if joules >= factor:
@@ -111,14 +112,15 @@ def _idle(result: PowerResult) -> list[str]:
 
 
 def table(result: PowerResult) -> Table:
-    """A row a chip."""
+    """A row a chip, their energy in one unit."""
+    in_kwh = len(result.devices) > 0 and float(result.devices["energy_j"].max()) >= KWH_FROM
     rows = tuple(
         (
             chip(row["host"] if isinstance(row["host"], str) else None, int(row["device"])),
             watts(_known(row["mean_watts"])),
             watts(_known(row["highest_watts"])),
             watts(_known(row["limit_watts"])),
-            energy(_known(row["energy_j"])),
+            energy(_known(row["energy_j"]), 0.0 if in_kwh else KWH_FROM),
             _number(row["clock_mhz"]),
             _number(row["mean_celsius"]),
             fmt.share(_known(row["slowed_share"])),
