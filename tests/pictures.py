@@ -166,8 +166,8 @@ def take(server: str, store: Store, names: list[str]) -> Iterator[tuple[Page, Se
 
 
 def make(folder: Path) -> None:
-    """Runs of what no bundled one tells: a late host before GPUs, a job that hangs, a pipeline with a slow stage, a job
-    of every night."""
+    """Runs of what no bundled one tells: a late host before GPUs, a job that hangs, a pipeline with a slow stage, a GPU
+    that heat holds down, a job of every night."""
     slow = lambda step, dp, stage, batch: (30 if (dp, stage) == (1, 0) else 10) * pipelines.MS  # noqa: E731
     kineto_trace.write(folder / "rank-0.pt.trace.json", 1_000_000)
     dump = folder / "nccl_trace_rank_2"
@@ -177,7 +177,33 @@ def make(folder: Path) -> None:
     store = Store(folder / "store")
     for name, path in (("gpu-trace", folder / "rank-0.pt.trace.json"), ("hung-job", dump), ("pipeline", table)):
         ingest([path], store, name=name)
+    ingest(hot(folder / "hot"), store, name="hot-gpu", chips=8)
     nights(store)
+
+
+def hot(folder: Path) -> list[Path]:
+    """What nvidia-smi and Megatron-LM write of ten minutes in which one of eight GPUs becomes too hot."""
+    folder.mkdir()
+    head = "timestamp, index, name, power.draw [W], power.limit [W], temperature.gpu, clocks.current.sm [MHz], "
+    samples, lines = [head + "clocks_event_reasons.hw_thermal_slowdown"], list[str]()
+    for second in range(0, 600, 5):
+        for gpu in range(8):
+            at = f"2026/07/31 00:{second // 60:02}:{second % 60:02}.000"
+            state = "420 W, 700 W, 87, 1230 MHz, Active" if gpu == 5 and second >= 300 else ""
+            state = state or f"{640 - 5 * gpu} W, 700 W, {60 + gpu}, 1755 MHz, Not Active"
+            samples.append(f"{at}, {gpu}, NVIDIA H100 80GB HBM3, {state}")
+    took, ended = [1.0] * 300 + [1.4] * 210, 0.0
+    for step, seconds in enumerate(took, 1):
+        ended += seconds
+        at = f"2026-07-31 00:{int(ended // 60):02}:{ended % 60:09.6f}"
+        lines.append(
+            f" [{at}] iteration {step:8}/    1000 | consumed samples: {64 * step} | elapsed time per iteration (ms): "
+            f"{seconds * 1000:.1f} | global batch size:    64 | lm loss: 2.0E+00 |"
+        )
+    paths = [folder / "gpu.csv", folder / "train.log"]
+    for path, text in zip(paths, (samples, lines), strict=True):
+        path.write_text("\n".join(text) + "\n")
+    return paths
 
 
 def nights(store: Store) -> None:

@@ -35,7 +35,7 @@ def test_the_page(place):
     run = made_runs.write(place.store, "hot", {k: {n: list(c) for n, c in t.items()} for k, t in tables.items()}, {})
     at = opened(PAGE, run=run.run_id)
     assert not at.exception and not at.warning
-    assert "Chip 3 of n1 ran at" in words(at)
+    assert "Chip 3 of n1 ran at" in words(at) and "Chip 3 of n1" in POWER.verdict(asked([*machine()], steps=steps()))
     at.number_input(key="pick_usd_per_kwh").set_value(0.12).run()
     assert at.query_params["usd_per_kwh"] == "0.12" and "($0." in words(at)
 

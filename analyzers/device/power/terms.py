@@ -10,7 +10,7 @@ TERMS = (
         unit="W",
     ),
     Term(
-        "Limit",
+        "Power limit",
         "What a chip may draw: the limit in force that its samples tell, else what the catalogue has of its sheet.",
         unit="W",
     ),

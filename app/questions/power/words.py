@@ -16,8 +16,8 @@ LONG = 0.005  # of the time: what holds clocks down for less is no sentence
 
 
 def verdict(result: PowerResult) -> Verdict:
-    """Watts against the limit, energy, what a step and a token took, and what stands out."""
-    return headline(_drawn(result), _each(result), *_apart(result), *_slowed(result), *_idle(result))
+    """Watts against the limit, energy, a chip that is slower than the others, what a step and a token took."""
+    return headline(_drawn(result), *_apart(result), _each(result), *_slowed(result), *_idle(result))
 
 
 def energy(joules: float | None, kwh_from: float = KWH_FROM) -> str:
