@@ -99,7 +99,7 @@ class ParquetTables:
         path = self._files[table]
         try:
             left = path.stat().st_size + _FREE_ROWS
-            with pq.ParquetFile(path, read_dictionary=_texts(path, there)) as file:
+            with pq.ParquetFile(path, read_dictionary=shared_texts(path, there)) as file:
                 for batch in file.iter_batches(ROWS, columns=there, use_threads=False):
                     if (left := left - batch.num_rows) < 0:
                         raise ValueError("it holds more rows than fit in the file")
@@ -114,7 +114,7 @@ class ParquetTables:
             self.lost.append(lost)
 
 
-def _texts(path: Path, columns: Sequence[str]) -> list[str]:
+def shared_texts(path: Path, columns: Sequence[str]) -> list[str]:
     """Columns of text, to be read as dictionaries: one long text a million times stays one text. Raises ValueError for
     an encoding in which each text may be a long one before it with a byte more."""
     metadata = pq.read_metadata(path)

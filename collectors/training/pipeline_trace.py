@@ -43,6 +43,7 @@ MAX_SECONDS = 2e9  # 63 years: further no time of this trace can be
 MAX_NAMES = 1_000
 META_BYTES = 1 << 16
 BATCH_ROWS = 65_536
+FREE_ROWS = 1 << 20  # beyond them a row takes a byte at least: times differ from row to row
 _OPS = {name: number for number, name in enumerate(PIPELINE_OPS)}
 
 
@@ -126,7 +127,11 @@ def _batches(source: Source, columns: tuple[str, ...], seen: _Seen) -> Iterator[
     if source.head[:4] == b"PAR1":
         file = pq.ParquetFile(source.path, pre_buffer=False)
         if there := [c for c in columns if c in file.schema_arrow.names]:
-            yield from file.iter_batches(batch_size=BATCH_ROWS, columns=there)
+            left = FREE_ROWS + source.path.stat().st_size
+            for batch in file.iter_batches(batch_size=BATCH_ROWS, columns=there):
+                if (left := left - batch.num_rows) < 0:
+                    raise ValueError("more rows than fit in the file")
+                yield batch
         return
 
     def uneven(row: csv.InvalidRow) -> Literal["skip"]:

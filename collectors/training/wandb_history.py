@@ -30,6 +30,7 @@ import pyarrow.parquet as pq
 from collectors.base import Item, Source
 from collectors.reading.encodings import Utf8
 from collectors.reading.json_stream import objects
+from collectors.reading.parquet_tables import shared_texts
 from collectors.reading.textlog import Tally, clean, fits_seconds, seconds_to_ns
 from collectors.training.tracked import Tracked
 from collectors.training.wandb_config import numbers, step_of
@@ -51,11 +52,12 @@ MIN, MAX, OF_RUN = "__MIN", "__MAX", " - "
 MARK = b"wandb-compacted"  # in the metadata of W&B's own Parquet files
 MOST_COLUMNS = 20_000
 MOST_TIMES = 200  # unpacked bytes for one of a Parquet file, beyond what does no harm
-_FREE_BYTES = 1 << 26
+_FREE_BYTES, FREE_ROWS = 1 << 26, 1 << 17  # beyond so many rows each takes a byte at least: times and losses differ
 _TIMES = re.compile(rb'"_(?:runtime|timestamp)"\s*:')
 _SYSTEM = "system."
 _VALUES = 1 << 21  # of all columns that are looked at together
 _BLOCK_BYTES = 1 << 24  # of CSV at once: a row is no longer
+OTHER_VALUES = "no numbers: text, pictures, histograms, tables"
 _EXPECTED = "columns such as _step, _timestamp and one for each metric, as run.history() has them"
 
 
@@ -203,8 +205,15 @@ def _parquet(source: Source) -> Iterator[_Batch]:
     if sum(g.total_byte_size for g in groups) > _FREE_BYTES + MOST_TIMES * source.content.stat().st_size:
         raise InputError(f"unpacks to more than {MOST_TIMES} times its size", where=source.name)
     once = [f for f in file.schema_arrow if file.schema_arrow.names.count(f.name) == 1]
-    wanted = [f.name for f in once if _is_number(f.type) or (f.name in RUNS and pa.types.is_string(f.type))]
+    texts = [f.name for f in once if f.name in RUNS and pa.types.is_string(f.type)]
+    wanted = [f.name for f in once if _is_number(f.type) or f.name in texts]
+    file = pq.ParquetFile(
+        source.content, pre_buffer=False, read_dictionary=shared_texts(source.content, texts) if texts else None
+    )
+    left = FREE_ROWS + source.content.stat().st_size
     for batch in file.iter_batches(_rows_of(wanted), columns=wanted, use_threads=False) if wanted else ():
+        if (left := left - batch.num_rows) < 0:
+            raise InputError("more rows than fit in the file", where=source.name, expected=_EXPECTED)
         yield batch.schema.names, [*batch.columns]
 
 
@@ -282,10 +291,24 @@ def _floats(column: pa.Array, tally: Tally) -> np.ndarray | None:
     """A column as numbers, NaN where there is none; None for one of anything else."""
     if _is_number(column.type):
         return column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+    if isinstance(column, pa.DictionaryArray):  # a text that rows share is looked at once
+        return _shared(column, tally)
     try:
         return column.cast(pa.string()).cast(pa.float64()).to_numpy(zero_copy_only=False)
     except pa.ArrowException:
         return _one_by_one(column, tally)
+
+
+def _shared(column: pa.DictionaryArray, tally: Tally) -> np.ndarray:
+    """The same of texts by their numbers in a dictionary."""
+    each = _floats(column.dictionary, Tally())
+    if each is None or not len(each):
+        return np.full(len(column), np.nan)
+    there = column.is_valid().to_numpy(False)
+    values = np.where(there, each[column.indices.fill_null(0).to_numpy(False)], np.nan)
+    if others := int((there & np.isnan(values)).sum()):
+        tally.add("values", OTHER_VALUES, count=others)
+    return values
 
 
 def _one_by_one(column: pa.Array, tally: Tally) -> np.ndarray | None:
@@ -297,7 +320,7 @@ def _one_by_one(column: pa.Array, tally: Tally) -> np.ndarray | None:
         except (ValueError, OverflowError):
             others += 1
     if others:
-        tally.add("values", "no numbers: text, pictures, histograms, tables", count=others)
+        tally.add("values", OTHER_VALUES, count=others)
     return values
 
 

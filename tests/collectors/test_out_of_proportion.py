@@ -1,13 +1,17 @@
 """Input on which a reader once went on without end, or took the square of its size: each ends here, or is ended."""
 
 import gzip
+import io
 import json
 import tracemalloc
 from collections.abc import Iterator, Sequence
 from math import inf
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from collectors.device import kineto
@@ -33,7 +37,7 @@ from collectors.reading.attempts import Lanes
 from collectors.reading.textlog import Tally
 from collectors.serving.serving_rows import Loads
 from collectors.serving.vllm_bench.objects import objects
-from collectors.training import dllogger, megatron, nanogpt, wandb_config
+from collectors.training import dllogger, megatron, nanogpt, pipeline_trace, wandb_config, wandb_history
 from collectors.training.goodput_log.fit import _stray_null
 from errors import InputError
 from tests.collectors.kineto_traces import event, trace
@@ -241,6 +245,33 @@ def test_very_many_starts_in_one_log(tmp_path):
     lines = (f'DLLL {{"timestamp": "{BEGUN + n}", "step": {many - n}, "data": {{"loss": 1.5}}}}\n' for n in range(many))
     got = read(dllogger, source_of(tmp_path, "".join(lines)))
     assert got.column("lifecycle", "attempt") == [*range(many)]
+
+
+def packed(rows: int, **columns: Any) -> bytes:
+    """A Parquet file in which each column holds one value in all rows."""
+    out, none = io.BytesIO(), pa.array(np.zeros(rows, np.int32))
+    table = pa.table({name: pa.DictionaryArray.from_arrays(none, pa.array([one])) for name, one in columns.items()})
+    pq.write_table(table, out, store_schema=False, write_statistics=False, compression="zstd")
+    return out.getvalue()
+
+
+@pytest.mark.parametrize(
+    "reader, columns",
+    [
+        (wandb_history, {"_step": 5, "_timestamp": 1.7e9, "loss": 2.5}),
+        (pipeline_trace, dict.fromkeys(pipeline_trace.NEEDED, 1.0) | {"optype": "forward-compute"}),
+    ],
+    ids=["wandb_history", "pipeline_trace"],
+)
+def test_a_table_of_very_many_rows_that_are_all_alike(tmp_path, monkeypatch, reader, columns):
+    monkeypatch.setattr(reader, "FREE_ROWS", 1 << 17)
+    with pytest.raises(InputError, match="more rows than fit in the file"):
+        read(reader, source_of(tmp_path, packed(400_000, **columns)))
+
+
+def test_a_long_text_in_very_many_rows_of_a_table(tmp_path):
+    got = read(wandb_history, source_of(tmp_path, packed(20_000, _step=5, loss=2.5, name="x" * 200_000)))
+    assert len(got.rows["scalars"]) == 20_000 and "values (20,000): no numbers" in got.reasons()
 
 
 def test_loads_of_one_name(tmp_path):
