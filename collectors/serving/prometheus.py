@@ -168,7 +168,8 @@ class _Metrics:
         self._scalar_names: set[str] = set()
         self._scalar_rows = 0
         self._model: str | None = None
-        self._about: dict[str, set[str]] = {}  # labels of who tells that are not known ones, and their values
+        self._about: dict[str, str] = {}  # labels of who tells that are not known ones, and the first value of each
+        self._differ: set[str] = set()  # those that have others too
         self._sampled = False
         self.engine_name: str | None = None
 
@@ -204,13 +205,14 @@ class _Metrics:
 
     def _learn(self, texts: Iterable[str]) -> None:
         """Which labels of an engine's series say who tells. What was known of series is forgotten where it changes."""
-        before = {key: len(values) > 1 for key, values in self._about.items()}
+        before = len(self._about), len(self._differ)
         for text in texts:
             name, labels = parsed(text)
             if metric_of(name, labels) in ENGINE:
                 for key in set(labels) - _WHO - SPLITS - set(KINDS.values()):
-                    self._about.setdefault(key, set()).add(labels[key])
-        if before != {key: len(values) > 1 for key, values in self._about.items()}:
+                    if self._about.setdefault(key, labels[key]) != labels[key]:
+                        self._differ.add(key)
+        if before != (len(self._about), len(self._differ)):
             self._known.clear()
 
     def _whole(self, row: dict[str, Any]) -> dict[str, Any]:
@@ -312,7 +314,7 @@ class _Metrics:
     def _replica(self, labels: dict[str, str]) -> str | None:
         """Who tells: the labels that name a replica; the model too where it is not the first one's."""
         parts = [labels[key] for key in _REPLICA if labels.get(key)]
-        parts = [labels[k] for k, values in sorted(self._about.items()) if len(values) > 1 and labels.get(k)] + parts
+        parts = [labels[key] for key in sorted(self._differ.intersection(labels)) if labels[key]] + parts
         if model := labels.get("model_name"):
             if self._model is None:
                 self._model = model

@@ -35,6 +35,7 @@ from collectors.device.xplane.wire import Window
 from collectors.reading import documents, json_stream
 from collectors.reading.attempts import Lanes
 from collectors.reading.textlog import Tally
+from collectors.serving import prometheus
 from collectors.serving.serving_rows import Loads
 from collectors.serving.vllm_bench.objects import objects
 from collectors.training import dllogger, megatron, nanogpt, pipeline_trace, wandb_config, wandb_history
@@ -238,6 +239,12 @@ def test_very_many_hosts_that_print_each_step(tmp_path, reader, line):
     hosts = 6_000
     got = read(reader, source_of(tmp_path, "".join(line.format(n, step) for step in (1, 2) for n in range(hosts))))
     assert len(got.rows["steps"]) == 2 * hosts and {*got.column("steps", "attempt")} == {0}
+
+
+def test_series_of_an_engine_with_very_many_labels(tmp_path):
+    series = (f'vllm:num_requests_running{{engine="{n}",label{n}="x"}} {n}\n' for n in range(8_000))
+    got = read(prometheus, source_of(tmp_path, "# scraped_at 1700000000\n" + "".join(series)))
+    assert sorted(got.column("engine", "running")) == [*range(8_000)]
 
 
 def test_very_many_starts_in_one_log(tmp_path):
