@@ -18,7 +18,6 @@ from analyzers.findings.rank import MOST, joint, settled
 from analyzers.findings.rules import COMPILED, SERVING, TRAINING
 from analyzers.findings.rules.sampled import lacking
 from analyzers.findings.terms import TERMS as TERMS
-from analyzers.findings.unanswered import unanswered
 from analyzers.held import PRICE
 from analyzers.serving.accounts import is_serving
 from analyzers.serving.engine.samples import OF_TRITON
@@ -72,7 +71,6 @@ class FindingsResult:
     `told_share`: of the chip time, what the ledger can tell. `useful_share`: what moved the model forward at the chip's
     peak, `kept_share`: what went into steps that were kept (or tokens that were served). None where not known.
     `peak_known`: whether a peak of the chip is. `lacking`: of a server, what would tell of the rest of its chip time.
-    `unanswered`: of a server, how many requests did not complete, and how many were sent; None where no input tells.
     """
 
     findings: tuple[Finding, ...]
@@ -89,7 +87,6 @@ class FindingsResult:
     serving: bool = False
     peak_known: bool = True
     lacking: str = ""
-    unanswered: tuple[int, int] | None = None
     frameworks: tuple[str, ...] = ()
     ladder: Grade = field(default_factory=Grade)
     notes: tuple[str, ...] = field(default=())
@@ -139,9 +136,6 @@ class FindingsResult:
             "explained": [{"cause": f.cause, "title": f.title} for f in self.explained],
             "ruled_out": [dict(vars(r)) for r in self.ruled_out],
             "not_told": [{"causes": list(n.causes), "why": n.why, "add": n.add} for n in self.not_told],
-            "unanswered": None
-            if self.unanswered is None
-            else dict(zip(("failed", "requests"), self.unanswered, strict=True)),
             "notes": list(self.notes),
         }
 
@@ -256,7 +250,6 @@ def analyze(tables: Tables, facts: Facts, options: Mapping[str, Any], answers: A
         serving=found.serving,
         peak_known=found.peak_known,
         lacking=lacking(seen) if found.serving else "",
-        unanswered=unanswered(tables) if found.serving else None,
         frameworks=answers.frameworks,
         ladder=Grade() if found.serving or compiled else grade(seen),
         notes=found.notes,

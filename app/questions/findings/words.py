@@ -14,14 +14,13 @@ WIDE = 0.25  # of what is likely: where less may be given back, the headline say
 def verdict(result: FindingsResult) -> Verdict:
     """What to mend first and what that is worth; or that nothing stands out, of how much that can be told."""
     if not result.findings:
-        rest = _unjudged(*result.unjudged) if result.unjudged else (nothing(result), _unasked(result))
-        return headline(_unanswered(result), *rest)
+        return headline(*(_unjudged(*result.unjudged) if result.unjudged else (nothing(result), _unasked(result))))
     first, *rest = result.findings
     others = list(dict.fromkeys(_short(f, result) for f in rest))  # of several settings that cost one is enough
     following = f"Next: {', then '.join(others[:2])}." if rest else ""
     dark = "" if result.told_share >= 0.5 else f"{fmt.share(1 - result.told_share)} of the chip time cannot be told."
     idle = _besides(*result.unjudged) if result.unjudged else ()
-    return headline(first.title, _worth(result, first), *idle[:1], following, _unanswered(result), dark, *idle[1:])
+    return headline(first.title, _worth(result, first), *idle[:1], following, dark, *idle[1:])
 
 
 def _unjudged(account: str, share: float, gap: NotTold) -> tuple[str, str]:
@@ -74,11 +73,10 @@ def _short(finding: Finding, result: FindingsResult) -> str:
 def nothing(result: FindingsResult) -> str:
     """That nothing stands out, and what the rest of the chip time went into; or that too little can be told."""
     told = fmt.whole_share(result.told_share)
-    none = "Nothing else stands out" if _unanswered(result) else "Nothing stands out"
     if result.blind:
         add, quiet = _lacking(result), _by_samples(result)
         if quiet:
-            return f"{none}: {quiet}. What its chip time went into is not told: add {add}."
+            return f"Nothing stands out: {quiet}. What its chip time went into is not told: add {add}."
         if result.told_share <= 0:
             return f"Of the chip time nothing can be told, so neither can what is wrong. Add {add}."
         only = told[0].upper() + told[1:] if told.startswith("less") else f"Only {told}"
@@ -90,20 +88,12 @@ def nothing(result: FindingsResult) -> str:
     least = "at least " if result.useful_least else ""
     useful = "" if not result.useful_share else f"{least}{fmt.whole_share(result.useful_share)} is useful maths"
     rest = f"the largest of the rest {'is' if len(parts) == 1 else 'are'} {', '.join(parts)}" if parts else ""
-    return f"{none}: of the {told} that can be told, {'; '.join(filter(None, (useful, rest)))}."
+    return f"Nothing stands out: of the {told} that can be told, {'; '.join(filter(None, (useful, rest)))}."
 
 
 def _unasked(result: FindingsResult) -> str:
     """Of a server that mostly had no request, why that is no finding; empty of any other."""
     return next((_why(gap) for gap in result.not_told if "idle_engine" in gap.causes), "")
-
-
-def _unanswered(result: FindingsResult) -> str:
-    """Of a server, how many requests did not complete; empty where they are too few to stand out."""
-    failed, sent = result.unanswered or (0, 0)
-    if not failed or failed < result.floor * sent:
-        return ""
-    return f"{fmt.count(failed, 'request')} of {sent:,} did not complete: Latency tells more."
 
 
 def _by_samples(result: FindingsResult) -> str:
