@@ -1,11 +1,16 @@
 """Runs of which a question once took the square of their size."""
 
+from types import SimpleNamespace
+from typing import Any
+
 import numpy as np
+import pandas as pd
 import pytest
 
 from analyzers.device.critical_path.told import _NUMBER
 from analyzers.device.modules.fold import _unfolded
 from analyzers.difference.operations import plain
+from analyzers.serving.latency.summary import _by_stage
 from analyzers.serving.prefix_cache.replay import NEVER, _together, replay
 from tests.proportion import soon
 
@@ -46,6 +51,12 @@ def test_as_many_caches_as_requests():
     caches = np.arange(MANY)[::-1]
     found = _together(np.repeat(caches, 2), caches)
     assert [f.tolist() for f in found[:2]] == [[2 * MANY - 2, 2 * MANY - 1], [2 * MANY - 4, 2 * MANY - 3]]
+
+
+def test_as_many_loads_as_requests():
+    names = [f"load {n}" for n in range(MANY // 20)]
+    single: Any = SimpleNamespace(rows=pd.DataFrame({"stage": pd.array(names, dtype="string")}), for_stage=str)
+    assert _by_stage(single, [*names, "another"]) == {name: name for name in names}
 
 
 def test_caches_that_nobody_asks_for_a_block():

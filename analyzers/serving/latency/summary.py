@@ -132,7 +132,8 @@ def _by_stage(single: Served | None, names: Sequence[str | None]) -> dict[str | 
     if single is None:
         return {}
     stage = single.rows["stage"]
-    parts: dict[str | None, Served] = {n: single.for_stage(n) for n in names if n in set(stage.dropna().astype(str))}
+    told = {str(s) for s in stage.dropna().unique()}
+    parts: dict[str | None, Served] = {n: single.for_stage(n) for n in names if n in told}
     loose = stage.isna().to_numpy()
     if loose.all():
         parts[None] = single
