@@ -1,4 +1,5 @@
-"""What the durations of steps alone tell: that they grow, that every n-th is longer, or that they changed for good.
+"""What the durations of steps alone tell: that they grow, that every n-th is longer, that many are at no one distance,
+or that they changed for good.
 
 Only kept, plausible steps are looked at, without the first of an attempt and without those that hung. A pattern is told
 where it stands clear of the scatter of neighbouring steps and costs a floor of the time (`LEAST_SHARE`). Of several the
@@ -23,6 +24,9 @@ CLEAR = 5.0  # robust deviations by which a step is a longer one
 SAME_GAP = 0.8  # of longer steps: so many must follow the one before at the same distance
 LONGEST = 0.3  # of the longest: from there on a step is among the longest
 LEAST_TIMES = 4  # longer steps of a period, at least
+MANY = 8  # longer steps at no one distance, at least: a few are what any machine has now and then
+HALF_AGAIN = 0.5  # of the steps around them: such steps are longer by so much at least
+IRREGULAR_SHARE = 0.05  # of the time of the steps looked at: what they must cost
 MOST_PATTERNS = 3
 BUCKETS = 200  # growing is judged of medians of so many stretches at the most
 GROWING_Z = 4.4  # standard deviations of Kendall's test: steps in any order look so once in 100,000 times
@@ -34,8 +38,8 @@ GROWN = 0.1  # of the usual step, from the first to the last: a smaller growth i
 
 @dataclass(frozen=True, kw_only=True)
 class StepPattern:
-    """`kind`: growing, periodic or changed (for some time, or for good). `first_step` to `last_step`: where; `every`:
-    of a period, in steps.
+    """`kind`: growing, periodic, irregular or changed (for some time, or for good). `first_step` to `last_step`: where;
+    `every`: of a period, in steps; `times`: how many steps are longer, of those at no one distance.
 
     `usual_s`: a step without it; `slow_s`: one with it (of growing steps the last). `excess_s`: seconds of wall time
     beyond the usual, summed over its steps.
@@ -48,6 +52,7 @@ class StepPattern:
     usual_s: float
     slow_s: float
     excess_s: float
+    times: int | None = None
 
     def to_dict(self) -> dict[str, Any]:
         return dict(vars(self))
@@ -60,7 +65,8 @@ def step_pattern(changes: StepChanges) -> StepPattern | None:
         return None
     step, dur = rows["step"].to_numpy(dtype=np.int64), rows["dur_s"].to_numpy(dtype=float)
     level = rows["level_s"].to_numpy(dtype=float)
-    found = (_growing(step, dur, level) or _changed(changes), _periodic(step, dur, level))
+    longer = _periodic(step, dur, level) or _irregular(step, dur, level)
+    found = (_growing(step, dur, level) or _changed(changes), longer)
     worth = [f for f in found if f is not None and f.excess_s >= LEAST_SHARE * float(dur.sum())]
     return max(worth, key=lambda f: f.excess_s, default=None)
 
@@ -88,6 +94,8 @@ def _without(rows: pd.DataFrame, pattern: StepPattern) -> pd.DataFrame:
     if pattern.kind == "periodic":
         here &= (step - pattern.first_step) % (pattern.every or 1) == 0
         less = np.where(here, np.maximum(dur - level, 0.0), 0.0)
+    elif pattern.kind == "irregular":
+        less = np.where(dur > (1 + HALF_AGAIN) * level, dur - level, 0.0)
     elif pattern.kind == "changed":
         less = np.where(here, np.maximum(level - pattern.usual_s, 0.0), 0.0)
     else:
@@ -138,7 +146,7 @@ def _line(x: np.ndarray, y: np.ndarray) -> tuple[float, float, float, float]:
 def _periodic(step: np.ndarray, dur: np.ndarray, level: np.ndarray) -> StepPattern | None:
     """Longer steps that follow one another at one distance: all that stand clear, or else the longest among them."""
     beyond = dur - level
-    spread = 1.4826 * float(np.median(np.abs(beyond))) + 0.005 * float(np.median(dur))
+    spread = _spread(dur, beyond)
     for least in (CLEAR * spread, max(CLEAR * spread, LONGEST * float(beyond.max()))):
         longer = np.flatnonzero(beyond > least)
         every = _distance(step[longer])
@@ -156,6 +164,30 @@ def _periodic(step: np.ndarray, dur: np.ndarray, level: np.ndarray) -> StepPatte
             excess_s=float(beyond[longer].sum()),
         )
     return None
+
+
+def _spread(dur: np.ndarray, beyond: np.ndarray) -> float:
+    """By how much steps scatter around the level of their stretch: robust, in seconds."""
+    return 1.4826 * float(np.median(np.abs(beyond))) + 0.005 * float(np.median(dur))
+
+
+def _irregular(step: np.ndarray, dur: np.ndarray, level: np.ndarray) -> StepPattern | None:
+    """Steps that are far longer than those around them, again and again, at no one distance."""
+    beyond = dur - level
+    longer = (beyond > CLEAR * _spread(dur, beyond)) & (beyond > HALF_AGAIN * level)
+    excess_s = float(beyond[longer].sum())
+    if longer.sum() < MANY or excess_s < IRREGULAR_SHARE * float(dur.sum()):
+        return None
+    return StepPattern(
+        kind="irregular",
+        first_step=int(step[longer].min()),
+        last_step=int(step[longer].max()),
+        every=None,
+        usual_s=float(np.median(dur[~longer])),
+        slow_s=float(np.median(dur[longer])),
+        excess_s=excess_s,
+        times=int(longer.sum()),
+    )
 
 
 def _distance(step: np.ndarray) -> int | None:

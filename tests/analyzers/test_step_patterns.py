@@ -61,6 +61,19 @@ def test_every_nth_step_is_told_with_its_distance(seed):
 
 
 @pytest.mark.parametrize("seed", seeds(50))
+def test_steps_that_are_far_longer_at_no_one_distance_are_told_with_how_many_they_are(seed):
+    """One step in seven took four to six times as long, a third of the time, and nothing was told of it."""
+    rng = np.random.default_rng(seed)
+    longer = np.cumsum(rng.integers(3, 12, int(rng.integers(12, 40))))
+    took, extra = noisy(rng, longer[-1] + 5), rng.uniform(3.0, 5.0)
+    took[longer] += extra
+    found = job(took)
+    assert (found.pattern.kind, found.pattern.every, found.pattern.times) == ("irregular", None, len(longer))
+    assert (found.pattern.first_step, found.pattern.last_step) == (longer[0] + 1, longer[-1] + 1)
+    assert found.excess_chip_seconds == pytest.approx(extra * len(longer) * CHIPS, rel=0.05)
+
+
+@pytest.mark.parametrize("seed", seeds(50))
 def test_a_change_for_good_is_told_where_it_begins(seed):
     rng = np.random.default_rng(seed)
     count = int(rng.integers(40, 300))

@@ -16,7 +16,7 @@ from tests.collectors.kineto_traces import collective, kernel, launch, op, step,
 
 KNOWN = {"chips": 4, "chip": "v5p", "model": "llama3.1-8b", "seq": 4096, "global_batch": 8}
 FLOPS = "the job's log where it prints TFLOP/s; of PyTorch, profile with record_shapes=True"
-PACE = {"growing_steps", "step_change", "periodic_pause"}
+PACE = {"growing_steps", "step_change", "periodic_pause", "irregular_pauses"}
 
 
 def told(place, run):

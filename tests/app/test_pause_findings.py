@@ -36,6 +36,18 @@ def test_what_a_nameless_pause_may_be_is_not_ruled_out(place):
     assert not any("no event names" in gap.why for gap in told(place, 0).not_told)
 
 
+def test_steps_that_are_held_up_now_and_then_are_told_where_no_profile_saw_a_step(place):
+    """A quarter of the steps took six times as long, and it was said that nothing stands out."""
+    rng = np.random.default_rng(5)
+    took = np.where(np.isin(np.arange(120), np.cumsum(rng.integers(2, 7, 28))), 6 * S, S)
+    run = made_runs.write(place.store, "now and then", {"steps": made_runs.step_columns(list(took))}, {"chips": 4})
+    result = ask(FINDINGS, run, {}, place.registry)
+    (found,) = (f for f in result.findings if f.cause == "irregular_pauses")
+    times = int((took == 6 * S).sum())
+    assert found.title.startswith(f"{times} steps take 6.00 s in place of 1.00 s, at no one distance")
+    assert found.gain.likely == pytest.approx(times * 5 * 4, rel=0.05)
+
+
 def test_what_a_save_leaves_of_its_step_is_as_of_the_steps_around():
     left, saved = np.array([1.0, 2.0, 0.1, 4.0, 5.0, 0.0]), np.array([False, False, True, False, False, True])
     assert _as_around(left, saved).tolist() == [1.0, 2.0, 3.0, 4.0, 5.0, 5.0]

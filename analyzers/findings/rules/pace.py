@@ -1,7 +1,8 @@
-"""Steps that grow, that became slower, or every so many of which is longer, where nothing that a profile names does it.
+"""Steps that grow, that became slower, or some of which are longer, where nothing that a profile names does it.
 
 Fetches, compiling, logging and whatever else a host's events name are taken off each step before its pace is judged, so
-that a stalling loader is no change of pace; and so is what a late rank cost in the steps in which it was late.
+that a stalling loader is no change of pace; and so is what a late rank cost in the steps in which it was late. Longer
+steps at no one distance are told where no profile saw a step: of one, other rules say what each of them waited for.
 """
 
 from collections.abc import Sequence
@@ -21,8 +22,13 @@ from analyzers.time.step_patterns import StepPattern, step_patterns
 from analyzers.time.steps import StepsResult
 from errors import format as fmt
 
-CAUSES = ("growing_steps", "step_change", "periodic_pause")
-BY_KIND = {"growing": "growing_steps", "changed": "step_change", "periodic": "periodic_pause"}
+BY_KIND = {
+    "growing": "growing_steps",
+    "changed": "step_change",
+    "periodic": "periodic_pause",
+    "irregular": "irregular_pauses",
+}
+CAUSES = tuple(BY_KIND.values())
 SPREAD = 0.15  # of the likely gain: by how much sums of steps of one draw differ from those of another
 WHERE = (
     "idle_host_code",
@@ -62,7 +68,8 @@ def find(seen: Seen) -> Told:
         why = f"{fmt.count(len(held.rows), 'usual step')} of known duration: too few to tell their pace"
         return Told(tuple(told), not_told=(NotTold(CAUSES, why, "a log of more steps"),))
     named = {BY_KIND[p.kind] for p in untold}
-    out = tuple(RuledOut(c, "steps keep their pace", "steps") for c in CAUSES if c not in named)
+    judged = [c for c in CAUSES if c != "irregular_pauses" or not held.seen.any()]
+    out = tuple(RuledOut(c, "steps keep their pace", "steps") for c in judged if c not in named)
     return Told(tuple(told), out, (NAMELESS,) if "periodic_pause" in named else ())
 
 
@@ -116,6 +123,8 @@ def _patterns(seen: Seen, but: Sequence[str] = ()) -> tuple[list[StepPattern], b
     found = _joined(step_patterns(changes_of(rows)))
     grown = max((p.slow_s - p.usual_s for p in found if p.kind == "growing"), default=0.0)
     fits = _as_held(seen, rows)
+    if held.seen.any():
+        found = [p for p in found if p.kind != "irregular"]
     told = [p for p in found if _referred(p, rows) and not _of_growth(p, grown) and not _of_captures(seen, p)]
     told = [replace(p, excess_s=p.excess_s * fits) for p in told]
     return [p for p in told if p.excess_s * seen.chips >= _least(seen, p)], taken_off
@@ -212,12 +221,16 @@ def _title(pattern: StepPattern, taken_off: bool) -> str:
             "growing": f"Steps become {more} over {steps}, and nothing in a profile says why.",
             "changed": f"Steps take {more} in {steps}, and no event names what they do then.",
             "periodic": f"Every {pattern.every} steps one takes {more}: something holds it up that no event names.",
+            "irregular": f"{pattern.times or 0:,} steps take {more} than those around them, at no one distance: "
+            "something holds them up that no event names.",
         }[pattern.kind]
     return {
         "growing": f"Steps grow from {usual} to {slow} over {steps}, and nothing in a profile says why.",
         "changed": f"Steps take {slow} in {steps}, in place of {usual}.",
         "periodic": f"Every {pattern.every} steps one takes {slow} in place of {usual}: something holds it up that no "
         "event names.",
+        "irregular": f"{pattern.times or 0:,} steps take {slow} in place of {usual}, at no one distance: something "
+        "holds them up that no event names.",
     }[pattern.kind]
 
 

@@ -40,6 +40,7 @@ def _pattern(result: StepsResult) -> str:
     said = {
         "growing": f"Steps {span} grew from {usual} to {slow}",
         "periodic": f"Of steps {span} every {_ordinal(found.every or 0)} took {slow}, the others {usual}",
+        "irregular": f"Of steps {span} {found.times or 0:,}, at no one distance, took {slow}, the others {usual}",
         "changed": f"Steps {span} took {slow}, the quickest stretch {usual}",
     }[found.kind]
     return f"{said}: {fmt.chip_time(result.excess_chip_seconds)} beyond."
