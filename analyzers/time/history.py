@@ -61,7 +61,8 @@ class History:
 
     `timed`: whether the rows have times of day. `origin`: goodput entries, step lines or profile. `notes`: what was
     left out, moved or assumed, and why. `jobs`: the job's own times; where step lines alone tell of a restart, its
-    first step stands for the start. `attempts`: the attempt here of each (source, attempt as that input counts).
+    first step stands for the start. `attempts`: the attempt here of each (source, attempt as that input counts);
+    `foreign`: those strangers that tell of another job's steps.
     `shifts`: how far the clock of an input is to be moved, ns; `strangers`: inputs whose times lie on another clock
     altogether, or that are of another job. `averaged`: whether durations are means over several steps.
     """
@@ -75,6 +76,7 @@ class History:
     strangers: tuple[str, ...] = ()
     averaged: bool = False
     attempts: Mapping[tuple[str, int], int] = field(default_factory=dict)
+    foreign: tuple[str, ...] = ()
 
 
 COLUMNS = ["attempt", "step", "start_ns", "dur_ns", "tokens_per_s_per_chip", "model_flops_per_chip", "loss"]
@@ -170,7 +172,7 @@ def _by_marks(
     steps = _judged(steps, facts, jobs.own_ends)
     steps["hung_ns"] = hung_ns(steps, tables, others, shifts)
     notes = [*notes, *said, *found.notes, *untold, *told_apart(lone), *moved_said(moved), *hangs_said(steps)]
-    return History(steps, True, "goodput entries", tuple(notes), jobs, shifts, others)
+    return History(steps, True, "goodput entries", tuple(notes), jobs, shifts, others, foreign=found.foreign)
 
 
 def _by_lines(
@@ -219,7 +221,7 @@ def _by_lines(
     steps = _judged(steps, facts, None if jobs is None else jobs.own_ends)
     steps["hung_ns"] = hung_ns(steps, tables, lone, shifts)
     notes += hangs_said(steps)
-    return History(steps, timed, "step lines", tuple(notes), jobs, shifts, lone, averaged > 1, own)
+    return History(steps, timed, "step lines", tuple(notes), jobs, shifts, lone, averaged > 1, own, found.foreign)
 
 
 def _averaged(facts: Facts, lines: pd.DataFrame, taken: pd.DataFrame) -> int:

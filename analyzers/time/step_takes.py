@@ -63,7 +63,7 @@ def takes(told: Sequence[Stream], took: np.ndarray, loss: np.ndarray, clock: Str
     one_job, foreign = of_one_job(aligned)
     found, doubled = _with_times(one_job)
     others = {s.source for s in told if s.source} - {s.source for s in (*one_job, *untimed)}
-    return Takes(*found, shifts, (*notes, *said, *foreign, *doubled), tuple(sorted(others)))
+    return Takes(*found, shifts, (*notes, *said, *foreign, *doubled), foreign=tuple(sorted(others)))
 
 
 def lines_taken(lines: pd.DataFrame, clock: Stream | None = None) -> Takes:

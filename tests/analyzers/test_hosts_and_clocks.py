@@ -134,6 +134,17 @@ def test_nor_does_what_it_records_count():
     assert result.disruptions == 0 and result.total_s == pytest.approx(500, abs=6)
 
 
+def test_nor_does_its_failure_tell_why_the_job_stopped():
+    one, other = taken((0, 60, 0, 0), (40, 100, 300, 0)), taken((0, 40, 10, 0), dur_s=7)
+    rows = log(random.Random(1), one, "a.log") + log(random.Random(2), other, "b.log")
+    for source, cause in (("b.log", "unknown"), ("a.log", "software"), ("dmesg", "software")):
+        said = {"ts_ns": [EPOCH + 310 * S], "cause": ["software"], "text": ["RuntimeError"], "source": [source]}
+        here = MemoryTables(
+            {"steps": tables(rows).arrow("steps").to_pydict(), "evidence": said | {"severity": ["error"]}}
+        )
+        assert interruptions.analyze(here, facts_of({"chips": 8}), {}).rows["cause"].tolist() == [cause], source
+
+
 def test_a_log_whose_newest_line_is_first_tells_of_its_restarts():
     rows = renumbered(log(random.Random(1), JOB, "export.txt")[::-1])
     falls = [Row(r.take, r.host, r.source, r.order, n, r.start_s, r.dur_s) for n, r in enumerate(rows)]

@@ -136,7 +136,7 @@ def analyze(tables: Tables, facts: Facts, options: dict[str, Any]) -> Interrupti
         )
     machine = hardware(tables, facts)
     found = stops(tables, past, days)
-    told = evidence(tables, found.rows, found.usual_s, past.shifts, past.attempts)
+    told = evidence(tables, found.rows, found.usual_s, past.shifts, past.attempts, past.foreign)
     chips = machine.chips if machine.chips_known else None
     rows = _rows(found, told, chips, price)
     ended = rows[rows["kind"].isin(ENDS)]

@@ -18,7 +18,7 @@ cause, but another family was named at the same moment, or it is a warning, or w
 `guess`: symptoms alone, so that the family stays unknown. `unknown`: no line.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -79,11 +79,15 @@ def evidence(
     usual_s: float | None,
     shifts: Mapping[str, int] | None = None,
     attempts: Mapping[tuple[str, int], int] | None = None,
+    foreign: Collection[str] = (),
 ) -> Evidence:
     """The line that tells why, for each stop (in order of time). O(n log n) in lines; text is read for the chosen.
-    `shifts`, `attempts`: see analyzers.time.history.History."""
+    `shifts`, `attempts`, `foreign`, whose lines are another job's: see analyzers.time.history.History."""
     table = tables.arrow("evidence", [*COLUMNS, "text", "source", "offset"])
     table = table.filter(pc.is_valid(table["cause"]))
+    if foreign:
+        others = pc.is_in(pc.cast(table["source"], pa.string()), pa.array(sorted(foreign), pa.string()))
+        table = table.filter(pc.invert(others))
     lines = _lines(table)
     for source, shift in (shifts or {}).items():
         mine = pc.fill_null(pc.equal(pc.cast(table["source"], pa.string()), source), False).to_numpy()
