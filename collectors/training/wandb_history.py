@@ -164,7 +164,11 @@ def _of_chart(names: list[str]) -> bool:
 
 def _header(source: Source) -> list[str]:
     """The columns of a CSV, as far as its head tells."""
-    line = source.head.partition(b"\n")[0]
+    return _columns(source.head.partition(b"\n")[0])
+
+
+def _columns(line: bytes) -> list[str]:
+    """The columns that the first line of a CSV names."""
     if b"," not in line or not (b"_step" in line or b"__MIN" in line) or b"\0" in line:
         return []
     try:
@@ -228,7 +232,8 @@ def _is_number(kind: pa.DataType) -> bool:
 
 def _csv(source: Source, tally: Tally) -> Iterator[_Batch]:
     """Columns as text, each value as it is written."""
-    names = _header(source)
+    with source.as_far() as f:  # a thousand metrics of long names reach beyond the head
+        names = _columns(f.readline(_BLOCK_BYTES))
     if len(names) > MOST_COLUMNS:
         raise InputError(f"more than {MOST_COLUMNS:,} columns", where=source.name, expected=_EXPECTED)
 

@@ -7,6 +7,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from collectors.base import HEAD_BYTES
 from collectors.ingest import ingest
 from collectors.training import hf_trainer, pipeline_trace, wandb_files, wandb_history
 from errors import InputError
@@ -97,6 +98,14 @@ def test_a_table_of_the_api(tmp_path):
     ]
     assert "values (1): no numbers" in got.reasons()
     assert values(history(tmp_path, "\ufeff" + API.replace("\r", ""))) == values(got)
+
+
+def test_a_table_of_very_many_metrics(tmp_path):
+    names = [f"gradients/model.layers.{n}.self_attn.q_proj.weight_norm" for n in range(2_000)]
+    table = f"_step,_timestamp,{','.join(names)}\n" + "".join(f"{n},{T + n}{',2.5' * 2_000}\n" for n in range(2))
+    got = history(tmp_path, table)
+    assert len(table.partition("\n")[0]) > HEAD_BYTES
+    assert len(got.rows["scalars"]) == 4_000 and {*got.column("scalars", "name")} == {*names}
 
 
 def test_a_table_whose_job_counts_steps_of_its_own(tmp_path):
