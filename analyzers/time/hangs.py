@@ -80,9 +80,9 @@ def hangs_said(steps: pd.DataFrame) -> list[str]:
     hung = steps[steps["hung_ns"] > 0]
     usual = steps.loc[~steps["first"].astype(bool), "dur_ns"].dropna()
     named = [
-        f"Step {r.step} took {spoken(int(r.dur_ns))}, where a usual one takes {spoken(int(usual.median()))}: it "
+        f"Step {step} took {spoken(took)}, where a usual one takes {spoken(int(usual.median()))}: it "
         "hung, and what goes beyond a usual step counts as a hang, not as training."
-        for r in hung.head(HANGS_NAMED).itertuples()
+        for step, took in zip(hung["step"].head(HANGS_NAMED), hung["dur_ns"].head(HANGS_NAMED).tolist(), strict=True)
     ]
     more = len(hung) - len(named)
     return named + ([f"{more:,} more {'step' if more == 1 else 'steps'} hung likewise."] if more else [])
