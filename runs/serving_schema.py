@@ -6,6 +6,10 @@ from runs.columns import INT, REAL, SOURCE, TEXT, Column, TableSchema
 
 STARTED = "server_started"
 """Name in `scalars`: when a server that had served was started anew, as its log tells, s since the epoch."""
+STARTING = "server_start_s"
+"""Name in `scalars`: how long a server took from its start until it listened, as its log tells, s; of starts that took
+longer than LONG_START_S."""
+LONG_START_S = 600.0  # large models take some minutes to load
 SERVING_TABLES: tuple[TableSchema, ...] = (
     TableSchema(
         "requests",

@@ -9,7 +9,8 @@
     iterations   `Iteration(n): ...` lines. With speculation the generated tokens that were scheduled are one for each
                  request and the drafts. A duration under 0.1 ms is that of handing work over, not of a forward pass.
                  Lines tell the second in which one ended; within it they are put one after the other.
-    scalars      `server_started`: when a server that had served was started anew, as often as the log tells it
+    scalars      `server_started`: when a server that had served was started anew, as often as the log tells it;
+                 `server_start_s`: how long one took until the server listened, of long ones
     facts        of the start: version, model, parallel sizes, limits, room for the KV cache
 Lines give month and day, and no year. It is that of a full date in the log's head or in the file's name; without one
 ts_ns counts from the start of the unknown year, and the fact `engine_times` says "since start". Times are read as
@@ -41,7 +42,7 @@ from collectors.serving.vllm_bench import BLOCK
 from collectors.serving.vllm_bench.block import Blocks
 from collectors.serving.vllm_requests import engine_facts
 from errors import InputError
-from runs.serving_schema import STARTED
+from runs.serving_schema import LONG_START_S, STARTED, STARTING
 
 NAME = "vllm_log"
 TITLE = "vLLM server log"
@@ -124,6 +125,7 @@ _COLUMNS = (
     "acceptance_length",
     "acceptance_per_position",
 )
+_LISTENS = "Starting vLLM API server"
 _CONCURRENCY = re.compile(r"Maximum concurrency for ([\d,]+) tokens per request: ([\d.]+)x")
 _BATCHED = re.compile(r"Chunked prefill is enabled with max_num_batched_tokens=(\d+)")
 _START = (
@@ -137,12 +139,14 @@ _START = (
     "Model loading took",
     "Maximum concurrency",
     "max_num_batched_tokens",
+    _LISTENS,
 )
 _SAME = {"max_seq_len": "max_model_len"}
 _NOT_SAID = ("None", "auto")  # an argument left to the engine: a later line says what came of it
 _LONGEST = 1 << 16  # characters of a line that are looked at
 _AROUND = 1000  # characters on either side of what is too long to be searched again and again
 _LEAST_MS = 0.1
+_MOST_STARTS = 10_000  # servers that were started and do not listen yet
 _MOST = 5_000_000  # samples of one log: 18 months of ten seconds
 
 
@@ -188,6 +192,8 @@ class _Log:
         )
         self.engine = Buffer("engine", "order", *_COLUMNS, "source")
         self.starts = Buffer("scalars", "ts_ns", "name", "value", "source")  # of servers that had served before
+        self.begun: dict[str | None, int] = {}  # when servers that do not listen yet were started, by host
+        self.start_clock = EngineClock(source, Tally())
         self.sample: dict[str, Any] | None = None  # the last one, to which a line after it may add
         self.sampled = 0
         # a log that never tells of preemptions may be one that cannot
@@ -218,6 +224,7 @@ class _Log:
         elif self.blocks is None or not self.blocks.see(offset, line):  # a server may go on writing amid a block
             if any(word in line for word in _START):
                 self._start(line)
+                self._listens(line, offset)
                 if self.sampled and (match := _VERSION.search(line)):
                     self._started(self.clock.time_ns(line[: match.start()], offset))
             self.evidence.see(offset, line)
@@ -226,6 +233,18 @@ class _Log:
         """A server that had served was started anew."""
         if ns is not None:
             self.starts.add(ns, STARTED, ns / NS_PER_S, self.name)
+
+    def _listens(self, line: str, offset: int) -> None:
+        """How long it took from a server's first line until it listened."""
+        match = _VERSION.search(line)
+        end = match.start() if match else line.find(_LISTENS)
+        if end < 0 or (ns := self.start_clock.time_ns(line[:end], offset)) is None:
+            return
+        host = host_prefix(line[:end])
+        if match and len(self.begun) < _MOST_STARTS:
+            self.begun[host] = ns
+        elif (took := (ns - self.begun.pop(host, ns)) / NS_PER_S) >= LONG_START_S:
+            self.starts.add(ns, STARTING, took, self.name)
 
     def _sample(self, match: re.Match, before: str, offset: int) -> None:
         ts_ns, host = self.clock.time_ns(before, offset), host_prefix(before)

@@ -75,6 +75,17 @@ def test_a_server_that_died_for_good_is_told_at_no_known_cost(place, tmp_path):
     assert finding.cause == "out_of_memory" and finding.gain is None and finding.title.endswith("no sample follows.")
 
 
+@pytest.mark.parametrize(("took", "found"), [(890, True), (200, False)])
+def test_a_server_that_takes_long_to_start_is_told_so(place, tmp_path, took, found):
+    listens = f"INFO 11-01 {at(took)} [api_server.py:1912] Starting vLLM API server 0 on http://0.0.0.0:8000"
+    result = of(place, tmp_path, vllm=[*started(0), listens, *served(took + 10)])
+    assert ("slow_restart" in {f.cause for f in result.findings}) == found
+    if found:
+        (finding,) = result.findings
+        assert finding.title.startswith("The server took 14 min 50 s from its start until it listened")
+        assert "--load-format" in result.cure(finding)
+
+
 def test_of_several_servers_the_one_that_died_costs_its_own_chips(place, tmp_path):
     other = [line.replace("2000.0", "1750.0").replace("1800.0", "1350.0") for line in served(0, 140)]
     result = of(place, tmp_path, one=other, two=[*served(0), *died(593), *started(710), *served(800)])

@@ -1,7 +1,7 @@
 """What a serving engine loses: drafts that are not kept, and work done again for want of cache."""
 
 from analyzers.findings.base import Band, Evidence, Finding, NotTold, Rule, RuledOut, Seen, Told
-from analyzers.findings.rules import failures, idle, sampled, server_stops, waiting
+from analyzers.findings.rules import failures, idle, sampled, server_stops, slow_start, waiting
 from analyzers.serving.engine import EngineResult
 from analyzers.serving.prefix_cache import PrefixResult
 from analyzers.serving.recorded import recorded
@@ -146,6 +146,7 @@ def _preemptions_untold(seen: Seen) -> NotTold | None:
 RULES = (
     server_stops.RULE,
     failures.RULE,
+    slow_start.RULE,
     Rule(name="drafts", causes=("speculation_waste",), find=drafts),
     Rule(name="cache", causes=("kv_preemption", "prefix_thrash"), find=cache),
     waiting.RULE,
