@@ -20,7 +20,7 @@ _PRINTED = re.compile(
     r"|(?P<columns>epoch +(?P<of>\d{1,18}) (?:\| iter +(?P<iter>\d{1,18})/(?P<iters>\d{1,18}) )?))",
     re.ASCII,
 )
-_METRIC = re.compile(r"([^\s:]{1,200}) : (\S{1,100})(?: (?!\S{1,200} : )(\S{1,20}))?")
+_METRIC = re.compile(r"(?<![^\s:])([^\s:]{1,200}) : (\S{1,100})(?: (?!\S{1,200} : )(\S{1,20}))?")
 _VALUE = r"[-+]?(?:\d{1,30}(?:\.\d{0,30})?(?:[eE][-+]?\d{1,3})?|nan|inf)"
 _COLUMN = re.compile(
     rf"\| *(?:(?P<name>[^|\d\s][^|]{{0,100}}?) +)?(?:{_VALUE} -> )?(?P<value>{_VALUE})"

@@ -56,7 +56,7 @@ _SNIFF = re.compile(
 _SNIFF_RECORD = re.compile(rb'\s*\{"step": ?\d{1,18}, ?"data": ?\{')
 _SNIFF_BEGUN = re.compile(
     rb"\{'actor_rollout_ref': \{'actor'"
-    rb"|Error executing job with overrides: \[.{0,4000}?\bactor_rollout_ref\."
+    rb"|Error executing job with overrides: \[(?:(?!Error executing job).){0,4000}?\bactor_rollout_ref\."
     rb'|/verl/trainer/main_\w{1,40}\.py", line \d'
 )
 _LENGTHS = ("length", "ratio", "preempted")  # how names of timers end that are no times

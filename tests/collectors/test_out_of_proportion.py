@@ -39,6 +39,7 @@ from collectors.serving import prometheus
 from collectors.serving.serving_rows import Loads
 from collectors.serving.vllm_bench.objects import objects
 from collectors.training import dllogger, megatron, nanogpt, pipeline_trace, wandb_config, wandb_history
+from collectors.training.dllogger_printed import printed
 from collectors.training.goodput_log.fit import _stray_null
 from errors import InputError
 from tests.collectors.kineto_traces import event, trace
@@ -252,6 +253,13 @@ def test_very_many_starts_in_one_log(tmp_path):
     lines = (f'DLLL {{"timestamp": "{BEGUN + n}", "step": {many - n}, "data": {{"loss": 1.5}}}}\n' for n in range(many))
     got = read(dllogger, source_of(tmp_path, "".join(lines)))
     assert got.column("lifecycle", "attempt") == [*range(many)]
+
+
+def test_a_word_without_end_behind_what_dllogger_prints():
+    line = "DLL 2020-09-15 14:29:13.47 - Epoch: 0 Iteration: 10  loss : 1.5 " + "a" * 65_000 + ":took : 2 s"
+    for _ in range(64):
+        told = printed(line)
+        assert told is not None and told.data == {"loss": 1.5, "took": 2.0}
 
 
 def packed(rows: int, **columns: Any) -> bytes:
