@@ -100,6 +100,16 @@ def test_missing_samples_are_not_zero():
     assert found.known_share == pytest.approx(380 / 600) and found.step_j == pytest.approx(400)
 
 
+def test_a_chip_that_was_sampled_once_takes_no_answer_from_the_others():
+    """A machine that was taken in as the job ended is one of them; as the first by name it ended the question in an
+    error, and with it the findings."""
+    late = [(t, 400) for t in range(150, 301, 10)]
+    taken = steps(300) | {"dur_ns": [S // 2] * 150 + [S] * 150}
+    found = asked(gpu(0, "power", [(290, 400)]) + gpu(1, "power", late) + gpu(2, "power", every(10, 400)), steps=taken)
+    assert found.chips == 3 and found.devices["mean_watts"].isna().tolist() == [True, False, False]
+    assert found.step_j == pytest.approx(3 * 400 * 0.75)  # of all steps, though of the second chip half are known
+
+
 def test_energy_before_and_after_the_job_is_not_its():
     found = asked(gpu(0, "power", every(10, 400)), steps=steps(100, begin=200))
     assert found.energy_j == pytest.approx(40_000) and found.window_s == 100

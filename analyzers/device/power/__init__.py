@@ -124,9 +124,9 @@ def _worth(
     if not seconds:
         return None, None, None, ["No sample of power lies within a step."]
     watts = sum(float(amount.sum()) for amount, _ in inside) / seconds  # of a chip
-    start, end = (int(f(getattr(one.energy, at))) for one in told[:1] for f, at in ((min, "start"), (max, "end")))
+    some = [one.energy for one in told if len(one.energy.start)]
     middle = work.steps["start_ns"] + work.steps["dur_ns"] // 2
-    steps = work.steps[(middle >= start) & (middle <= end)]
+    steps = work.steps[(middle >= min(int(e.start[0]) for e in some)) & (middle <= max(int(e.end[-1]) for e in some))]
     steps = steps if len(steps) else work.steps
     each = float(steps["dur_ns"].mean()) / 1e9
     known = steps.dropna(subset=["tokens"])
