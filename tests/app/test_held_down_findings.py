@@ -45,6 +45,17 @@ def test_a_power_limit_only_where_it_was_lowered(place):
     assert any("as busy ones do" in out.why for out in busy.ruled_out if out.cause == "power_limit")
 
 
+def test_steps_that_heat_and_a_limit_hold_down_at_once_are_told_once(place):
+    """Both were told of the same 200 steps, and twice their 400 chip-seconds promised."""
+    result = told(place, [*dict.fromkeys([*rows(HEAT, limit=500), *rows(LIMIT, limit=500)])])
+    [found] = [f for f in result.findings if f.cause in CAUSES]
+    assert found.cause == "heat" and found.gain is not None and found.gain.likely == pytest.approx(400)
+    assert result.joint[-1] <= 400 * 1.01
+    apart = [*rows(HEAT, limit=500, slow_from=450), *rows(LIMIT, limit=500)]
+    result = told(place, [*dict.fromkeys(apart)])
+    assert {f.cause for f in result.findings} & CAUSES == CAUSES and result.joint[-1] <= 400 * 1.01
+
+
 def test_steps_no_longer_and_nothing_sampled(place):
     alike = told(place, [*rows(HEAT)], slow_s=1.0)
     assert not CAUSES & {f.cause for f in alike.findings}

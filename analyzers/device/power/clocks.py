@@ -7,7 +7,7 @@ import pandas as pd
 
 from analyzers.device.power.chip import Chip
 from analyzers.device.power.energy import Stretches, within
-from analyzers.device.power.result import Apart, Longer, Slowed
+from analyzers.device.power.result import FAULTS, Apart, Longer, Slowed
 from analyzers.device.power.samples import CLOCK, Series
 from analyzers.device.power.work import Work
 from analyzers.intervals import Spans
@@ -95,14 +95,16 @@ def _at(told: Stretches, samples: Series) -> np.ndarray:
 
 
 def longer(told: Sequence[Chip], work: Work) -> tuple[Longer, ...]:
-    """By reason, what steps took more while any chip was held down by it, where that is more than chance."""
+    """By reason, what steps took more while any chip was held down by it, where that is more than chance. Several may
+    hold a chip down at once: such steps are told of a fault, and not of a limit too, which a busy chip meets anyhow."""
     steps = work.steps
     if len(steps) < 2 * FEWEST_STEPS:
         return ()
     start = steps["start_ns"].to_numpy(dtype=np.int64)
     took = steps["dur_ns"].to_numpy(dtype=float) / 1e9
-    found = []
-    for by in dict.fromkeys(by for one in told for by in one.slowed):
+    found, told_of = [], np.zeros(len(steps), bool)
+    reasons = dict.fromkeys(by for one in told for by in one.slowed)
+    for by in sorted(reasons, key=lambda by: by not in FAULTS):
         part = np.zeros(len(steps))
         known = np.zeros(len(steps), bool)
         for one in told:
@@ -110,6 +112,7 @@ def longer(told: Sequence[Chip], work: Work) -> tuple[Longer, ...]:
                 held, seconds = _in_each(one.slowed[by], start, took)
                 known |= seconds > MOSTLY * took
                 part = np.maximum(part, held / np.maximum(took, 1e-9))
+        known &= ~told_of
         slow, free = took[known & (part > MOSTLY)], took[known & (part <= MOSTLY)]
         if min(len(slow), len(free)) < FEWEST_STEPS:
             continue
@@ -117,6 +120,7 @@ def longer(told: Sequence[Chip], work: Work) -> tuple[Longer, ...]:
         spreads = (SIGMA * float(np.median(np.abs(one - np.median(one)))) / len(one) ** 0.5 for one in (slow, free))
         floor = max(SURE * sum(s * s for s in spreads) ** 0.5, 0.01 * usual)
         if now - usual > floor:
+            told_of |= known & (part > MOSTLY)
             more = (now - usual) * len(slow)
             found.append(Longer(by, len(slow), now, len(free), usual, more, floor))
     return tuple(sorted(found, key=lambda one: -one.more_s))

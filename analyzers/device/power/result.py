@@ -5,6 +5,7 @@ from typing import Any
 
 import pandas as pd
 
+FAULTS = ("heat (software)", "heat (hardware)", "the power brake")  # nothing that a busy chip should meet
 COLUMNS = (
     "host",
     "device",
@@ -77,7 +78,8 @@ class Slowed:
 
 @dataclass(frozen=True)
 class Longer:
-    """Steps while a chip was held down by `by`, against others: medians, and what they took more, in all."""
+    """Steps while a chip was held down by `by`, against others: medians, and what they took more, in all. A step is of
+    one reason alone."""
 
     by: str
     steps: int

@@ -80,7 +80,8 @@ def _why(power: PowerResult, cause: str) -> str:
         return f"by the driver's samples {'neither heat nor a brake' if cause == HEAT else 'no limit'} held clocks down"
     if cause == LIMIT and not _lowered(power):
         return "chips meet their power limit as busy ones do: it is not below what their sheet has"
-    return "clocks were held down, and steps took no longer meanwhile that can be told from chance"
+    but = ", but for those that heat or a brake held down too" if cause == LIMIT and power.longer else ""
+    return f"clocks were held down, and steps took no longer meanwhile that can be told from chance{but}"
 
 
 RULE = Rule(name="held_down", causes=CAUSES, find=find)

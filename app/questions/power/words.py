@@ -4,13 +4,12 @@ import math
 
 import pandas as pd
 
-from analyzers.device.power.result import Apart, Longer, PowerResult, Slowed
+from analyzers.device.power.result import FAULTS, Apart, Longer, PowerResult, Slowed
 from analyzers.device.power.work import GENERATED
 from app.words import Table, Verdict, headline, sentence, short
 from errors import format as fmt
 
 MUCH_IDLE = 0.05  # of the energy: drawn by chips that did next to nothing
-FAULTS = ("heat (software)", "heat (hardware)", "the power brake")  # nothing that a busy chip should meet
 KWH_FROM = 3.6e5  # joules
 LONG = 0.005  # of the time: what holds clocks down for less is no sentence
 
