@@ -161,6 +161,17 @@ def test_a_chip_that_heat_holds_down():
     assert "Steps meanwhile took 1.50 s (200 steps) against 1.00 s: 1 min 40 s more in all." in said
 
 
+def test_clocks_of_a_job_that_is_down_are_no_others():
+    """Between two attempts chips stand at 345 MHz."""
+    rows = gpu(0, "power", every(10, 500)) + gpu(
+        0, f"slowed down by {HEAT}", [(t, 100.0 * hot(t)) for t, _ in every(10, 0)]
+    )
+    rows += gpu(0, "SM clock", [(t, 1200 if hot(t) else 345 if 100 <= t < 300 else 1750) for t, _ in every(10, 0)])
+    taken = steps(400) | {"start_ns": [T0 + t * S for t in (*range(100), *range(300, 600))]}
+    [heat] = asked(rows, steps=taken).slowed or ()
+    assert (heat.clock_mhz, heat.clock_else_mhz) == (1200, 1750)
+
+
 def test_chips_alike_are_not_told_apart_and_two_have_no_median():
     alike = [r for d in range(8) for r in gpu(d, "SM clock", every(10, 1700 + 5 * d), unit="MHz")]
     power = [r for d in range(8) for r in gpu(d, "power", every(10, 500))]

@@ -11,8 +11,10 @@ from tests.app.made_runs import S
 CAUSES = {"heat", "power_limit"}
 
 
-def rows(by, limit=700, slow_from=300, share=100.0):
+def rows(by, limit=700, slow_from=300, share=100.0, clocks=None):
     for d in range(4):
+        if clocks is not None:
+            yield from gpu(d, "SM clock", [(t, clocks[t >= slow_from]) for t in range(0, 601, 10)], unit="MHz")
         yield from gpu(d, "power", every(10, 600))
         yield from gpu(d, "power limit", every(10, limit))
         down = [(t, share * (t >= slow_from and (d == 2 or by == LIMIT))) for t in range(0, 601, 10)]
@@ -54,6 +56,19 @@ def test_steps_that_heat_and_a_limit_hold_down_at_once_are_told_once(place):
     apart = [*rows(HEAT, limit=500, slow_from=450), *rows(LIMIT, limit=500)]
     result = told(place, [*dict.fromkeys(apart)])
     assert {f.cause for f in result.findings} & CAUSES == CAUSES and result.joint[-1] <= 400 * 1.01
+
+
+@pytest.mark.parametrize(("by", "limit"), [(HEAT, 700), (LIMIT, 500)])
+def test_no_more_is_told_of_clocks_than_they_are_lower(place, by, limit):
+    """Steps of longer sequences take longer, and draw more: half as long again with clocks 3 % lower was told as that
+    limit's, with all that they took more, and no other change of pace."""
+    result = told(place, [*rows(by, limit=limit, clocks=(1755, 1700))])
+    assert not CAUSES & {f.cause for f in result.findings} and "step_change" in {f.cause for f in result.findings}
+    assert any("held down by 3.13 %, which is not why" in out.why for out in result.ruled_out)
+    lower = told(place, [*rows(by, limit=limit, clocks=(1700, 1360))])
+    [found] = [f for f in lower.findings if f.cause in CAUSES]
+    bound = 4 * 200 * 1.5 * (1 - 1360 / 1700)
+    assert found.gain is not None and found.gain.likely == pytest.approx(bound)
 
 
 def test_steps_no_longer_and_nothing_sampled(place):

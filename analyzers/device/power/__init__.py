@@ -77,7 +77,7 @@ def analyze(tables: Tables, facts: Facts, options: Mapping[str, Any]) -> PowerRe
         idle_energy_share=None if rows["idle_j"].isna().all() or not energy else float(rows["idle_j"].sum() / energy),
         energy_usd=None if per_kwh is None else energy / 3.6e6 * per_kwh,
         apart=lower,
-        slowed=slowed_by(told),
+        slowed=slowed_by(told, work),
         longer=longer(told, work),
         notes=(*notes, *said, *about, *_of_chips(len(rows), job.chips)),
     )

@@ -52,7 +52,7 @@ def apart(told: Sequence[Chip], rows: pd.DataFrame) -> tuple[Apart, ...]:
     return tuple(found)
 
 
-def slowed_by(told: Sequence[Chip]) -> tuple[Slowed, ...] | None:
+def slowed_by(told: Sequence[Chip], work: Work) -> tuple[Slowed, ...] | None:
     """By reason, the longest first; None where no sample tells whether clocks were held down."""
     reasons = dict.fromkeys(by for one in told for by in one.slowed)
     if not reasons:
@@ -64,14 +64,15 @@ def slowed_by(told: Sequence[Chip]) -> tuple[Slowed, ...] | None:
         amount = sum(held for held, _, _ in each)
         if not seconds or not amount:
             continue
-        low, high = _clocks([one for held, _, one in each if held], by)
+        low, high = _clocks([one for held, _, one in each if held], by, work.in_steps)
         most = max(held / known for held, known, _ in each if known)
         found.append(Slowed(by, amount / seconds, sum(held > 0 for held, _, _ in each), most, low, high))
     return tuple(sorted(found, key=lambda one: -one.share))
 
 
-def _clocks(chips: Sequence[Chip], by: str) -> tuple[float | None, float | None]:
-    """The mean clock of these chips while it held them down, and else."""
+def _clocks(chips: Sequence[Chip], by: str, steps: Spans) -> tuple[float | None, float | None]:
+    """The mean clock of these chips while it held them down, and else; where steps are known, within these: what a chip
+    does while the job is down is no other clock."""
     low: list[np.ndarray] = []
     high: list[np.ndarray] = []
     for one in chips:
@@ -80,6 +81,9 @@ def _clocks(chips: Sequence[Chip], by: str) -> tuple[float | None, float | None]
             continue
         state = _at(told, clock)
         inside = (clock.at >= one.span.start[0]) & (clock.at <= one.span.end[0]) & np.isfinite(state)
+        if len(steps.start):
+            place = np.searchsorted(steps.start, clock.at, "right") - 1
+            inside &= (place >= 0) & (clock.at < steps.end[np.maximum(place, 0)])
         low.append(clock.value[inside & (state > MOSTLY)])
         high.append(clock.value[inside & (state <= MOSTLY)])
     means = [float(np.concatenate(part).mean()) if part and sum(map(len, part)) else None for part in (low, high)]
