@@ -60,3 +60,19 @@ def test_a_count_that_begins_anew_with_the_job_takes_none_back(place):
     run = made_runs.write(place.store, "anew", {"steps": steps, "scalars": scalars}, {"chips": 4})
     (found,) = ask(FINDINGS, run, {}, place.registry).findings
     assert found.title.startswith("108 of 600 steps were skipped")
+
+
+@pytest.mark.parametrize(("before", "every"), [(300, 100), (300, 60), (0, 100)])
+def test_what_a_line_tells_of_the_time_before_is_none_of_its_steps(place, before, every):
+    """DeepSpeed counts all since the job was new: of a job that went on from a save 100 steps were told as skipped, and
+    so were the 30 in which a scale came down, where the first line tells of 100 steps."""
+    count, first = 600, 10_000 if before else 0
+    steps = made_runs.step_columns([10 * S] * count) | {"format": ["deepspeed"] * count}
+    steps["step"] = [first + n + 1 for n in range(count)]
+    at = list(range(every, count + 1, every))
+    scalars = {"step": [first + n for n in at], "value": [float(before or 30) for _ in at]}
+    scalars |= {"name": [DEEPSPEED] * len(at), "source": ["train.log"] * len(at)}
+    run = made_runs.write(place.store, f"on {before} {every}", {"steps": steps, "scalars": scalars}, {"chips": 4})
+    result = ask(FINDINGS, run, {}, place.registry)
+    assert not [f for f in result.findings if f.cause == "skipped_steps"]
+    assert any(out.cause == "skipped_steps" and out.why.startswith("0 steps") for out in result.ruled_out)

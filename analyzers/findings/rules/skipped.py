@@ -69,7 +69,8 @@ def _told(tables: Tables) -> bool:
 def _skipped(tables: Tables, kept: pd.Series) -> pd.Series:
     """How many steps were skipped up to each step of which a line tells, since the one before it, once the loss scale
     stood; by step, in order. Of lines that tell of one step the last counts, and no line tells of more than there lie
-    between."""
+    between. A count of all since the job was new, which it goes on with from a save, tells of none before its second
+    line."""
     told = frame(tables, "scalars", ["name", "step", "value", "source"], [("name", "in", [SINCE, IN_ALL])])
     counts = frame(tables, "steps", ["source"], [("format", "in", FORMATS)])["source"].unique()
     told = told[told["step"].notna() & told["value"].ge(0) & told["source"].isin(list(counts))]
@@ -79,7 +80,7 @@ def _skipped(tables: Tables, kept: pd.Series) -> pd.Series:
     step, value = by.index.to_numpy(), by.to_numpy(dtype=float)
     since = np.diff(step, prepend=min(int(kept.min()) - 1, int(step[0])) if len(step) else 0)
     count = value if name == SINCE else np.diff(value, prepend=0.0)
-    standing = step > int(kept.min()) + SETTLING
+    standing = step - since >= int(kept.min()) + SETTLING  # all of what a line tells of
     return pd.Series(np.where(standing, np.clip(count, 0, np.maximum(since, 1)), 0.0), index=step)
 
 
