@@ -180,6 +180,38 @@ def test_chips_alike_are_not_told_apart_and_two_have_no_median():
     assert not asked(power + two).apart
 
 
+def beside_idle(busy=5, slow=None, watts=80, slowed=None):
+    """A machine of eight chips of which the others do nothing."""
+    for d in range(8):
+        clock = 345 if d >= busy else 1500 if d == slow else 1750 + d
+        yield from gpu(d, "power", every(10, watts if d >= busy else 600))
+        yield from gpu(d, "SM clock", every(10, clock), unit="MHz")
+        if slowed:
+            yield from gpu(d, f"slowed down by {slowed}", every(10, 100.0 * (d >= busy)), unit="%")
+
+
+SERVED = {"arrival_ns": [T0, T0], "last_token_ns": [T0 + 60 * S, T0 + 600 * S], "output_tokens": [1000, 5000]}
+
+
+@pytest.mark.parametrize("tables", [{"steps": steps()}, {"requests": SERVED}, {}])
+def test_chips_that_have_nothing_to_do_hold_nobody_up(tables):
+    """Those of others, or of a replica without requests: it was said that all wait for them in a job."""
+    held = {"chips": 5 if "steps" in tables else 8}
+    assert not asked([*beside_idle()], held, **tables).apart
+    assert not asked([*beside_idle(busy=3)], {"chips": 3} if "steps" in tables else held, **tables).apart
+    [one] = asked([*beside_idle(slow=2)], held, **tables).apart
+    assert one.device == 2 and one.reference_mhz == pytest.approx(1751)
+    down = asked([*beside_idle(slowed=HEAT)], held, **tables)
+    assert [one.device for one in down.apart] == [5, 6, 7]
+    if tables:
+        assert "wait for it" not in words.verdict(down).whole
+
+
+def test_a_chip_of_the_job_that_draws_little_is_told_apart():
+    found = asked([*beside_idle(busy=7)], {"chips": 8}, steps=steps())
+    assert [one.device for one in found.apart] == [7] and "in a job all wait for it" in words.verdict(found).whole
+
+
 def test_time_held_down_as_a_counter_has_it():
     series = [(t, 7.0 + 0.25 * t if t < 400 else 0.25 * (t - 400)) for t in range(0, 601, 10)]
     rows = gpu(0, "power", every(10, 500)) + gpu(0, f"time slowed down by {LIMIT}", series, unit="s")

@@ -52,11 +52,11 @@ def analyze(tables: Tables, facts: Facts, options: Mapping[str, Any]) -> PowerRe
     told = [Chip(chip, span) for chip in chips]
     limit, limit_from, sheet = _limit(chips, facts)
     rows = pd.DataFrame([one.row(limit) for one in told], columns=list(COLUMNS))
-    lower = apart(told, rows)
+    job = chips_of(tables, facts)
+    lower = apart(told, rows, len(work.steps) > 0 and len(rows) <= (job.chips or 0))
     rows["below_reference_share"] = [_below(one, rows) for one in rows["clock_mhz"]]
     seconds, energy = rows["known_s"].sum(), float(rows["energy_j"].sum())
     whole = (int(span.end[0]) - int(span.start[0])) / 1e9
-    job = chips_of(tables, facts)
     step_j, token_j, tokens_of, about = _worth(told, work, job.chips, energy)
     per_kwh = options["usd_per_kwh"]
     return PowerResult(

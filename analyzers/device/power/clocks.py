@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from analyzers.device.power.chip import Chip
+from analyzers.device.power.chip import IDLE, Chip
 from analyzers.device.power.energy import Stretches, within
 from analyzers.device.power.result import FAULTS, Apart, Longer, Slowed
 from analyzers.device.power.samples import CLOCK, Series
@@ -22,9 +22,14 @@ SURE = 3.0  # standard errors
 MOST_APART = 16
 
 
-def apart(told: Sequence[Chip], rows: pd.DataFrame) -> tuple[Apart, ...]:
-    """Chips whose mean clock is lower than the median's by more than chips differ otherwise, the slowest first."""
+def apart(told: Sequence[Chip], rows: pd.DataFrame, of_one_job: bool) -> tuple[Apart, ...]:
+    """Chips whose mean clock is lower than the median's by more than chips differ otherwise, the slowest first. Where
+    not all are of one job, a chip that draws next to nothing, and that nothing holds down, may have nothing to do."""
     clocks = rows["clock_mhz"].to_numpy(dtype=float)
+    if not of_one_job:
+        watts, limit = rows["mean_watts"].astype(float), rows["limit_watts"].astype(float)
+        idle = (watts < IDLE * limit.fillna(watts.max())) & rows["slowed_by"].isna()
+        clocks = np.where(idle, np.nan, clocks)
     known = clocks[np.isfinite(clocks)]
     if len(known) < FEWEST or not (reference := float(np.median(known))):
         return ()

@@ -66,7 +66,9 @@ def _apart(result: PowerResult) -> list[str]:
         return []
     first, *more = result.apart
     others = f", and {fmt.count(len(more), 'other chip')} less so" if more else ""
-    return [f"{sentence(chip(first.host, first.device))} ran {_below(first)}{others}: in a job all wait for it."]
+    alone = result.tokens_of == GENERATED or result.chips > (result.held_chips or result.chips)
+    waits = "" if alone else ": in a job all wait for it"
+    return [f"{sentence(chip(first.host, first.device))} ran {_below(first)}{others}{waits}."]
 
 
 def _below(one: Apart) -> str:
