@@ -248,7 +248,27 @@ def test_a_server():
     answered = {"arrival_ns": [T0, T0], "last_token_ns": [T0 + 60 * S, T0 + 600 * S], "output_tokens": [1000, 5000]}
     found = asked(gpu(0, "power", every(10, 300)), requests=answered)
     assert found.token_j == pytest.approx(30) and found.tokens_of == "generated" and found.step_j is None
-    assert "That is 30.0 J a token generated." in words.verdict(found).whole
+    assert "A token generated took 30.0 J on 1 chip." in words.verdict(found).whole
+
+
+@pytest.mark.parametrize(
+    ("series", "facts", "said"),
+    [
+        ([(t, v) for t, v in every(10, 300) if t <= 300], {}, "samples are known of 50 % of it"),
+        ([(t, v) for t, v in every(10, 300) if not 100 <= t <= 400], {}, "samples are known of 47 % of it"),
+        (every(10, 300), {"chips": 4}, "A token's energy is that of 4 chips"),
+    ],
+)
+def test_a_token_of_a_server_takes_what_all_chips_draw_all_the_time(series, facts, said):
+    """All tokens count, and so does the energy of chips and of times of which there are no samples."""
+    found = asked(gpu(0, "power", series), facts, requests=SERVED)
+    assert found.token_j == pytest.approx(30 * facts.get("chips", 1)) and any(said in note for note in found.notes)
+
+
+def test_a_token_has_no_energy_where_chips_were_sampled_at_another_time():
+    later = {k: [v + 50_000 * S for v in vs] if k != "output_tokens" else vs for k, vs in SERVED.items()}
+    found = asked(gpu(0, "power", every(10, 300)), requests=later)
+    assert found.window == "samples" and found.token_j is None and "oken" not in words.verdict(found).whole
 
 
 @pytest.mark.parametrize("rows", [[(T0, "loss", 1.0, None, "x")], gpu(0, "SM clock", every(10, 1700), unit="MHz")])

@@ -31,6 +31,7 @@ PER_KWH = Option(
     label="Dollars per kWh",
 )
 OPTIONS = (PER_KWH,)
+ENOUGH = 0.95  # of the time: of less it is said that the rest is taken to be alike
 
 
 def analyze(tables: Tables, facts: Facts, options: Mapping[str, Any]) -> PowerResult:
@@ -57,7 +58,11 @@ def analyze(tables: Tables, facts: Facts, options: Mapping[str, Any]) -> PowerRe
     rows["below_reference_share"] = [_below(one, rows) for one in rows["clock_mhz"]]
     seconds, energy = rows["known_s"].sum(), float(rows["energy_j"].sum())
     whole = (int(span.end[0]) - int(span.start[0])) / 1e9
-    step_j, token_j, tokens_of, about = _worth(told, work, job.chips, energy)
+    if len(work.steps):
+        worth = _worth(told, work, job.chips)
+    else:
+        worth = _generated(energy, float(seconds), whole if window == "job" else 0.0, len(told), work, job.chips)
+    step_j, token_j, tokens_of, about = worth
     per_kwh = options["usd_per_kwh"]
     return PowerResult(
         window=window,
@@ -111,14 +116,35 @@ def _limit(chips: Sequence[Sampled], facts: Facts) -> tuple[float | None, str | 
     return sheet, None if sheet is None else "catalogue", sheet
 
 
+def _generated(
+    energy: float, known_s: float, served_s: float, sampled_chips: int, work: Work, chips: int | None
+) -> tuple[float | None, float | None, str | None, list[str]]:
+    """As `_worth`, of tokens that a server generated: all of them count, and so what chips draw where nothing samples
+    it. `served_s`: how long requests were served; 0 where nothing was sampled meanwhile."""
+    if not work.generated or not known_s or not served_s:
+        return None, None, None, []
+    of = chips or sampled_chips
+    known = known_s / (served_s * sampled_chips)
+    notes = [] if of == sampled_chips else [_of_all("A token's energy", of, sampled_chips)]
+    if known < ENOUGH:
+        notes.append(
+            "A token's energy is of all the time in which requests were served: samples are known of "
+            f"{fmt.whole_share(known)} of it, and chips are taken to draw as much in the rest."
+        )
+    return None, energy / known_s * served_s * of / work.generated, GENERATED, notes
+
+
+def _of_all(what: str, of: int, sampled_chips: int) -> str:
+    return (
+        f"{what} is that of {fmt.count(of, 'chip')}, each of which is taken to draw what the {sampled_chips:,} sampled "
+        "do in the mean."
+    )
+
+
 def _worth(
-    told: Sequence[Chip], work: Work, chips: int | None, energy: float
+    told: Sequence[Chip], work: Work, chips: int | None
 ) -> tuple[float | None, float | None, str | None, list[str]]:
     """(joules of a step of all chips, joules of a token, which tokens, notes)."""
-    if not len(work.steps):
-        if not work.generated:
-            return None, None, None, []
-        return None, energy / work.generated, GENERATED, []
     inside = [within(one.energy, work.in_steps) for one in told]
     seconds = sum(float(known.sum()) for _, known in inside)
     if not seconds:
@@ -133,12 +159,7 @@ def _worth(
     tokens = float(known["tokens"].sum())
     token_j = watts * float(known["dur_ns"].sum()) / 1e9 / tokens if tokens > 0 else None
     of = chips or len(told)
-    notes = []
-    if of != len(told):
-        notes.append(
-            f"A step's energy is that of {fmt.count(of, 'chip')}, each of which is taken to draw what the "
-            f"{len(told):,} sampled do in the mean."
-        )
+    notes = [] if of == len(told) else [_of_all("A step's energy", of, len(told))]
     return watts * each * of, token_j, TRAINED if token_j is not None else None, notes
 
 

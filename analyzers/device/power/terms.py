@@ -28,8 +28,8 @@ TERMS = (
     ),
     Term(
         "Energy of a token",
-        "Of a job that trains: watts of a chip within steps over the tokens of a chip and second. Of a server: all its "
-        "energy over the tokens that it generated.",
+        "Of a job that trains: watts of a chip within steps over the tokens of a chip and second. Of a server: watts "
+        "of a chip times all its chips and the time in which it served, over the tokens that it generated.",
         unit="J",
     ),
     Term(

@@ -51,12 +51,12 @@ def _drawn(result: PowerResult) -> str:
 
 
 def _each(result: PowerResult) -> str:
-    token = "" if result.token_j is None else f"{energy(result.token_j)} a token"
-    if result.tokens_of == GENERATED and token:
-        token += " generated"
-    if result.step_j is None:
-        return f"That is {token}." if token else ""
     of = fmt.count(result.held_chips or result.chips, "chip")
+    if result.tokens_of == GENERATED:
+        return f"A token generated took {energy(result.token_j)} on {of}."
+    if result.step_j is None:
+        return ""
+    token = "" if result.token_j is None else f"{energy(result.token_j)} a token"
     return f"A step took {energy(result.step_j)} on {of}{', ' + token if token else ''}."
 
 
