@@ -117,6 +117,7 @@ class _Log(StepLines):
         self.restores: list[tuple[int, int]] = []  # that wait to hear for which attempt
         self.validated: int | None = None
         self.jobs: list[_Job] = []
+        self.near: dict[int, _Job] = {}  # the last that was started in each _SPREAD_NS
         self.apart = _lines_apart(source.head)
         self.handlers = (
             ("step: ", self.step),
@@ -233,11 +234,19 @@ class _Log(StepLines):
         name, at = host_prefix(prefix), self.clock.time_ns(prefix, offset)
         if at is None:
             return
-        job = self.jobs[-1] if self.jobs else None
-        if job is None or job.trains or at - job.told.get(name, at) > _SPREAD_NS:
-            job = _Job(at)
-            self.jobs.append(job)
+        job = self._told_by_others(name, at)
+        if job is None:
+            job = self.jobs[-1] if self.jobs else None
+            if job is None or job.trains or at - job.told.get(name, at) > _SPREAD_NS:
+                job = self.near[at // _SPREAD_NS] = _Job(at)
+                self.jobs.append(job)
         job.told[name] = at
+
+    def _told_by_others(self, name: str | None, at: int) -> _Job | None:
+        """The start that other hosts told of at this time, however far the log has come: their lines may stand one
+        host behind the other."""
+        nearest = (self.near.get(at // _SPREAD_NS + n) for n in (0, -1, 1))
+        return next((job for job in nearest if job and name not in job.told and _near(job.start, at)), None)
 
     def completed(self, offset: int, line: str, whole: bool) -> None:
         if (at := self.clock.time_ns(line[: line.index(_COMPLETED)], offset)) is not None:
@@ -330,6 +339,10 @@ class _Log(StepLines):
             self.facts["chip"] = match[1]
         elif match := _PEAK.search(line):
             self.peak = float(match[1])
+
+
+def _near(start: int | None, at: int) -> bool:
+    return start is not None and abs(at - start) <= _SPREAD_NS
 
 
 def _lines_apart(head: bytes) -> int | None:

@@ -215,6 +215,17 @@ def test_when_the_job_was_started_and_that_it_was_done(tmp_path):
     assert jobs(log(tmp_path, RUN + said(60, COMPLETED))) == [(None, 60)] and jobs(log(tmp_path, RUN)) == []
 
 
+def test_hosts_whose_logs_stand_one_behind_the_other_tell_of_the_same_starts(tmp_path):
+    def host(rank: str, late: float) -> str:
+        told = ((0, STARTED), (5, "Training starts at step 1"), (20, step(10, 1)), (50, step(20, 1)))
+        again = ((300, STARTED), (305, "Training starts at step 11"), (320, step(20, 1)), (330, COMPLETED))
+        return "".join(said(at + late, text, rank) for at, text in (*told, *again))
+
+    got = log(tmp_path, host("[rank0]:", 0) + host("[rank8]:", 0.5))
+    assert jobs(got) == [(0, None), (300, 330.5)]
+    assert {(r["host"], r["attempt"]) for r in got.rows["steps"]} == {(f"rank{n}", a) for n in (0, 8) for a in (0, 1)}
+
+
 def test_a_validation_at_a_step_without_a_line_is_told_once(tmp_path):
     lines = [said(51, "validate step: 25  loss:  3.40000  memory: 66.91GiB(37.51%)  tps: 9,000")] * 4
     got = log(tmp_path, RUN + "".join(lines))
