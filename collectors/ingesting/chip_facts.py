@@ -12,6 +12,7 @@ import numpy as np
 
 from catalog.chip_count import chips_held, chips_seen, devices_of_a_chip
 from catalog.chips import chip
+from collectors.reading import job_ran
 from errors import QuestionError
 from errors import format as fmt
 from runs.run import FactValue
@@ -54,26 +55,37 @@ def chips_over_time(ran: Sequence[FactValue], said: FactValue | None) -> tuple[F
     else (None, "").
 
     `ran`: what each log tells of each start (`collectors.reading.job_ran`). Of logs that tell of the same time the
-    largest counts; until it was started again it held what it had before.
+    largest counts; until it was started again it held what it had before. A scheduler may tell the time of another
+    zone: what it says and what logs say are each taken for themselves, and the larger mean counts.
     """
     told = [value.value for value in ran]
     if said is None or said.basis == "declared" or len({one["chips"] for one in told}) < 2:
         return None, ""
-    first, last, chips = (np.array([one[key] for one in told]) for key in ("first_ns", "last_ns", "chips"))
+    each = ([one for one in told if job_ran.SCHEDULER in one], [one for one in told if job_ran.SCHEDULER not in one])
+    at, held = max((_held(starts) for starts in each if starts), key=lambda one: _mean(*one))
+    begins = np.flatnonzero(np.diff(held, prepend=0))
+    if len(begins) < 2:
+        return None, ""
+    mean = _mean(at, held)
+    counted = max(round(mean), 1)
+    changes = [f"{held[i]:,} from {fmt.date(int(at[i]))} on" for i in begins[1:5]]
+    listed = f"{held[0]:,} at first, {', '.join(changes)}{' ...' if len(begins) > 5 else ''}"
+    how = f"the job ran on {listed}: {fmt.at_most(mean)} on average over its time, counted as {counted:,}"
+    return FactValue(counted, "derived", f"{len(begins):,} starts of the job"), f"chips: {how}"
+
+
+def _held(starts: Sequence[Mapping[str, int]]) -> tuple[np.ndarray, np.ndarray]:
+    """(moments, chips held from each of them on to the next), in their order."""
+    first, last, chips = (np.array([one[key] for one in starts]) for key in ("first_ns", "last_ns", "chips"))
     at = np.unique(np.concatenate([first, last]))
     held = np.zeros(len(at) - 1, np.int64)
     for begin, end, count in zip(np.searchsorted(at, first), np.searchsorted(at, last), chips, strict=True):
         held[begin:end] = np.maximum(held[begin:end], count)
-    held = held[np.maximum.accumulate(np.where(held > 0, np.arange(len(held)), 0))]
-    begins = np.flatnonzero(np.diff(held, prepend=0))
-    if len(begins) < 2:
-        return None, ""
-    mean = float(np.average(held, weights=np.diff(at).astype(float)))
-    counted = max(round(mean), 1)
-    changes = [f"{held[i]:,} from {fmt.date(int(at[i]))} on" for i in begins[1:5]]
-    each = f"{held[0]:,} at first, {', '.join(changes)}{' ...' if len(begins) > 5 else ''}"
-    how = f"the job ran on {each}: {fmt.at_most(mean)} on average over its time, counted as {counted:,}"
-    return FactValue(counted, "derived", f"{len(begins):,} starts of the job"), f"chips: {how}"
+    return at, held[np.maximum.accumulate(np.where(held > 0, np.arange(len(held)), 0))]
+
+
+def _mean(at: np.ndarray, held: np.ndarray) -> float:
+    return float(np.average(held, weights=np.diff(at).astype(float)))
 
 
 def settled_chips(facts: Mapping[str, FactValue], devices: Collection[tuple[str, int]]) -> tuple[FactValue | None, str]:

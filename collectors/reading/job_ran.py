@@ -8,6 +8,7 @@ from collectors.base import Fact
 from collectors.reading.line_prefix import Clock
 
 NAME = "job_ran"  # of a fact that ingest takes in, and no run keeps
+SCHEDULER = "by_scheduler"  # in it, where a scheduler tells it, whose clock may be that of another zone
 MOST = 10_000  # starts of a job in one log
 
 

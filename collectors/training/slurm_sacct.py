@@ -200,7 +200,7 @@ def _facts(attempts: Sequence[Sequence[Record]], tally: Tally) -> Iterator[Item]
 def _ran(parts: Sequence[Record]) -> Fact | None:
     """On how many GPUs an attempt ran, and when; None where that is not told."""
     first, last = min(_when(r)[0] for r in parts), max((r.end_ns or 0 for r in parts), default=0)
-    told = {"chips": sum(r.gpus or 0 for r in parts), "first_ns": first, "last_ns": last}
+    told = {"chips": sum(r.gpus or 0 for r in parts), "first_ns": first, "last_ns": last, job_ran.SCHEDULER: True}
     return Fact(job_ran.NAME, told) if first < last else None
 
 

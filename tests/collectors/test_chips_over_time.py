@@ -102,6 +102,20 @@ def test_megatron_tells_of_each_of_its_starts(tmp_path):
     assert got.facts["chips"] == 8 and "numbers of chips" not in got.reasons()
 
 
+@pytest.mark.parametrize("zone", [0, -7], ids=["same-zone", "seven-hours-behind"])
+def test_a_scheduler_whose_times_are_of_another_zone_tells_of_no_further_starts(tmp_path, zone):
+    """16 chips for two hours, 8 for two: 12. Seven hours apart from the log, four starts and 10.9 were told."""
+
+    def clock(hour: float) -> str:
+        return f"{NOON + timedelta(hours=hour + zone):%Y-%m-%dT%H:%M:%S}"
+
+    accounts = ["JobID|JobName|State|ExitCode|Start|End|AllocTRES|Restarts"]
+    accounts += [f"7|train|NODE_FAIL|0:0|{clock(0)}|{clock(2)}|gres/gpu=16|0"]
+    accounts += [f"7|train|COMPLETED|0:0|{clock(2)}|{clock(4)}|gres/gpu=8|1"]
+    run = stored(tmp_path, titan((0, 16, 1, 7000), (7200, 8, 5000, 7100)), "\n".join(accounts) + "\n")
+    assert run.manifest.fact("chips") == 12 and said_of(run).count(" from 2026") == 1
+
+
 @pytest.mark.parametrize("seed", range(20))
 def test_the_mean_is_that_of_each_second(seed):
     rng = random.Random(seed)
