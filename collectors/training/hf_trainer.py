@@ -156,9 +156,15 @@ class _Log(StepLines):
             window.last = step, took, prefix, offset
         at = self.clock.time_ns(prefix, offset)
         self.values(at, step, {n: (v, None) for n, v in found.items() if n != "loss"})
-        if took >= _LEAST_S and took - sum(self._far_longer(window, step, took).values()) >= _LEAST_S:
+        if took >= _LEAST_S and self._is_full(window, step, took):
             self._settle()
             self.window = _Window(step, seconds, self.paused_s)
+
+    def _is_full(self, window: _Window, step: int, took: float) -> bool:
+        """Whether a window up to `step` is long enough for a mean of the steps that are no longer than others; where
+        most are longer, as once all are, these may never come to that."""
+        longer = self._far_longer(window, step, took)
+        return took - sum(longer.values()) >= _LEAST_S or _most(longer, step - window.step)
 
     def _far_longer(self, window: _Window, step: int, took: float) -> dict[int, float]:
         """The seconds of those steps of a window, up to `step`, that took far longer than the others."""
@@ -186,11 +192,20 @@ class _Log(StepLines):
         if (taken := self.taken(offset, prefix, step)) is None:
             return
         name, _, at, place = taken
-        longer = self._far_longer(window, step, took)
-        count, took = step - window.step, took - sum(longer.values())
+        longer, count = self._far_longer(window, step, took), step - window.step
+        if _most(longer, count) and took <= sum(longer.values()) and count > len(longer):
+            longer = {}  # in whole seconds the others took none
+        took -= sum(longer.values())
         others = count - len(longer)
-        each = seconds_to_ns(took / others) if others and took >= _SURE_S else None
-        self.usual_s = took / others if each else self.usual_s
+        sure = took >= _SURE_S or _most(longer, count)
+        each = seconds_to_ns(took / others) if others and sure else None
+        if each or not others:  # all were longer: it is what steps take from here on
+            self.usual_s = took / others if others else sum(longer.values()) / count
         own = {n: seconds_to_ns(s) for n, s in longer.items()}
         around = [pause for pause in window.pauses if at is not None and pause[1] <= at]
         self.enter(name, place, step, count, at, Told(each), EVERY, window.losses, around=around, own=own)
+
+
+def _most(longer: dict[int, float], count: int) -> bool:
+    """Whether so many of `count` steps are far longer that the others are the exception."""
+    return 2 * len(longer) > count

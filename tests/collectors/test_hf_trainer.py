@@ -217,6 +217,22 @@ def test_steps_that_all_take_long_are_timed_as_before(tmp_path):
     assert took == pytest.approx([17.5] * 38, rel=0.02)
 
 
+def test_steps_that_are_far_longer_from_some_step_on_are_read_in_proportion_to_them(tmp_path, monkeypatch):
+    """Each dict went through all steps since then: a log of 8,000 steps took 18 s, of 100,000 three quarters of an
+    hour."""
+    held, count = [], hf_trainer._Log._far_longer
+
+    def counting(self, window, step, took):
+        held.append(len(window.alone))
+        return count(self, window, step, took)
+
+    monkeypatch.setattr(hf_trainer._Log, "_far_longer", counting)
+    text = bar(0, 0) + "".join(logged(n, n if n <= 130 else 130 + 12 * (n - 130), 2.0) for n in range(1, 500))
+    got = log(tmp_path, text)
+    assert [ns / S for ns in got.column("steps", "dur_ns")] == pytest.approx([1.0] * 129 + [12.0] * 369)
+    assert max(held) < 20
+
+
 def test_steps_behind_an_evaluation_begin_when_it_has_ended():
     """Times in whole seconds have them begin in it."""
     assert laid_around(100 * S, [2 * S] * 4, [(83 * S, 93 * S)]) == [93 * S, 94.75 * S, 96.5 * S, 98.25 * S]
