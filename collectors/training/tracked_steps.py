@@ -38,7 +38,8 @@ class Logged:
     `kind`: what that is of. What it logs with it: `tokens_per_s`, `tflops_per_s`, `tflops` (of a step), of a device;
     `batch`, sequences of a step of the whole job. `beside`: names without which it is another's. `anew`: where that is
     logged the time is counted from there. `pauses`: what follows a step, and may be a part of its time, with the kind
-    of `lifecycle` that it is. `within`: a count of epochs: as high as the step it is one of epochs."""
+    of `lifecycle` that it is.
+    `within`: a count of epochs: where it is as high as the step, or grows as fast, the step is one of epochs."""
 
     time: str
     kind: str = ONE
@@ -168,6 +169,7 @@ class LoggedSteps:
         self._lanes = Lanes()
         self._entry: _Entry | None = None
         self._first: _First | None = None
+        self._epoch: tuple[int, float] | None = None  # of the entry before that tells of one: its step and its epoch
         self._losses: dict[str, dict[int, float]] = {}  # by name and step, since the last entry with a time
         self._paused_ns = 0  # evaluations since the last entry with a time
         self._anew: int | None = None  # the last step at which the time was counted anew
@@ -239,7 +241,15 @@ class LoggedSteps:
     def _is_of(self, entry: _Entry, rule: Logged) -> bool:
         if not all(name in entry.values for name in (rule.time, *rule.beside)):
             return False
-        return not rule.within or (self.counted is not False and entry.values[rule.within] < entry.step)
+        return not rule.within or (self.counted is not False and self._counts_steps(entry, entry.values[rule.within]))
+
+    def _counts_steps(self, entry: _Entry, epoch: float) -> bool:
+        """Whether an entry's number is of a step and not of an epoch, of which the first may be 0: it grows by more."""
+        before, self._epoch = self._epoch, (entry.step, epoch)
+        if before is not None and 0 < entry.step - before[0] <= epoch - before[1]:
+            self._first = None  # what came before it was one of epochs too
+            return False
+        return epoch < entry.step
 
     def _timed(self, entry: _Entry, rule: Logged) -> None:
         """An entry that tells how long a step took, or several."""

@@ -148,8 +148,9 @@ def test_the_trainer_in_a_store_of_mlflow(tmp_path, form):
     assert "less evaluations" in got.reasons()
 
 
-def test_an_epoch_of_keras_is_no_step(tmp_path):
-    told = [(n, 60.0 * n, {"loss": 1.0, "learning_rate": 1e-3, "epoch": n}) for n in range(5)]
+@pytest.mark.parametrize("behind", [0, 1], ids=["from-0", "from-1-the-first-being-0"])
+def test_an_epoch_of_keras_is_no_step(tmp_path, behind):
+    told = [(n + behind, 60.0 * n, {"loss": 1.0, "learning_rate": 1e-3, "epoch": n}) for n in range(5)]
     assert "steps" not in tracked(tmp_path, told).rows
 
 
