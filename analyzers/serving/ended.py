@@ -3,7 +3,8 @@
     vLLM      request_success by finished_reason: `abort` (its client was gone, or gave up) and `error` are no answers
     SGLang    num_requests beside num_aborted_requests
     TGI       request_success beside request_failure (by err: validation, overloaded, dropped, ...)
-Each series grew from its first scrape to its last; where each was scraped once, counts are since the process began.
+Each series grew from its first scrape to its last, whichever of the inputs of its server tell of it; where each was
+scraped once, counts are since the process began.
 """
 
 import re
@@ -12,6 +13,7 @@ from dataclasses import dataclass
 import pandas as pd
 
 from analyzers.serving.counters import increase
+from analyzers.serving.servers import inputs_of_servers
 from runs.tables import Tables, frame
 
 ANSWERED = ("vllm:request_success", "sglang:num_requests", "tgi_request_success")
@@ -36,7 +38,7 @@ def ended(tables: Tables) -> Ended | None:
     rows = rows[names.isin(kinds).to_numpy()].astype({"name": str, "source": str})
     if not len(rows):
         return None
-    rows = rows.sort_values("ts_ns", kind="stable")
+    rows = rows.assign(source=rows["source"].replace(_first_inputs(tables))).sort_values("ts_ns", kind="stable")
     found = pd.DataFrame(
         [
             (name, len(mine), increase(mine["value"]), mine["value"].iloc[-1])
@@ -47,3 +49,12 @@ def ended(tables: Tables) -> Ended | None:
     grown = found["grown" if (found["samples"] > 1).any() else "last"].fillna(0.0).astype(float)
     bad = found["name"].str.startswith(BROKEN_OFF) | found["name"].str.contains(NO_ANSWER)
     return Ended(round(float(grown.sum())), round(float(grown[bad].sum())))
+
+
+def _first_inputs(tables: Tables) -> dict[str, str]:
+    """Inputs that tell of one server, as files of a scrape each do: the first of them by name, for each."""
+    first: dict[str, str] = {}
+    for inputs in inputs_of_servers(tables).values():
+        together = inputs | {one for one, known in first.items() if known in {first.get(name) for name in inputs}}
+        first.update(dict.fromkeys(together, min(together)))
+    return first

@@ -28,17 +28,17 @@ def of_load(place, failed, of, error="ServerDisconnectedError: Server disconnect
     return ask(FINDINGS, run, {}, place.registry)
 
 
-def counted(place, series, name="server"):
-    """`series`: what each counter tells in three scrapes."""
+def counted(place, series, name="server", files=("a.prom", "a.prom", "a.prom")):
+    """`series`: what each counter tells in three scrapes, each of which stands in one of `files`."""
     times = [made_runs.START_NS + i * 60 * S for i in range(3)]
-    rows = [(t, name, v) for name, values in series.items() for t, v in zip(times, values, strict=True)]
+    rows = [(t, name, v, f) for name, values in series.items() for t, v, f in zip(times, values, files, strict=True)]
     scalars = {
-        "ts_ns": [t for t, _, _ in rows],
-        "name": [name for _, name, _ in rows],
-        "value": [float(v) for _, _, v in rows],
-        "source": ["a.prom"] * len(rows),
+        "ts_ns": [t for t, _, _, _ in rows],
+        "name": [name for _, name, _, _ in rows],
+        "value": [float(v) for _, _, v, _ in rows],
+        "source": [file for _, _, _, file in rows],
     }
-    engine = {"ts_ns": times, "order": [0, 1, 2], "running": [4] * 3, "waiting": [0] * 3, "source": ["a.prom"] * 3}
+    engine = {"ts_ns": times, "order": [0, 1, 2], "running": [4] * 3, "waiting": [0] * 3, "source": list(files)}
     tables = {"scalars": scalars, "engine": engine}
     return ask(FINDINGS, made_runs.write(place.store, name, tables, {"chips": 1}, kind="serving"), {}, place.registry)
 
@@ -88,6 +88,13 @@ def test_requests_that_a_server_broke_off_are_told_by_what_its_counters_grew_by(
     (finding,) = counted(place, series).findings
     assert finding.cause == "failed_requests"
     assert finding.title.startswith("27 % of the requests were broken off or failed, 40 of 150")
+
+
+@pytest.mark.parametrize("files", [("1.prom", "2.prom", "3.prom"), ("1.prom", "2.prom", "2.prom")])
+def test_scrapes_of_one_server_in_files_of_their_own_are_not_added_up(place, files):
+    series = {f'{ENDED}{{finished_reason="stop"}}': [900, 910, 950], f'{ENDED}{{finished_reason="abort"}}': [5, 20, 45]}
+    (finding,) = counted(place, series, files=files).findings
+    assert finding.title.startswith("44 % of the requests were broken off or failed, 40 of 90")
 
 
 def test_a_server_of_which_clients_break_off_little_is_not_accused(place):
