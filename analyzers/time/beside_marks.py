@@ -16,12 +16,14 @@ NEAR_STEPS = 10  # lines are often the mean over ten steps, which a save among t
 @dataclass(frozen=True)
 class Beside:
     """`alike`, `other`: lines at the times of entries, by whether the step marked there is theirs. `beyond`: lines, and
-    `lacking`: entries, before and after all of the other's times."""
+    `lacking`: entries, at times of which the other tells nothing; `between`: those of these lines that lie after one
+    entry and before another, as those of an attempt do whose entries were lost."""
 
     alike: int = 0
     other: int = 0
     beyond: int = 0
     lacking: int = 0
+    between: int = 0
 
     @property
     def of_one_job(self) -> bool:
@@ -29,25 +31,38 @@ class Beside:
 
     @property
     def further(self) -> bool:
-        """Whether lines of the same job tell of more before and after the entries than these do of theirs."""
+        """Whether lines of the same job tell of more that entries do not tell than these do of what lines do not."""
         return self.of_one_job and self.beyond > max(self.lacking, NEAR_STEPS)
 
     @property
     def of_another(self) -> bool:
-        return self.other >= LEAST and self.other > self.alike
+        return not self.of_one_job and self.other + self.between >= LEAST
 
 
 def beside(step: np.ndarray, at: np.ndarray, line: np.ndarray, then: np.ndarray, usual_ns: int) -> Beside:
-    """Steps that entries mark, `at` in order of time, beside those of `line` that began `then`, both by one clock."""
+    """Steps that entries mark beside those of `line`, `at` and `then` when each began, both in order and by one
+    clock."""
     if not len(at) or not len(then) or (then == UNTIMED).any():
         return Beside()
     reach = max(COARSE_NS, usual_ns) // 2
-    within = (then >= at[0] - reach) & (then <= at[-1] + reach)
-    after = np.clip(np.searchsorted(at, then), 1, len(at) - 1) if len(at) > 1 else np.zeros(len(then), dtype=np.int64)
-    nearest = np.where(then - at[after - 1] < at[after] - then, after - 1, after)
-    alike = within & (np.abs(step[nearest] - line) <= NEAR_STEPS)
-    lacking = (at < then.min() - reach) | (at > then.max() + reach)
-    return Beside(int(alike.sum()), int((within & ~alike).sum()), int((~within).sum()), int(lacking.sum()))
+    alike, outside, apart = _against(line, then, step, at, reach)
+    _, before, unlike = _against(step, at, line, then, reach)
+    other = ~(alike | outside | apart)
+    return Beside(*(int(x.sum()) for x in (alike, other, outside | apart, before | unlike, apart)))
+
+
+def _against(
+    step: np.ndarray, at: np.ndarray, other: np.ndarray, then: np.ndarray, reach: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Of each step that began `at`: whether the other, which tells of steps that began `then`, tells of it at that
+    time, whether that lies before or after all that the other tells of, and whether, between, it tells of nothing near
+    it."""
+    after = np.searchsorted(then, at)
+    before, after = np.maximum(after - 1, 0), np.minimum(after, len(then) - 1)
+    nearest = np.where(np.abs(at - then[before]) < np.abs(then[after] - at), before, after)
+    outside = (at < then[0] - reach) | (at > then[-1] + reach)
+    alike = ~outside & (np.abs(other[nearest] - step) <= NEAR_STEPS)
+    return alike, outside, ~outside & ~alike & (np.abs(then[nearest] - at) > reach)
 
 
 def said(told: Beside, marks: Sequence[str], lines: Sequence[str]) -> list[str]:
@@ -61,5 +76,8 @@ def said(told: Beside, marks: Sequence[str], lines: Sequence[str]) -> list[str]:
         ]
     if not (told.of_one_job and told.beyond > NEAR_STEPS):
         return []
-    lie = f"{told.beyond:,} steps lie before or after all that {entries} tells of"
+    where = (
+        f"at times of which {entries} tells nothing" if told.between else f"before or after all that {entries} tells of"
+    )
+    lie = f"{told.beyond:,} steps lie {where}"
     return [f"{log}: {lie}, {'so all steps are taken from it' if told.further else 'and are left out'}."]

@@ -68,3 +68,32 @@ def test_a_log_of_another_job_lends_nothing_and_is_left_out():
     alone, beside = (history(x, facts_of({})) for x in (run(rows(NUMBERS[:60], AT[:60], "entries")), here))
     assert beside.rows["dur_ns"].equals(alone.rows["dur_ns"]) and beside.strangers == ("b.log",)
     assert any(note.startswith("b.log: left out") and "another job" in note for note in beside.notes)
+
+
+THRICE = np.concatenate((np.arange(60), np.arange(40, 140), np.arange(120, 200)))
+THEN = np.concatenate((100 + 20 * np.arange(60), 2000 + 20 * np.arange(100), 6000 + 20 * np.arange(80)))
+
+
+def test_steps_of_an_attempt_whose_log_is_not_there_are_those_of_the_entries():
+    """The log tells of 15 steps after the last entry, and of none of the second attempt."""
+    log = np.r_[:60, 160:240]
+    here = run(rows(THRICE[:-15], THEN[:-15], "entries"), rows(THRICE[log], THEN[log], "a.log", 20))
+    past = history(here, facts_of({}))
+    assert past.origin == "goodput entries" and int(past.rows["kept"].sum()) == 185
+    assert "a.log: 15 steps lie before or after all that entries tells of, and are left out." in past.notes
+
+
+@pytest.mark.parametrize("entries", [np.r_[:60, 160:240], np.r_[:50, 150:160]])
+def test_a_log_that_tells_of_steps_whose_entries_were_lost_is_of_the_same_job(entries):
+    """Of one attempt of three, or of a hundred steps across two."""
+    here = run(rows(THRICE[entries], THEN[entries], "entries"), rows(THRICE, THEN, "a.log", 20))
+    past = history(here, facts_of({}))
+    assert past.origin == "step lines" and int(past.rows["kept"].sum()) == 200 and not past.strangers
+    assert any("at times of which entries tells nothing, so all steps are taken from it." in n for n in past.notes)
+
+
+def test_a_log_of_another_job_that_ran_while_this_one_was_down_is_left_out():
+    entries = np.r_[:60, 160:240]
+    other = rows(np.arange(900, 1300), 1700 + 10 * np.arange(400), "b.log", 10)
+    past = history(run(rows(THRICE[entries], THEN[entries], "entries"), other), facts_of({}))
+    assert past.strangers == ("b.log",)
