@@ -13,7 +13,7 @@ import pandas as pd
 
 from analyzers.base import Facts, fact
 from analyzers.subject import devices_per_chip
-from analyzers.time.beside_marks import beside
+from analyzers.time.beside_marks import Beside, beside
 from analyzers.time.beside_marks import said as beside_said
 from analyzers.time.hangs import hangs_said, hung_ns, slow_after_pause
 from analyzers.time.job_times import (
@@ -154,14 +154,11 @@ def _by_marks(
     lone = strangers(tables, (*own, *moved), int(times.min()), int(times.max()))
     jobs = job_times(tables, now_ns, moved, lone, times)
     steps, clock, said = _from_marks(marks, jobs.starts)
-    found = lines_taken(lines, clock)
-    told = beside(clock.step, clock.start_ns, found.step, found.start_ns, clock.usual_ns)
-    notes = [*notes, *beside_said(told, _sources(marks), _sources(lines.iloc[found.row]))]
+    lines, found, told, foreign, left_out = _of_the_marks(lines, clock, _sources(marks))
+    notes = [*notes, *left_out, *beside_said(told, _sources(marks), _sources(lines.iloc[found.row]))]
     if told.further:
-        return _by_lines(tables, facts, lines, seen, notes, now_ns, clock)
-    if told.of_another:
-        foreign = tuple(name for name in _sources(lines) if name not in _sources(marks))
-        lines, found = lines[:0], replace(lines_taken(lines[:0], clock), foreign=foreign)
+        return _by_lines(tables, facts, lines, seen, notes, now_ns, clock, foreign)
+    found = replace(found, foreign=(*found.foreign, *foreign))
     shifts = {**found.shifts, **moved}
     others = (*lone, *found.foreign)
     if found.shifts or found.foreign:
@@ -175,6 +172,29 @@ def _by_marks(
     return History(steps, True, "goodput entries", tuple(notes), jobs, shifts, others, foreign=found.foreign)
 
 
+def _of_the_marks(
+    lines: pd.DataFrame, clock: Stream, marks: tuple[str, ...]
+) -> tuple[pd.DataFrame, Takes, Beside, tuple[str, ...], list[str]]:
+    """Step lines without those of sources that are of another job than the entries of `marks`, whose clock is `clock`;
+    what is taken of them, how that lies beside the entries; those sources, and what is said of them."""
+    found = lines_taken(lines, clock)
+    told = _beside(clock, found)
+    if not told.of_another:
+        return lines, found, told, (), []
+    source = lines["source"].astype(str)
+    alone = ((name, lines[source == name]) for name in source.unique())
+    others = [name for name, its in alone if _beside(clock, lines_taken(its, clock)).of_another]
+    rest = lines[~source.isin(others)] if others else lines[:0]
+    left_out = beside_said(told, marks, others or _sources(lines.iloc[found.row]))
+    foreign = tuple(name for name in _sources(lines) if name not in {*marks, *_sources(rest)})
+    found = lines_taken(rest, clock)
+    return rest, found, _beside(clock, found), foreign, left_out
+
+
+def _beside(clock: Stream, found: Takes) -> Beside:
+    return beside(clock.step, clock.start_ns, found.step, found.start_ns, clock.usual_ns)
+
+
 def _by_lines(
     tables: Tables,
     facts: Facts,
@@ -183,9 +203,12 @@ def _by_lines(
     notes: list[str],
     now_ns: int | None,
     clock: Stream | None = None,
+    foreign: tuple[str, ...] = (),
 ) -> History:
-    """Steps by step lines, with the times of day of a profile where they have none. `clock`: see `takes`."""
+    """Steps by step lines, with the times of day of a profile where they have none. `clock`: see `takes`; `foreign`:
+    sources of another job that were left out before."""
     found = lines_taken(lines, clock)
+    found = replace(found, foreign=(*found.foreign, *foreign))
     steps, notes = _stepped(lines, found), [*notes, *found.notes]
     if len(seen) and not steps["start_ns"].notna().any() and not anchor(steps, seen.dropna(subset=["start_ns"])):
         notes.append(

@@ -97,3 +97,17 @@ def test_a_log_of_another_job_that_ran_while_this_one_was_down_is_left_out():
     other = rows(np.arange(900, 1300), 1700 + 10 * np.arange(400), "b.log", 10)
     past = history(run(rows(THRICE[entries], THEN[entries], "entries"), other), facts_of({}))
     assert past.strangers == ("b.log",)
+
+
+def test_the_jobs_own_log_is_kept_where_that_of_another_job_tells_of_more():
+    """Of the two logs the other job's has more lines, at the same times."""
+    own, other = (
+        rows(NUMBERS[:60], AT[:60], "a.log", 20),
+        rows(np.arange(300, 800), 100 + 2 * np.arange(500), "b.log", 2),
+    )
+    past = history(run(rows(NUMBERS[:60], AT[:60], "entries"), own, other), facts_of({}))
+    assert past.strangers == past.foreign == ("b.log",)
+    assert (
+        past.rows["dur_ns"].iloc[-1] == 20 * S
+    )  # the last step has no entry after it: its line tells how long it took
+    assert [note.partition(":")[0] for note in past.notes if "another job" in note] == ["b.log"]
