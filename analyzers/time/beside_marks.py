@@ -39,30 +39,41 @@ class Beside:
         return not self.of_one_job and self.other + self.between >= LEAST
 
 
-def beside(step: np.ndarray, at: np.ndarray, line: np.ndarray, then: np.ndarray, usual_ns: int) -> Beside:
-    """Steps that entries mark beside those of `line`, `at` and `then` when each began, both in order and by one
-    clock."""
+def beside(
+    step: np.ndarray, at: np.ndarray, line: np.ndarray, then: np.ndarray, usual_ns: int, took: np.ndarray
+) -> Beside:
+    """Steps that entries mark beside those of `line`, `at` and `then` when each began, both in order and by one clock.
+    `took`: how long lines tell that each step took."""
     if not len(at) or not len(then) or (then == UNTIMED).any():
         return Beside()
     reach = max(COARSE_NS, usual_ns) // 2
-    alike, outside, apart = _against(line, then, step, at, reach)
-    _, before, unlike = _against(step, at, line, then, reach)
+    mean = _mean_over(took)
+    alike, outside, apart = _against(line, then, step, at, reach, mean)
+    _, before, unlike = _against(step, at, line, then, reach, mean)
     other = ~(alike | outside | apart)
     return Beside(*(int(x.sum()) for x in (alike, other, outside | apart, before | unlike, apart)))
 
 
 def _against(
-    step: np.ndarray, at: np.ndarray, other: np.ndarray, then: np.ndarray, reach: int
+    step: np.ndarray, at: np.ndarray, other: np.ndarray, then: np.ndarray, reach: int, mean: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Of each step that began `at`: whether the other, which tells of steps that began `then`, tells of it at that
     time, whether that lies before or after all that the other tells of, and whether, between, it tells of nothing near
-    it."""
+    it. `mean`: over how many steps one of them tells means, which a save among these draws out."""
     after = np.searchsorted(then, at)
     before, after = np.maximum(after - 1, 0), np.minimum(after, len(then) - 1)
     nearest = np.where(np.abs(at - then[before]) < np.abs(then[after] - at), before, after)
+    ahead = other[nearest] - step
     outside = (at < then[0] - reach) | (at > then[-1] + reach)
-    alike = ~outside & (np.abs(other[nearest] - step) <= NEAR_STEPS)
-    return alike, outside, ~outside & ~alike & (np.abs(then[nearest] - at) > reach)
+    alike = np.where(outside, (ahead >= 0) & (ahead < mean - 1), np.abs(ahead) <= max(NEAR_STEPS, mean))
+    apart = np.abs(then[nearest] - at) > reach
+    return alike, outside & ~alike, ~outside & ~alike & apart
+
+
+def _mean_over(took: np.ndarray) -> int:
+    """Over how many steps each time is a mean, where as many in a row are told to have taken equally long."""
+    runs = np.diff(np.flatnonzero(np.diff(took)))
+    return int(np.median(runs)) if len(runs) >= LEAST - 1 else 1
 
 
 def said(told: Beside, marks: Sequence[str], lines: Sequence[str]) -> list[str]:

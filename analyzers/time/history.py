@@ -178,21 +178,22 @@ def _of_the_marks(
     """Step lines without those of sources that are of another job than the entries of `marks`, whose clock is `clock`;
     what is taken of them, how that lies beside the entries; those sources, and what is said of them."""
     found = lines_taken(lines, clock)
-    told = _beside(clock, found)
+    told = _beside(clock, lines, found)
     if not told.of_another:
         return lines, found, told, (), []
     source = lines["source"].astype(str)
     alone = ((name, lines[source == name]) for name in source.unique())
-    others = [name for name, its in alone if _beside(clock, lines_taken(its, clock)).of_another]
+    others = [name for name, its in alone if _beside(clock, its, lines_taken(its, clock)).of_another]
     rest = lines[~source.isin(others)] if others else lines[:0]
     left_out = beside_said(told, marks, others or _sources(lines.iloc[found.row]))
     foreign = tuple(name for name in _sources(lines) if name not in {*marks, *_sources(rest)})
     found = lines_taken(rest, clock)
-    return rest, found, _beside(clock, found), foreign, left_out
+    return rest, found, _beside(clock, rest, found), foreign, left_out
 
 
-def _beside(clock: Stream, found: Takes) -> Beside:
-    return beside(clock.step, clock.start_ns, found.step, found.start_ns, clock.usual_ns)
+def _beside(clock: Stream, lines: pd.DataFrame, found: Takes) -> Beside:
+    took = lines["dur_ns"].to_numpy(dtype=np.int64)[found.row]
+    return beside(clock.step, clock.start_ns, found.step, found.start_ns, clock.usual_ns, took)
 
 
 def _by_lines(

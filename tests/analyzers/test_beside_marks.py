@@ -111,3 +111,14 @@ def test_the_jobs_own_log_is_kept_where_that_of_another_job_tells_of_more():
         past.rows["dur_ns"].iloc[-1] == 20 * S
     )  # the last step has no entry after it: its line tells how long it took
     assert [note.partition(":")[0] for note in past.notes if "another job" in note] == ["b.log"]
+
+
+def test_means_over_many_steps_are_of_the_same_job_though_they_hold_a_save():
+    """A save of 60 s after each hundredth step of 1 s: of the log each of a hundred took 1.6 s and a little."""
+    number = np.arange(800)
+    hundred = number // 100
+    log = rows(number, (10 + 1.6 * (number % 100) + 160 * hundred).astype(int), "a.log", 1)
+    log = [{**row, "dur_ns": int(1.6 * S) + int(h)} for row, h in zip(log, hundred, strict=True)]
+    past = history(run(rows(number, 10 + number + 60 * hundred, "entries"), log), facts_of({}))
+    assert past.origin == "goodput entries" and not past.strangers
+    assert not [note for note in past.notes if "another job" in note]
