@@ -80,6 +80,7 @@ def _work_out(tables: Tables, facts: Facts) -> tuple[Hardware, Calendar | None, 
         return None
     machine = hardware(tables, facts)
     if days is None and len(past.rows) and (not found or (past.origin != "profile" and not past.timed)):
-        return machine, days, training_accounts.from_step_lines(past, machine, len(found), undated_pauses_s(tables))
+        pauses_s = undated_pauses_s(tables, past.rows["step"])
+        return machine, days, training_accounts.from_step_lines(past, machine, len(found), pauses_s)
     traces = device_traces(tables, waits(tables))
     return machine, days, training_accounts.from_time(past, days, machine, extra(tables, facts), traces)

@@ -1,5 +1,6 @@
 """Logs that date nothing, but tell how long evaluations and saves took: these are none of what was not held."""
 
+import pandas as pd
 import pytest
 
 from analyzers.lost import goodput
@@ -53,4 +54,46 @@ def test_what_evaluations_and_saves_took_is_time_that_was_held(told, eval_s, sav
 def test_a_job_whose_steps_have_times_of_day_tells_its_pauses_itself():
     book = ledger.analyze(tables(*EVALUATED, dated=True), facts_of({"chips": 8}), {}).ledger
     assert book.chip_seconds == pytest.approx(8 * 40) and book.find("eval") is None
-    assert undated_pauses_s(MemoryTables({})) == {}
+    assert undated_pauses_s(MemoryTables({}), pd.Series([3])) == {}
+
+
+def evaluated(*told: tuple[str, list[int]], logs: tuple[tuple[str, int, int], ...]) -> MemoryTables:
+    """Evaluations of 6 s at some steps by each input, and logs that tell of steps of 4 s from one number to another."""
+    steps = [(n, name) for name, low, high in logs for n in range(low, high)]
+    evals = [(at, name) for name, places in told for at in places]
+    return MemoryTables(
+        {
+            "steps": {
+                "step": [n for n, _ in steps],
+                "dur_ns": [4 * S] * len(steps),
+                "order": list(range(len(steps))),
+                "attempt": [0] * len(steps),
+                "source": [name for _, name in steps],
+            },
+            "scalars": {
+                "name": ["eval_runtime"] * len(evals),
+                "value": [6.0] * len(evals),
+                "source": [name for _, name in evals],
+                "step": [at for at, _ in evals],
+            },
+        }
+    )
+
+
+@pytest.mark.parametrize(
+    ("told", "logs", "count"),
+    [
+        # the state tells of the time before the job was resumed too, of whose steps nothing tells
+        ((("state.json", list(range(10, 101, 10))), ("b.log", [60, 70, 80, 90, 100])), (("b.log", 52, 101),), 5),
+        ((("a.log", [10, 20, 30]), ("b.log", [40, 50])), (("a.log", 1, 32), ("b.log", 32, 51)), 5),  # two attempts
+        ((("a.log", [0, 10, 20]),), (("a.log", 2, 21),), 3),  # one before the first step
+        ((("a.log", [10, 20, 30]), ("state.json", [10, 20, 30])), (("a.log", 2, 31),), 3),
+    ],
+)
+def test_pauses_are_those_of_the_steps_that_were_taken_each_once(told, logs, count):
+    found = evaluated(*told, logs=logs)
+    book = ledger.analyze(found, facts_of({"chips": 8}), {}).ledger
+    evals = book.find("eval")
+    assert evals is not None and evals.chip_seconds == pytest.approx(8 * 6 * count)
+    share = goodput.analyze(found, facts_of({"chips": 8}), {})
+    assert sum(share.badput_s["custom_badput_events"].values()) == 6 * count

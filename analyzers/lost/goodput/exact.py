@@ -41,7 +41,7 @@ def by_exact_rules(
     """
     past, days = job_past(tables, facts, asked.now_ns)
     if days is None:
-        return _from_step_lines(past, asked, undated_pauses_s(tables))
+        return _from_step_lines(past, asked, undated_pauses_s(tables, past.rows["step"]))
     whole = painted(days)
     first, last = asked.window(days.start_ns, days.end_ns)
     keep = _asked_for(days, asked, first, last)
