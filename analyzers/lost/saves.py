@@ -189,9 +189,11 @@ def gaps(rows: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
 
 def passed_over_s(stops: pd.DataFrame, saved: Checkpoints) -> np.ndarray:
     """Of the steps that were taken again after each stop, seconds of those that a save held which was safe by then: the
-    job went on from an earlier one. `stops`: rows as `analyzers.lost.stops.Stops`."""
+    job went on from an earlier one. Of two tiers the remote one counts: what is local may be lost with its machine.
+    `stops`: rows as `analyzers.lost.stops.Stops`."""
     out = np.zeros(len(stops))
-    saves = pd.concat([saved.rows, saved.ends])[["step", "end_ns"]].dropna()
+    saves = pd.concat([saved.rows, saved.ends])
+    saves = saves.loc[saves["tier"] != "local", ["step", "end_ns"]].dropna()
     if not len(saves) or not len(stops):
         return out
     end, step = saves["end_ns"].to_numpy(dtype=np.int64), saves["step"].to_numpy(dtype=np.int64)

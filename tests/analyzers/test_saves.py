@@ -1,10 +1,11 @@
 """How long saves took, by hand: the figures whose names say which quantile they are."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from analyzers.lost import checkpoints
-from analyzers.lost.saves import Spread, spread
+from analyzers.lost.saves import Checkpoints, Spread, passed_over_s, spread
 from app.questions.checkpoints import words
 from errors.options import parse_options
 from runs.tables import MemoryTables
@@ -102,3 +103,13 @@ def test_saves_of_two_starts_in_a_log_each_are_no_interval():
     )
     result = checkpoints.analyze(tables, {}, parse_options(checkpoints.OPTIONS, {}))
     assert result.save.count == 2 and result.interval_s is None
+
+
+@pytest.mark.parametrize(("tier", "seconds"), [("all", 3500.0), ("remote", 3500.0), ("local", 0.0)])
+def test_a_local_save_that_was_lost_with_its_machine_is_none_that_was_passed_over(tier, seconds):
+    """Stopped after step 900 and begun again with 501, of 10 s each, as the last save in remote storage has it; another
+    was made after step 850."""
+    saves = pd.DataFrame({"step": [500, 850], "tier": ["remote", tier], "end_ns": [5000 * S, 8500 * S]})
+    stop = {"last_sign_ns": [9000 * S], "last_step": [900], "resumed_step": [501], "lost_steps": [400]}
+    found = passed_over_s(pd.DataFrame({**stop, "wasted_s": [4000.0]}), Checkpoints(saves, 0, saves[:0]))
+    assert found.tolist() == [seconds]
