@@ -222,3 +222,15 @@ def test_a_finding_names_the_accounts_that_it_draws_on_and_no_others(place):
     run = made_runs.write(place.store, "slower", {"steps": made_runs.step_columns(took)}, {"chips": 4})
     (told,) = ask(FINDINGS, run, {}, place.registry).to_dict()["findings"]
     assert told["cause"] == "step_change" and told["accounts"] == ["unattributed"]
+
+
+@pytest.mark.parametrize("tokens", [4000, 8000])
+def test_steps_that_are_longer_for_their_tokens_are_not_held_up(place, tokens):
+    """Of batches of two lengths, at no one distance: a fifth of the steps take twice as long, for twice the tokens."""
+    longer = [n * n % 11 == 5 for n in range(400)]
+    took = [14 * S if one else 7 * S for one in longer]
+    rate = [(tokens if one else 4000) / (t / S) for one, t in zip(longer, took, strict=True)]
+    tables = {"steps": made_runs.step_columns(took, tokens_per_s_per_chip=rate)}
+    run = made_runs.write(place.store, f"lengths {tokens}", tables, {"chips": 4})
+    causes = {f.cause for f in ask(FINDINGS, run, {}, place.registry).findings}
+    assert ("irregular_pauses" in causes) == (tokens == 4000)

@@ -20,6 +20,7 @@ from analyzers.ranks.stragglers import StragglersResult
 from analyzers.time.step_changes import SHORTEST, changes_of
 from analyzers.time.step_patterns import StepPattern, step_patterns
 from analyzers.time.steps import StepsResult
+from analyzers.time.useful import tokens_of_steps
 from errors import format as fmt
 
 BY_KIND = {
@@ -125,9 +126,20 @@ def _patterns(seen: Seen, but: Sequence[str] = ()) -> tuple[list[StepPattern], b
     fits = _as_held(seen, rows)
     if held.seen.any():
         found = [p for p in found if p.kind != "irregular"]
+    found = [p for p in found if not _of_tokens(seen, p, rows)]
     told = [p for p in found if _referred(p, rows) and not _of_growth(p, grown) and not _of_captures(seen, p)]
     told = [replace(p, excess_s=p.excess_s * fits) for p in told]
     return [p for p in told if p.excess_s * seen.chips >= _least(seen, p)], taken_off
+
+
+def _of_tokens(seen: Seen, pattern: StepPattern, rows: pd.DataFrame) -> bool:
+    """Whether longer steps at no one distance are longer for their tokens, as those of batches of many lengths are."""
+    tokens = tokens_of_steps(seen.tables, seen.facts, rows["step"]) if pattern.kind == "irregular" else None
+    if tokens is None:
+        return False
+    longer = rows["dur_s"].to_numpy(dtype=float) > (pattern.usual_s + pattern.slow_s) / 2
+    more = pd.Series(tokens[longer]).median() / pd.Series(tokens[~longer]).median()
+    return bool(more - 1 >= MOSTLY * (pattern.slow_s / pattern.usual_s - 1))
 
 
 def _as_held(seen: Seen, rows: pd.DataFrame) -> float:
