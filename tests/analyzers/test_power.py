@@ -161,6 +161,22 @@ def test_a_chip_that_heat_holds_down():
     assert "Steps meanwhile took 1.50 s (200 steps) against 1.00 s: 1 min 40 s more in all." in said
 
 
+@pytest.mark.parametrize(
+    ("held", "said"),
+    [
+        ({3: 1.0}, "held 1 of 8 chips down for 100 % of the time"),
+        ({3: 1.0, 4: 0.25}, "held 2 of 8 chips down for up to 100 % of the time"),
+        (dict.fromkeys(range(8), 0.5), "held 8 of 8 chips down for 50 % of the time"),
+    ],
+)
+def test_how_long_chips_were_held_down_is_of_their_own_time(held, said):
+    """Of one of eight that was held down throughout '1 of 8 chips down for 12 % of the time' was said."""
+    rows = [r for d in range(8) for r in gpu(d, "power", every(10, 500))]
+    for d in range(8):
+        rows += gpu(d, f"slowed down by {HEAT}", [(t, 100.0 * (t < 600 * held.get(d, 0))) for t in range(0, 601, 10)])
+    assert f"Heat (hardware) {said}" in words.verdict(asked(rows)).whole
+
+
 def test_clocks_of_a_job_that_is_down_are_no_others():
     """Between two attempts chips stand at 345 MHz."""
     rows = gpu(0, "power", every(10, 500)) + gpu(

@@ -40,8 +40,8 @@ TERMS = (
     ),
     Term(
         "Held down",
-        "The share of the time in which the driver held a chip's clock down, by why: its power limit, heat, or a brake "
-        "of the power supply. A busy chip often meets its power limit; heat and brakes are faults of a machine.",
+        "The share of the time of all chips in which the driver held a clock down, by why: its power limit, heat, or a "
+        "brake of the power supply. A busy chip often meets its power limit; heat and brakes are faults of a machine.",
         unit="1",
         source="NVIDIA, NVML: clocks event reasons",
     ),

@@ -90,11 +90,13 @@ def _slowed(result: PowerResult) -> list[str]:
 
 
 def _reason(one: Slowed, chips: int) -> str:
+    """Of some of the chips the time of the one that was held down most: the share is of the time of all."""
     of = f"{one.chips:,} of {fmt.count(chips, 'chip')}" if chips > 1 else "it"
+    share, most = (one.share, "") if one.chips == chips else (one.most_share, "" if one.chips == 1 else "up to ")
     clocks = ""
     if one.clock_mhz is not None and one.clock_else_mhz is not None:
         clocks = f", to {fmt.number(one.clock_mhz)} MHz from {fmt.number(one.clock_else_mhz)}"
-    return f"{sentence(one.by)} held {of} down for {fmt.whole_share(one.share)} of the time{clocks}."
+    return f"{sentence(one.by)} held {of} down for {most}{fmt.whole_share(share)} of the time{clocks}."
 
 
 def _longer(one: Longer) -> str:
