@@ -202,15 +202,18 @@ def test_computing_of_unknown_flops_is_not_told_to_lack_a_profile(place, tmp_pat
 
 
 @pytest.mark.parametrize(
-    ("name", "types", "beside"),
+    ("name", "types", "beside", "chip"),
     [
-        ("ampere_sgemm_128x64_nn", "float", True),
-        ("ampere_s1688gemm_128x64_tn", "float", False),  # TF32
-        ("my_own_matmul", "float", False),
-        ("ampere_bf16_s16816gemm_bf16_128x64_tn", "c10::BFloat16", False),
+        ("ampere_sgemm_128x64_nn", "float", True, None),
+        ("maxwell_sgemm_128x64_nn", "float", False, "Tesla P100-SXM2-16GB"),  # which has none
+        ("maxwell_sgemm_128x64_nn", "float", False, "NVIDIA GeForce GTX 1080 Ti"),
+        ("ampere_sgemm_128x64_nn", "float", True, "NVIDIA RTX 6000 of another name"),
+        ("ampere_s1688gemm_128x64_tn", "float", False, None),  # TF32
+        ("my_own_matmul", "float", False, None),
+        ("ampere_bf16_s16816gemm_bf16_128x64_tn", "c10::BFloat16", False, None),
     ],
 )
-def test_products_in_float32_beside_tensor_cores_are_a_finding(place, tmp_path, name, types, beside):
+def test_products_in_float32_beside_tensor_cores_are_a_finding(place, tmp_path, name, types, beside, chip):
     """Six steps of 1,000 µs, 900 of them a product of matrices."""
     events = []
     for n in range(STEPS):
@@ -218,7 +221,8 @@ def test_products_in_float32_beside_tensor_cores_are_a_finding(place, tmp_path, 
         events += [step(n, at, STEP_US), op("aten::mm", at + 2, 20, [[4096, 4096], [4096, 4096]], [types, types])]
         events += [launch(at + 5, 3, 2 * n + 1), kernel(name, at + 10, 900, 2 * n + 1)]
         events += [launch(at + 30, 3, 2 * n + 2), kernel("vectorized_elementwise_kernel", at + 911, 85, 2 * n + 2)]
-    (tmp_path / "rank.json").write_bytes(trace(events))
+    beside_it = {} if chip is None else {"deviceProperties": [{"id": 0, "name": chip}]}
+    (tmp_path / "rank.json").write_bytes(trace(events, **beside_it))
     found = told(place, stored(tmp_path, tmp_path / "rank.json"))
     gains = {f.cause: f.gain for f in found.findings}
     assert ("precision" in gains) == beside

@@ -2,6 +2,7 @@
 activations computed again beyond what freeing their memory takes."""
 
 import math
+import re
 
 from analyzers.base import fact
 from analyzers.device.host_code import hot_code
@@ -28,6 +29,12 @@ SINGLE, MOSTLY = "f32", 0.5  # and of the time of all products: where so much is
 SLOWER = (0.5, 0.75, 0.875)
 """Of products in float32 beside tensor cores, what these would not take: they are 8 times as fast by their peaks (A100,
 H100), of which products reach the less the faster they are."""
+
+WITHOUT = re.compile(
+    r"\b(?:GTX? ?\d|MX\d|K[48]0\b|M[46]0\b|P(?:4|6|40|100)\b|TITAN X|Quadro [KMP])|compute capability [3-6]\.",
+    re.IGNORECASE,
+)
+"""Names of GPUs that have no tensor cores: those before Volta, and GeForce cards that are called GTX."""
 
 COMPUTED = ("below_roofline", "compute_unsplit")
 """Accounts of what is computed beside useful maths, the likelier first: of fused attention nobody tells the FLOPs."""
@@ -151,7 +158,7 @@ def _beside_tensor_cores(seen: Seen) -> Finding | None:
     """Products in float32 that a GPU ran on units beside its tensor cores, as most of their kernels' names tell."""
     found = seen.answer("operations", OpsResult)
     made = found and found.products
-    if not made:
+    if not made or WITHOUT.search(str(fact(seen.facts, "chip") or "")):
         return None
     rows = made.by_dtype[made.by_dtype["dtype"].eq(SINGLE).fillna(False)]
     beside = float((rows["seconds"] - rows["untold_seconds"] - rows["tensor_core_seconds"]).sum())
