@@ -246,6 +246,14 @@ def test_several_hosts_and_two_monitors():
     assert "samples and W&B tell of power: samples of 4 chips, which alone count." in found.notes[0]
 
 
+def test_a_monitor_of_clocks_alone_takes_no_answer_from_one_of_power():
+    """Clocks of more GPUs by DCGM's exporter, and no power: that samples of power name no time was said."""
+    rows = [r for d in range(8) for r in gpu(d, "SM clock", every(10, 1700), unit="MHz")]
+    rows += [(T0 + t * S, f"gpu.{d}.powerWatts", 480.0, "W", "run.wandb") for t in range(0, 601, 15) for d in range(2)]
+    found = asked(rows)
+    assert found.chips == 2 and found.mean_watts == pytest.approx(480) and not found.notes
+
+
 def test_what_wandb_and_mlflow_sample():
     rows = [(T0 + t * S, f"gpu.{d}.powerWatts", 300.0, "W", "run.wandb") for t in range(0, 601, 15) for d in range(4)]
     rows += [(T0, "gpu.2.gpu", 5.0, "%", "run.wandb"), (T0, "gpu.3.memory", 5.0, "%", "run.wandb")]  # others' GPUs
@@ -296,6 +304,8 @@ def test_nothing_told_is_said(rows):
 def test_samples_without_a_time_are_told_as_such():
     with pytest.raises(QuestionError, match="name no time"):
         asked([(None, *row[1:]) for row in gpu(0, "power", every(10, 500))])
+    with pytest.raises(QuestionError, match="name no time"):
+        asked([(None, *row[1:]) for row in gpu(0, "power", every(10, 500))] + gpu(0, "SM clock", every(10, 1700)))
 
 
 def test_one_sample_is_no_energy():

@@ -113,9 +113,10 @@ def _held_down(text: str) -> str | None:
 def sampled(tables: Tables) -> tuple[list[Sampled], list[str]]:
     """Each chip of which power or energy was sampled, by host and device, and what was left out."""
     rows = _rows(tables)
-    if not len(rows):
+    drawn = rows[rows["what"].isin(_DRAWN)] if len(rows) else rows
+    if not len(drawn):
         return [], []
-    monitors = rows.groupby("monitor")[["host", "device"]].apply(lambda g: len(g.drop_duplicates()))
+    monitors = drawn.groupby("monitor")[["host", "device"]].apply(lambda g: len(g.drop_duplicates()))
     first = str(monitors.sort_values(ascending=False, kind="stable").index[0])
     notes = []
     if len(monitors) > 1:
