@@ -62,7 +62,7 @@ def takes(told: Sequence[Stream], took: np.ndarray, loss: np.ndarray, clock: Str
     aligned, shifts, said = on_one_clock(timed, clock)
     one_job, foreign = of_one_job(aligned)
     found, doubled = _with_times(one_job)
-    others = {s.source for s in told if s.source} - {s.source for s in (*one_job, *untimed)}
+    others = {s.source for s in aligned if s.source} - {s.source for s in one_job}
     return Takes(*found, shifts, (*notes, *said, *foreign, *doubled), foreign=tuple(sorted(others)))
 
 

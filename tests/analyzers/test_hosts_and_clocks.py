@@ -145,6 +145,19 @@ def test_nor_does_its_failure_tell_why_the_job_stopped():
         assert interruptions.analyze(here, facts_of({"chips": 8}), {}).rows["cause"].tolist() == [cause], source
 
 
+def test_a_log_that_dates_nothing_is_the_jobs_own_beside_metrics_that_are_dated():
+    """Its steps are those that the metrics tell; what it says of the failure, they do not."""
+    one = taken((0, 60, 0, 0), (40, 100, 300, 0))
+    steps = tables(log(random.Random(1), one, "run.wandb")).arrow("steps").to_pydict()
+    count = len(steps["step"])
+    undated = {**steps, "start_ns": [None] * count, "logged_ns": [None] * count, "source": ["train.log"] * count}
+    both = {name: [*steps[name], *undated[name]] for name in steps}
+    said = {"step": [59], "cause": ["software"], "text": ["RuntimeError"], "source": ["train.log"]}
+    here = MemoryTables({"steps": both, "evidence": said | {"severity": ["error"], "attempt": [0]}})
+    result = interruptions.analyze(here, facts_of({"chips": 8}), {})
+    assert history(here, facts_of({})).strangers == () and result.rows["cause"].tolist() == ["software"]
+
+
 def test_a_log_whose_newest_line_is_first_tells_of_its_restarts():
     rows = renumbered(log(random.Random(1), JOB, "export.txt")[::-1])
     falls = [Row(r.take, r.host, r.source, r.order, n, r.start_s, r.dur_s) for n, r in enumerate(rows)]
