@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from analyzers.base import Facts, fact
+from analyzers.intervals import Spans, spans
 from analyzers.subject import devices_per_chip
 from analyzers.time.beside_marks import Beside, beside
 from analyzers.time.beside_marks import said as beside_said
@@ -36,6 +37,7 @@ from runs.tables import Tables, frame
 __all__ = ["NS_PER_S", "History", "Jobs", "from_the_future", "history", "job_times", "natural_key", "step_rows"]
 
 PER_DEVICE = ("maxtext", "maxtext_metrics", *TRACKED)  # they tell of a JAX device: half a chip on v2, v3 and 7x
+PAUSES = ("checkpoint_save", "checkpoint_restore", "eval")
 MEANS_LEFT = 2  # means of steps that did not start up, of which a usual step is told
 TOO_FAST = "far faster than the median step: timed before it had run"
 PLAUSIBLE_SHARE = 0.2  # a step faster than this share of the median was timed before the device had finished
@@ -240,12 +242,18 @@ def _by_lines(
         steps["first"] = _sharing_the_first_mean(steps, averaged)
     own = _own_attempts(lines.iloc[found.row], steps["attempt"].to_numpy(dtype=np.int64))
     if timed:
-        steps, unprinted = with_unprinted(steps)
+        steps, unprinted = with_unprinted(steps, _paused(tables))
         notes += unprinted
     steps = _judged(steps, facts, None if jobs is None else jobs.own_ends)
     steps["hung_ns"] = hung_ns(steps, tables, lone, shifts)
     notes += hangs_said(steps)
     return History(steps, timed, "step lines", tuple(notes), jobs, shifts, lone, averaged > 1, own, found.foreign)
+
+
+def _paused(tables: Tables) -> Spans:
+    """When the job saved, restored or evaluated, as it records itself."""
+    told = frame(tables, "lifecycle", ["start_ns", "end_ns"], [("kind", "in", PAUSES)]).dropna()
+    return spans(*(told[c].to_numpy(dtype=np.int64) for c in ("start_ns", "end_ns")))
 
 
 def _averaged(facts: Facts, lines: pd.DataFrame, taken: pd.DataFrame) -> int:

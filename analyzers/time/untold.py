@@ -9,6 +9,8 @@ would be lost.
 import numpy as np
 import pandas as pd
 
+from analyzers.intervals import NOTHING, Spans, overlap_with
+
 FAR = 1.5  # of as many usual steps: time further from theirs by this factor may have been anything
 MOST = 1_000_000  # steps that are added: numbers that are far apart are no reason to have room for all between them
 
@@ -41,9 +43,11 @@ def with_untold(steps: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
     return found, _said(int((nth > 0).sum()), "start")
 
 
-def with_unprinted(steps: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
+def with_unprinted(steps: pd.DataFrame, paused: Spans = NOTHING) -> tuple[pd.DataFrame, list[str]]:
     """The same of steps by lines, which tell how long each took: the time is that from the end of a step to the start
-    of the next that is told. Where every so many steps alone have a row, none is added. Columns: dur_ns too."""
+    of the next that is told; their FLOPs are those of the median step. Where every so many steps alone have a row, none
+    is added, nor around what the job records of itself (`paused`): nothing tells before or behind it which were taken.
+    Columns: dur_ns and model_flops_per_chip too."""
     number, start, took = (steps[c].to_numpy(dtype=np.int64, na_value=-1) for c in ("step", "start_ns", "dur_ns"))
     first, end = steps["first"].to_numpy(dtype=bool), start + took
     missing, free = np.diff(number) - 1, start[1:] - end[:-1]
@@ -52,6 +56,7 @@ def with_unprinted(steps: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
         return steps, []
     taken = missing * float(np.median(took[~first]))
     lost = within & (missing > 0) & (free <= FAR * taken) & (free >= taken / FAR)
+    lost &= overlap_with(paused, Spans(end[:-1], np.maximum(start[1:], end[:-1]))) == 0
     if not 0 < missing[lost].sum() <= MOST:
         return steps, []
     times = np.append(np.where(lost, missing + 1, 1), 1)
@@ -65,6 +70,8 @@ def with_unprinted(steps: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
     found["start_ns"] = pd.array(np.where(added, end[of] + (nth - 1) * each, start[of]), dtype="Int64")
     found["dur_ns"] = pd.array(np.where(added, each, took[of]), dtype="Int64")
     found["first"] = first[of] & ~added
+    if (flops := steps["model_flops_per_chip"].dropna()).size:
+        found.loc[added, "model_flops_per_chip"] = float(flops.median())  # they trained what the others did
     return found, _said(int(added.sum()), "line")
 
 
