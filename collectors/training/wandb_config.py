@@ -8,7 +8,7 @@
 What is written down by anybody under names of his own may mean anything, and is no fact.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from math import inf, nan
 from typing import Any
 
@@ -19,6 +19,8 @@ from collectors.reading.textlog import whole
 from collectors.training.tracked import MAX_NAME
 from errors import QuestionError
 
+JOB_STEPS = ("train/global_step", "trainer/global_step")
+ANY_STEP = "global_step"
 _TRAINER = ("per_device_train_batch_size", "gradient_accumulation_steps")  # both are in each run of HF's Trainer
 _MEGATRON = ("tensor_model_parallel_size", "micro_batch_size", "world_size")
 _OF_TRAINER = {
@@ -111,6 +113,12 @@ def numbers(value: Any, name: str, depth: int = 0) -> Iterator[tuple[str, float]
     elif isinstance(value, dict) and "_type" not in value and depth < _DEEPEST:
         for key, inner in value.items():
             yield from numbers(inner, f"{name[:MAX_NAME]}.{key}", depth + 1)  # a long name stands before each key
+
+
+def axes_of(first: Collection[str]) -> tuple[str, ...]:
+    """What a history may call the job's own steps, whose `first` row of metrics has these names. `global_step` only
+    where it stands from there on: some log it beside a few of their numbers, and the others by W&B's count alone."""
+    return (*JOB_STEPS, ANY_STEP) if ANY_STEP in first else JOB_STEPS
 
 
 def step_of(value: Any) -> int | None:

@@ -4,7 +4,7 @@
 From the API (`run.history()`, `scan_history()`) and in W&B's own Parquet files there is a row for each call of `log`:
 
     _step, _timestamp   W&B's count of calls, and when it was (seconds since the epoch). The step is the job's own where
-                        there is a column train/global_step, trainer/global_step or global_step
+                        there is a column train/global_step or trainer/global_step, or global_step from the first row on
     other columns       scalars, and steps where a name tells their time (`collectors.training.tracked`); an empty value
                         was not logged in that row
 From the page of a chart the first column is its x axis, the others are `run - key`, with `run - key__MIN` and `__MAX`
@@ -33,7 +33,7 @@ from collectors.reading.json_stream import objects
 from collectors.reading.parquet_tables import shared_texts
 from collectors.reading.textlog import Tally, clean, fits_seconds, seconds_to_ns
 from collectors.training.tracked import Tracked
-from collectors.training.wandb_config import numbers, step_of
+from collectors.training.wandb_config import axes_of, numbers, step_of
 from collectors.training.wandb_system import System
 from errors import InputError
 
@@ -45,7 +45,6 @@ HELP = (
 
 FORMAT = "wandb"  # of steps, whichever of W&B's files tells them
 OWN_STEP, TIME = "_step", "_timestamp"
-JOB_STEPS = ("train/global_step", "trainer/global_step", "global_step")
 RUNS = ("run", "run_id", "run_name", "run.id", "run.name", "Run", "Name", "ID", "name", "id")  # columns that name a run
 OWN = {OWN_STEP, TIME, "_runtime", "_wandb", "", "Unnamed: 0"}
 MIN, MAX, OF_RUN = "__MIN", "__MAX", " - "
@@ -94,9 +93,12 @@ def _entered(source: Source, tracked: Tracked, tally: Tally) -> Iterator[Item]:
         return
     batches = _parquet(source) if source.head[:4] == b"PAR1" else _csv(source, tally)
     runs: dict[str, set] = {}
+    axes: tuple[str, ...] = ()
     for names, columns in batches:
         _one_run(names, columns, runs, source)
-        _enter(_Columns(names, columns, tally), tracked)
+        some = _Columns(names, columns, tally, axes)
+        axes = some.axes
+        _enter(some, tracked)
         yield from tracked.full()
     yield from (*tracked.rest(), *tracked.facts())
 
@@ -126,13 +128,15 @@ def _reads_as_number(text: str | bytes) -> bool:
 def _lines(source: Source, tracked: Tracked, tally: Tally) -> Iterator[Item]:
     """Objects of JSON, of a history or of samples of the system."""
     system = System(source)
+    axes: tuple[str, ...] = ()
     for offset, row in objects(source, tally):
         at = seconds_to_ns(row.get(TIME))
         found = [pair for key, value in row.items() if key not in OWN for pair in numbers(value, key)]
         if any(name.startswith(_SYSTEM) for name, _ in found):
             system.sample(at, [(name.removeprefix(_SYSTEM), value) for name, value in found])
         else:
-            axis = next((name for name in JOB_STEPS if step_of(row.get(name)) is not None), OWN_STEP)
+            axes = axes or (axes_of(row) if found else ())
+            axis = next((name for name in axes if step_of(row.get(name)) is not None), OWN_STEP)
             step = step_of(row.get(axis))
             tracked.counts(axis != OWN_STEP)
             for name, value in found:
@@ -257,9 +261,9 @@ def _csv(source: Source, tally: Tally) -> Iterator[_Batch]:
 
 
 class _Columns:
-    """Some rows: numbers by what they are of."""
+    """Some rows: numbers by what they are of. `axes`: what may be the job's steps, empty before the first rows."""
 
-    def __init__(self, names: list[str], columns: list[pa.Array], tally: Tally):
+    def __init__(self, names: list[str], columns: list[pa.Array], tally: Tally, axes: tuple[str, ...]):
         found: dict[str, np.ndarray] = {}
         for name, column in zip(names, columns, strict=True):
             if name in found:
@@ -268,13 +272,23 @@ class _Columns:
                 found[name] = numbers
         self.time = found.get(TIME)
         self.counted: bool | None = None
+        self.axes = axes or _axes({name: values for name, values in found.items() if name not in OWN})
         if _of_api(names):
-            axis = next((name for name in JOB_STEPS if name in found), OWN_STEP)
+            axis = next((name for name in self.axes if name in found), OWN_STEP)
             self.step, self.counted = found.get(axis), axis != OWN_STEP
             self.values = {name: v for name, v in found.items() if name not in OWN and name != axis}
         else:
             self.step = found.get(names[0]) if names[0].lower().endswith("step") else None
             self.values = _of_runs({name: v for name, v in found.items() if name != names[0]})
+
+
+def _axes(columns: dict[str, np.ndarray]) -> tuple[str, ...]:
+    """What may be the job's steps, by the first row that has any number; empty where none has."""
+    if not columns:
+        return ()
+    there = ~np.isnan(np.column_stack([*columns.values()]))
+    rows = np.flatnonzero(there.any(axis=1))
+    return axes_of([name for name, told in zip(columns, there[rows[0]], strict=True) if told]) if len(rows) else ()
 
 
 def _of_runs(columns: dict[str, np.ndarray]) -> dict[str, np.ndarray]:

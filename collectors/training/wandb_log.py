@@ -1,9 +1,9 @@
 """A run's `.wandb` file, which the client of Weights & Biases writes below `wandb/run-<date>-<id>/` while the job runs.
 
     history      scalars, and steps where a name tells their time (`collectors.training.tracked`). The step is the job's
-                 own where it was logged (train/global_step, trainer/global_step, global_step, or what define_metric
-                 made the x axis of all); else `_step`, W&B's count of calls or what the job gave it. `_timestamp`:
-                 when it was logged.
+                 own where it was logged (train/global_step, trainer/global_step, global_step from the first row on, or
+                 what define_metric made the x axis of all); else `_step`, W&B's count of calls or what the job gave
+                 it. `_timestamp`: when it was logged.
     output_raw   the job's console, read as a log of its framework is: steps, evidence, settings. Steps are those of the
                  console where it tells nearly as many, since a log knows of saves; but a progress bar tells whole
                  seconds, so that a history goes before it. Numbers that the history has are not told again. Training
@@ -36,7 +36,7 @@ from collectors.reading.evidence import Evidence
 from collectors.reading.protobuf import message_types
 from collectors.reading.textlog import NS_PER_S, Buffer, Tally, clean, fits, seconds_to_ns, whole
 from collectors.training.tracked import MAX_NAME, Tracked
-from collectors.training.wandb_config import facts, hardware, machine_of, numbers, step_of
+from collectors.training.wandb_config import JOB_STEPS, axes_of, facts, hardware, machine_of, numbers, step_of
 from collectors.training.wandb_console import Console, ConsoleLines, told
 from collectors.training.wandb_records import MAGIC, records
 from collectors.training.wandb_system import System
@@ -73,7 +73,6 @@ Output output_raw=13, Run run=17, Exit exit=18, Empty preempting=23, Environment
 )
 RECORD = _MESSAGES["Record"]
 FORMAT = "wandb"  # of steps, whichever of W&B's files tells them
-JOB_STEPS = ("train/global_step", "trainer/global_step", "global_step")
 _COUNTS_STEPS = re.compile(r"(?:^|[/_. ])(?:step|steps|iter|iteration|iterations)$", re.IGNORECASE)
 _OTHER_VALUES = "no numbers: text, pictures, histograms, tables"
 _OF_STEPS = ("steps (", "step lines (", "lines of numbers (")  # how what is said of steps begins
@@ -154,6 +153,7 @@ class _Run:
         self.summary: dict[str, float] = {}
         self.last: dict[str, float] = {}  # the last value of each name
         self.axes: list[str] = [*JOB_STEPS]
+        self.begun = False  # a row of metrics has come
         self.start_ns: int | None = None
         self.seen_ns: int | None = None  # the latest time of anything so far
         self.again = False  # the run goes on from one before, whose time its exit counts too
@@ -210,6 +210,9 @@ class _Run:
                     self.tally.add("values", _OTHER_VALUES, offset)
         at = seconds_to_ns(row.get("_timestamp"))
         self._seen(at)
+        if not self.begun and any(name[:1] != "_" for name in row):
+            self.begun = True
+            self.axes += [name for name in axes_of(row) if name not in self.axes]
         axis = next((name for name in self.axes if step_of(row.get(name)) is not None), None)
         self.counted |= axis is not None
         self.tracked.counts(axis is not None)

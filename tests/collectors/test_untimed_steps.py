@@ -1,5 +1,6 @@
 """Steps of metrics of which none tells a step's time: by the times of entries that are sure to be steps."""
 
+import json
 from collections.abc import Iterable, Mapping
 
 import pytest
@@ -55,6 +56,23 @@ def test_steps_of_a_run_are_told_by_the_axis_of_its_job_alone(tmp_path):
     assert steps(trainer__global_step=1) == [(1, None), (2, 2), (3, 2), (4, 2)]
     assert steps(global_step=2) == [(2, None)] + [(n, 1) for n in range(3, 9)]
     assert steps() == [] == steps(epoch=0.1)  # W&B's count of calls
+
+
+def test_a_step_that_some_rows_alone_have_is_not_the_axis_of_all(tmp_path):
+    """As where evaluations log it: rows that are counted by W&B lost their steps, and their losses with them."""
+    names = ["_step", "_timestamp", "perf/step_time_seconds", "learning/loss", "eval/loss", "global_step"]
+    rows = [[n, T + 2 * n, 2.0, 1.5, *((2.0, n) if n % 3 == 0 else (None, None))] for n in range(1, 10)]
+    told = [{name: v for name, v in zip(names, row, strict=True) if v is not None} for row in rows]
+    logged = (
+        history(n, T + 2 * n, **{k.replace("/", "__"): v for k, v in one.items()}) for n, one in enumerate(told, 1)
+    )
+    for got in (
+        read(wandb_history, source_of(tmp_path, table(",".join(names), *rows), "history.csv")),
+        read(wandb_history, source_of(tmp_path, "".join(f"{json.dumps(one)}\n" for one in told), "history.jsonl")),
+        test_wandb_log.run(tmp_path, started(T), *logged),
+    ):
+        assert seconds(got) == [(n, 2) for n in range(1, 10)]
+        assert got.column("steps", "loss") == [1.5] * 9 and None not in got.column("scalars", "step")
 
 
 def test_what_an_evaluation_took_is_no_time_of_steps(tmp_path):
