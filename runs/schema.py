@@ -36,7 +36,7 @@ TABLES: tuple[TableSchema, ...] = (
             Column("capture", ID, "the profile capture it was seen in, if any"),
             Column("order", INT, "position in its input, from 0: the order in which the job wrote it"),
             Column("logged_ns", INT, "when the entry was written, ns since the epoch, where the input says so"),
-            Column("format", TEXT, "the collector that read it: two formats may tell of the same steps"),
+            Column("format", TEXT, "the collector that read it, or NAME_entries: two may tell of the same steps"),
             Column(
                 "device", ID, "device it was alone on: others of the host took it at another time; null: all took it"
             ),

@@ -28,6 +28,7 @@ ALIKE, ALIKE_SHARE = 0.1, 0.9  # durations within a tenth of each other, in so m
 SAME_LOSS = 1e-3
 # kept metrics: they tell of no save that a step waited for, and count their times from the epoch, whatever the zone
 TRACKED = ("tensorboard", "wandb", "mlflow")
+ENTRIES = tuple(f"{name}_entries" for name in TRACKED)  # of which the time between two entries of a loss alone is known
 SAID = 4  # names that a note gives
 
 
@@ -82,10 +83,15 @@ def lines_taken(lines: pd.DataFrame, clock: Stream | None = None) -> Takes:
 
 
 def _by_clock(told: Sequence[Stream]) -> tuple[list[Stream], list[Stream], list[str]]:
-    """Streams with times of day, or those without where these tell of more than twice as many steps."""
+    """Streams with times of day, or those without where these tell of more than twice as many steps, or how long they
+    took, as none with times of day does."""
     timed, untimed = [s for s in told if s.timed], [s for s in told if not s.timed and len(s)]
     if not (timed and untimed):
         return timed, untimed, []
+    exact = any(s.usual_ns for s in untimed) and 2 * _steps(untimed) >= _steps(timed)
+    if exact and all(s.format in ENTRIES for s in timed):
+        what = "they tell no step's time, and" if len(timed) > 1 else "it tells no step's time, and"
+        return [], untimed, [f"{_named(timed)}: left out, as {what} other inputs of the same job do."]
     better = 2 * _steps(timed) >= _steps(untimed)
     out = untimed if better else timed
     notes = [
@@ -129,7 +135,7 @@ def on_one_clock(told: Sequence[Stream], clock: Stream | None = None) -> tuple[l
         alike[k].append((gap, parts))
     moves = [0] * len(told)
     for k, found in enumerate(alike):
-        dated = [gap for gap, parts in found if any(told[i].format in TRACKED for i in parts)]
+        dated = [gap for gap, parts in found if any(told[i].format in (*TRACKED, *ENTRIES) for i in parts)]
         base = 0 if clock is not None and k == 0 else _usual_clock(dated or [gap for gap, _ in found])
         for gap, parts in found:
             for i in parts:
@@ -203,10 +209,11 @@ def _alike(one: Stream) -> int:
 
 
 def _with_times(told: Sequence[Stream]) -> tuple[tuple, list[str]]:
-    """Takes of the format that tells most, a log before kept metrics, and of the others where it tells nothing."""
+    """Takes of the format that tells most, a log before kept metrics, and of the others where it tells nothing; last of
+    those that tell no step's time."""
     forms = sorted({s.format for s in told})
     if len(forms) > 1:
-        forms.sort(key=lambda f: (-_steps([s for s in told if s.format == f]), f in TRACKED))
+        forms.sort(key=lambda f: (f in ENTRIES, -_steps([s for s in told if s.format == f]), f in TRACKED))
     ranked = [s for f in forms for s in sorted((s for s in told if s.format == f), key=lambda s: -len(s))]
     taken: list[Stream] = []
     for form in forms:

@@ -7,6 +7,7 @@ loss of training, where it is sure that their numbers count steps.
     dur_ns    the mean since the entry before. Where an evaluation was logged between, or a whole epoch ended, and that
               is longer by half than it is elsewhere: as long as before, and the rest is no time of a step; with nothing
               elsewhere and an evaluation it is not known. Saves, and evaluations that nothing tells, are in it
+    format    `tensorboard_entries` and so on: whatever else tells how long the same steps took goes before them
 Nothing is told where of none the time is known.
 """
 
@@ -54,7 +55,8 @@ class UntimedSteps:
     counted: bool | None = None
 
     def __init__(self, source: Source, format: str, tally: Tally, host: str | None = None):
-        self._source, self._format, self._tally, self._host = source.name, format, tally, host
+        self._source, self._tally, self._host = source.name, tally, host
+        self._format = f"{format}_entries"  # less exact than whatever else tells of the same steps
         self._name: str | None = None  # of the loss: the first that comes
         self._step, self._at, self._loss, self._epoch = array("q"), array("q"), array("d"), array("d")
         self._before = bytearray()  # what lies before each entry

@@ -2,18 +2,27 @@
 
 import json
 from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
 
 import pytest
 
+from analyzers.time.step_takes import lines_taken
+from collectors.ingest import ingest
+from collectors.reading.attempts import STEP_COLUMNS
 from collectors.training import mlflow, untimed_steps, wandb_history
+from runs.store import Store
+from runs.tables import frame
 from tests.collectors import test_mlflow, test_wandb_log
+from tests.collectors.event_files import logged
 from tests.collectors.mlflow_files import T0, run
 from tests.collectors.reading import read, source_of
+from tests.collectors.test_megatron import DUMP, new
 from tests.collectors.test_tracked import S, seconds
 from tests.collectors.test_tracked import read as tracked
 from tests.collectors.wandb_runs import history, started
 
 T = 1_700_000_000
+MEGATRON = datetime(2026, 3, 4, 5, 5, tzinfo=UTC).timestamp() + 0.5  # from when on the lines of its log are dated
 FORMS = test_mlflow.FORMS
 Entry = tuple[int, float, Mapping[str, float]]
 
@@ -39,7 +48,10 @@ def test_a_table_of_the_trainer_with_no_more_than_its_loss(tmp_path):
     data = table("_step,_timestamp,train/global_step,train/loss", *rows)
     got = read(wandb_history, source_of(tmp_path, data, "history.csv"))
     assert seconds(got) == [(10, None)] + [(n, 2.05) for n in range(11, 41)]
-    assert got.column("steps", "loss")[0::10] == [1.9, 1.8, 1.7, 1.6] and got.rows["steps"][-1]["format"] == "wandb"
+    assert (
+        got.column("steps", "loss")[0::10] == [1.9, 1.8, 1.7, 1.6]
+        and got.rows["steps"][-1]["format"] == "wandb_entries"
+    )
     assert (got.rows["steps"][-1]["start_ns"], got.rows["steps"][-1]["dur_ns"]) == (
         *(T * S + round(79.95 * S), round(2.05 * S)),
     )
@@ -143,6 +155,30 @@ def test_a_name_that_tells_the_time_goes_before(tmp_path):
     told = [(n, 3.0 * n, {"lm loss": 9.0}) for n in range(1, 9)]
     got = tracked(tmp_path, [*told, (8, 24, {"iteration-time": 2.0})])
     assert set(seconds(got)) == {(8, 2)} and "entries of their loss" not in got.reasons()
+
+
+@pytest.mark.parametrize("dated", [True, False])
+def test_what_a_log_says_of_its_steps_goes_before_the_times_of_entries(tmp_path, dated):
+    """Megatron's log, which tells 2 s and FLOPs of each step, beside event files of more steps, which hold its saves:
+    of 60 steps 10 were told to take 5 s each."""
+    log, entries = DUMP, []
+    for step in range(10, 70, 10):
+        at = 2 * step + 30 * (step > 30)
+        line = new(at, step, 2000.0)
+        log += line if dated else line[line.index(" iteration") :]
+        entries.append((MEGATRON + at, step, {"lm loss": 2.0}))
+    folder = tmp_path / "in"
+    folder.mkdir()
+    (folder / "train.out").write_text(log)
+    (folder / "events.out.tfevents.1.host.1.0").write_bytes(
+        logged([*entries, (MEGATRON + 170, 70, {"lm loss": 2.0})], MEGATRON)
+    )
+    run = ingest([folder], store := Store(tmp_path / "store")).run_id
+    found = lines_taken(frame(store.find(run).tables, "steps", [*STEP_COLUMNS, "attempt"]))
+    told = store.find(run).tables.arrow("steps", ["dur_ns", "model_flops_per_chip"]).take(found.row[:60])
+    assert found.step.tolist()[:60] == [*range(1, 61)]
+    assert told["dur_ns"].to_pylist() == [2 * S] * 60
+    assert told["model_flops_per_chip"].to_pylist() == [pytest.approx(800e12)] * 60
 
 
 def test_torchtune(tmp_path):
