@@ -39,7 +39,9 @@ _NAMED: Mapping[str, tuple[str, str | None]] = {
     "clocks.current.memory": ("memory clock", "MHz"),
     "utilization.gpu": ("time with any kernel running", "%"),
     "utilization.memory": ("time with any memory traffic", "%"),
-    "pwr": ("power", "W"),  # of dmon
+}
+_OF_DMON: Mapping[str, tuple[str, str | None]] = {  # words that any table may have
+    "pwr": ("power", "W"),
     "gtemp": ("temperature", "°C"),
     "mtemp": ("memory temperature", "°C"),
     "sm": ("time with any kernel running", "%"),
@@ -106,6 +108,7 @@ class _Log:
         self.memory = Buffer("memory", "host", "device", "ts_ns", "kind", "bytes", "name")
         self.rows = 0
         self._fields: list[str] = []
+        self._twice: set[str] = set()  # fields that tell what another one before them does
         self._dmon = False
         self._gpus: dict[str, int] = {}
         self._models: set[str] = set()
@@ -128,9 +131,12 @@ class _Log:
             return
         if line.startswith("#"):
             if _DMON.match(line):
-                self._dmon, self._fields = True, [name.lower() for name in _parts(line.lstrip("# "))]
+                self._dmon, self._twice = True, set()
+                self._fields = [name.lower() for name in _parts(line.lstrip("# "))]
         elif fields := [] if self._dmon else _fields(line):
-            self._fields = fields
+            names = [_NAMED.get(field, (field,))[0] for field in fields]
+            first = {name: field for name, field in reversed([*zip(names, fields, strict=True)])}
+            self._fields, self._twice = fields, {*fields} - {*first.values()}
         elif self._fields:
             cells = _parts(line) if self._dmon else [part.strip() for part in line.split(",")]
             if len(cells) != len(self._fields) or not whole:
@@ -153,7 +159,7 @@ class _Log:
         if model := clean(row.get("name") or row.get("gpu_name") or "")[:MAX_NAME]:
             self._models.add(model)
         for field, text in row.items():
-            if text not in _BLANKS:
+            if text not in _BLANKS and field not in self._twice:
                 self._cell(at, device, field, text)
 
     def _cell(self, at: int | None, device: int, field: str, text: str) -> None:
@@ -169,7 +175,7 @@ class _Log:
                 self.rows += 1
                 self.memory.add(None, device, at, kind, size, None)
             return
-        name, unit = _NAMED.get(field, (clean(field)[:MAX_NAME], found[2]))
+        name, unit = (_OF_DMON if self._dmon else _NAMED).get(field, (clean(field)[:MAX_NAME], found[2]))
         self._scalar(at, device, name, value, unit)
 
     def _reason(self, at: int | None, device: int, which: str, text: str) -> None:

@@ -94,6 +94,12 @@ def test_reasons_as_bits_and_older_names(tmp_path):
     ]
 
 
+def test_what_two_fields_tell_alike_counts_once(tmp_path):
+    head = "timestamp, index, power.draw.average [W], power.draw [W], clocks.sm [MHz], clocks.current.sm [MHz]"
+    got = told(tmp_path, f"{head}\n2026/07/31 00:00:00.500, 0, 70.00 W, 71.00 W, 1350 MHz, 1350 MHz\n")
+    assert [(r["name"], r["value"]) for r in got.rows["scalars"]] == [("GPU 0 power", 70), ("GPU 0 SM clock", 1350)]
+
+
 def test_dmon(tmp_path):
     got = told(tmp_path, DMON, "dmon.log")
     assert values(got, "GPU 0 power") == [(1, 312, "W"), (2, 330, "W")]
@@ -122,6 +128,8 @@ def test_its_power_is_answered(tmp_path):
         "# gpu\n",
         "# a comment\n",
         "timestamp,input_tokens,output_tokens\n1,2,3\n",
+        "timestamp, name, mem\n1, a, 2\n",  # words of dmon
+        "index, name, sm\n1, a, 2\n",
     ],
 )
 def test_what_is_none_of_its_logs(tmp_path, text):
