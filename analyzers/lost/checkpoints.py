@@ -14,6 +14,7 @@ import pandas as pd
 
 from analyzers.base import Facts, fact
 from analyzers.flops.peak import hardware
+from analyzers.held import PRICE
 from analyzers.lost.mttf import CONFIDENCE, Mttf, mttf
 from analyzers.lost.saves import Checkpoints, Spread, checkpoints, gaps, passed_over_s, spread
 from analyzers.lost.stops import STARTUP, stops
@@ -24,15 +25,10 @@ from analyzers.time.history import History
 from analyzers.time.job_past import job_past
 from errors import QuestionError
 from errors import format as fmt
-from errors.numbers import USD
 from errors.options import Option
 from runs.tables import Tables
 
-OPTIONS: tuple[Option, ...] = (
-    Option(
-        "usd_per_chip_hour", USD, None, "price of a chip-hour in dollars; without it losses have no price", unit="USD"
-    ),
-)
+OPTIONS: tuple[Option, ...] = (PRICE,)
 REPLICAS = ("data", "dp", "data_parallel", "replica")  # mesh axes that hold the same weights again
 FINAL = "final"  # the kind of stop after which nothing was started
 FEW = 5  # failures; with fewer the mean time to failure is a guess within a factor of two or more

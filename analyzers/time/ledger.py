@@ -39,9 +39,7 @@ OBJECTIVES = {"ttft_s": "time to first token", "tpot_s": "time per output token"
 OPTIONS: tuple[Option, ...] = (
     PRICE,
     *(
-        Option(
-            name, SECONDS, None, f"serving: answers with a longer {what}, in seconds, came too late and are lost work"
-        )
+        Option(name, SECONDS, None, f"serving: answers with a longer {what} (s) came too late and are lost work")
         for name, what in OBJECTIVES.items()
     ),
 )

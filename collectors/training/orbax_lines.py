@@ -52,7 +52,8 @@ def checkpoint(line: str) -> Checkpoint | None:
     if match := _ENDED.search(line):
         saved = (match["part"] or match["whole"]).startswith("sav")
         path = found["path"].rstrip(".") if (found := _PATH.search(match["rest"])) else None
-        step = digits(at[1]) if path and (at := _STEP.search(path)) else None
+        at = _STEP.search(path) if path else None
+        step = digits(at[1]) if at else None
         seconds = match[4] or match[5]
         synchronous = "[sync] " in line if match["blocking"] else True
         return _told(saved, seconds, step, path[: at.start()] if path and at else path, synchronous, match.start())

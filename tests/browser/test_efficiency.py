@@ -41,6 +41,7 @@ def test_every_page_about_a_run_is_looked_at():
         "hlo_diff",
         "heap",
         "timeline",
+        "power",
     }
     assert names - set(SOME) == own, "these have browser tests of their own"
 

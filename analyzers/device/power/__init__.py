@@ -26,7 +26,7 @@ PER_KWH = Option(
     "usd_per_kwh",
     USD,
     None,
-    "price of a kilowatt-hour in dollars; without it energy has no price",
+    "USD of a kilowatt-hour; without it energy has no price",
     unit="USD",
     label="Dollars per kWh",
 )
