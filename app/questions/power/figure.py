@@ -50,7 +50,8 @@ def watts_of_chips(result: PowerResult) -> go.Figure:
         margin={"l": 8, "r": 28, "t": 52, "b": 8},
         xaxis={
             "title": {
-                "text": "W" + (f", dashed: the limit of {watts(result.limit_watts)}" if result.limit_watts else "")
+                "text": "power, W"
+                + (f", dashed: the limit of {watts(result.limit_watts)}" if result.limit_watts else "")
             },
             "rangemode": "tozero",
             "gridcolor": GRID,

@@ -1,5 +1,7 @@
 """Power: what chips drew, what a step and a token took of it, and what held their clocks down."""
 
+import streamlit as st
+
 from analyzers.device.power.result import PowerResult
 from app.components.chart import chart
 from app.components.columns import draw_table
@@ -55,10 +57,12 @@ def picture(told: Told[PowerResult]) -> None:
     """Watts of each chip, and the rows."""
     result = told.result
     if len(result.devices):
+        st.markdown("**What each chip drew**, in the mean and at the most.")
         drawn = draw.watts_of_chips(result)
         chart(drawn, f"watts {told.name}", told.name, told.verdict)
         told.evidence(result.devices, fmt.count(len(result.devices), "chip"), drawn, "power")
     if result.slowed:
+        st.markdown("**What held clocks down**: of the time of all chips, and of that of the one that it held most.")
         draw_table(draw.slowed_rows(result))
 
 
